@@ -1,9 +1,9 @@
-//! The declaration of inputs.
+//! The macro that declares inputs.
 
-/// Declares the inputs of a verb, or of a group of inputs that several verbs share, as a struct.
+/// Declares the inputs of a verb, or of a group that several verbs share, as a struct.
 ///
-/// A field is an input, or a group. Its doc comment says what it means, `= "..."` is its default as people write it, and
-/// what stands in brackets are calls on [`Input`](crate::Input).
+/// Each field is an input or a group. Its doc comment is its description, `= "..."` is its default
+/// as people write it, and the brackets contain method calls on [`Input`](crate::Input).
 ///
 /// ```
 /// use forebay_ask::{Given, Share, read};

@@ -1,4 +1,4 @@
-//! Values by the names of their inputs, as a face collects them.
+//! The input values that a front end has collected, by name.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -9,12 +9,12 @@ use crate::input::{Arity, Input};
 use crate::nearest;
 use crate::{AskError, named};
 
-/// A value that a face passes on.
+/// A value passed on by a front end.
 #[derive(Clone)]
 pub enum GivenValue {
-    /// Text as the user wrote it; several texts for a list.
+    /// The text that the user wrote; several texts for a list.
     Texts(Vec<String>),
-    /// An object that belongs to the face, such as a table in memory.
+    /// An object of the front end's own type, such as a table in memory.
     Object(Arc<dyn Any + Send + Sync>),
 }
 
@@ -52,12 +52,12 @@ impl Given {
         self
     }
 
-    /// Whether an input was given.
+    /// Returns whether an input was given.
     pub fn has(&self, name: &str) -> bool {
         self.values.contains_key(name)
     }
 
-    /// The object given for an input, if it has this type.
+    /// Returns the object given for an input, if it has type `T`.
     pub fn as_object<T: Any>(&self, name: &str) -> Option<&T> {
         match self.values.get(name)? {
             GivenValue::Object(object) => object.downcast_ref(),
@@ -65,10 +65,10 @@ impl Given {
         }
     }
 
-    /// The texts of `input`: those given, else its default. Lists are separated.
+    /// Returns the texts given for `input`, or its default. Lists are split into entries.
     ///
     /// # Errors
-    /// An object where text is expected.
+    /// An object was given where text is expected.
     pub(crate) fn of(&self, input: &Input) -> Result<Vec<String>, AskError> {
         let given = match self.values.get(input.name) {
             None => input.default.map(|default| vec![default.to_string()]).unwrap_or_default(),
@@ -83,7 +83,8 @@ impl Given {
         }
     }
 
-    /// Checks the names that were given against `inputs`, and which of them exclude or require each other.
+    /// Checks that all given names are in `inputs`, and that their exclusions and requirements
+    /// hold.
     pub(crate) fn check(&self, inputs: &[Input]) -> Result<(), AskError> {
         for name in self.values.keys() {
             if !inputs.iter().any(|input| input.name == name) {

@@ -1,9 +1,9 @@
-//! Inputs, as verbs declare them.
+//! Declared inputs of verbs.
 
 /// How often an input can be given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
-    /// Takes no value. It is false unless given.
+    /// Has no value; false unless given.
     Flag,
     /// Required exactly once, unless it has a default.
     One,
@@ -13,7 +13,8 @@ pub enum Arity {
     List,
 }
 
-/// The kinds of value that faces accept. Every value can also be given as text.
+/// The kinds of value that front ends (the command line and Python) accept. Every value can also be
+/// given as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
     /// Text.
@@ -26,14 +27,14 @@ pub enum Takes {
     PathOrPairs,
     /// Text, or a dict.
     TextOrDict,
-    /// A trace: a path, or an object of the face's own.
+    /// A trace: a path, or an object of the front end's own type.
     Trace,
-    /// A policy: its name, or an object of the face's own.
+    /// A policy: a name, or an object of the front end's own type.
     Policy,
 }
 
 impl Takes {
-    /// Whether the command line passes the value on as a path.
+    /// Returns whether the command line passes the value on as a path.
     pub fn is_path(self) -> bool {
         matches!(self, Takes::Path | Takes::PathOrPairs | Takes::Trace)
     }
@@ -48,10 +49,10 @@ pub struct Choice {
     pub about: &'static str,
 }
 
-/// Which faces offer an input.
+/// The front ends that offer an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Face {
-    /// All faces.
+    /// All front ends.
     Any,
     /// The command line.
     Command,
@@ -59,7 +60,7 @@ pub enum Face {
     Python,
 }
 
-/// An input: what help, signatures, docs and error messages say of it.
+/// An input, as described in help, signatures, docs and error messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Input {
     /// Its name in snake_case, as in Python; the command line writes `--kebab-case`.
@@ -70,41 +71,41 @@ pub struct Input {
     pub arity: Arity,
     /// The placeholder for its value in help, such as `TIME`.
     pub word: &'static str,
-    /// The kinds of value that faces accept.
+    /// The kinds of value that front ends accept.
     pub takes: Takes,
-    /// Its type in Python's annotations.
+    /// The type in Python annotations.
     pub python: &'static str,
-    /// The words that it accepts; empty where it is no choice.
+    /// The accepted words; empty if any value is accepted.
     pub choices: &'static [Choice],
-    /// Its value unless one is given.
+    /// The default value.
     pub default: Option<&'static str>,
-    /// Its value on the command line unless one is given there.
+    /// The default value on the command line, if it differs from Python's.
     pub command_default: Option<&'static str>,
     /// The text that help shows in place of a default.
     pub default_said: Option<&'static str>,
-    /// The least and the greatest value.
+    /// The minimum and maximum values.
     pub range: Option<(f64, f64)>,
-    /// Its letter on the command line.
+    /// The one-letter option on the command line.
     pub short: Option<char>,
-    /// Whether it is positional on the command line, and comes first in Python.
+    /// Whether the input is positional on the command line and comes first in Python.
     pub is_positional: bool,
-    /// Whether a list may not be empty.
+    /// Whether a list must have at least one entry.
     pub needs_one: bool,
-    /// Whether commas are part of its values.
+    /// Whether values may contain commas, so that lists are not split at them.
     pub keeps_commas: bool,
-    /// The inputs that it cannot be combined with.
+    /// Names of the inputs that this one cannot be combined with.
     pub excludes: &'static [&'static str],
-    /// The input that it makes sense with.
+    /// The name of the input that this one requires.
     pub requires: Option<&'static str>,
-    /// Which faces offer it.
+    /// The front ends that offer the input.
     pub face: Face,
 }
 
 impl Input {
-    /// An input called `name`. Its type fills in the rest.
+    /// Creates an input called `name`. Its type fills in the rest.
     pub fn new(name: &'static str, about: &'static str) -> Input {
         Input {
-            // A word of Rust's own is declared as `r#for`.
+            // A Rust keyword is declared as a raw identifier, as in `r#for`.
             name: name.strip_prefix("r#").unwrap_or(name),
             about,
             arity: Arity::One,
@@ -126,37 +127,37 @@ impl Input {
         }
     }
 
-    /// Its value unless one is given, as people write it.
+    /// Sets the default value, as people write it.
     pub const fn default(self, default: &'static str) -> Input {
         Input { default: Some(default), ..self }
     }
 
-    /// Its value on the command line unless one is given there. Other faces have no default.
+    /// Sets the default value on the command line only.
     pub const fn default_on_command(self, default: &'static str) -> Input {
         Input { command_default: Some(default), ..self }
     }
 
-    /// Describes in help what happens if the input is not given.
+    /// Sets the text that help shows for an input that is not given.
     pub const fn otherwise(self, said: &'static str) -> Input {
         Input { default_said: Some(said), ..self }
     }
 
-    /// The placeholder for its value in help.
+    /// Sets the placeholder for the value in help.
     pub const fn word(self, word: &'static str) -> Input {
         Input { word, ..self }
     }
 
-    /// A number from `least` to `most`.
+    /// Restricts a number to the range from `least` to `most`.
     pub const fn between(self, least: f64, most: f64) -> Input {
         Input { range: Some((least, most)), ..self }
     }
 
-    /// A number of at least `least`.
+    /// Restricts a number to at least `least`.
     pub const fn at_least(self, least: f64) -> Input {
         Input { range: Some((least, f64::INFINITY)), ..self }
     }
 
-    /// Its letter on the command line.
+    /// Sets the one-letter option on the command line.
     pub const fn short(self, short: char) -> Input {
         Input { short: Some(short), ..self }
     }
@@ -166,48 +167,48 @@ impl Input {
         Input { is_positional: true, ..self }
     }
 
-    /// A list that may not be empty.
+    /// Requires at least one entry in a list.
     pub const fn at_least_one(self) -> Input {
         Input { needs_one: true, ..self }
     }
 
-    /// Commas are part of its values, so it is repeated for several.
+    /// Allows commas in values; a list is given by repeating the option.
     pub const fn repeated(self) -> Input {
         Input { keeps_commas: true, ..self }
     }
 
-    /// Cannot be combined with these.
+    /// Rejects combinations with the named inputs.
     pub const fn excludes(self, names: &'static [&'static str]) -> Input {
         Input { excludes: names, ..self }
     }
 
-    /// Makes sense only with this.
+    /// Requires the named input.
     pub const fn requires(self, name: &'static str) -> Input {
         Input { requires: Some(name), ..self }
     }
 
-    /// Only this face offers it.
+    /// Offers the input only on this front end.
     pub const fn only(self, face: Face) -> Input {
         Input { face, ..self }
     }
 
-    /// Whether a verb cannot do without it.
+    /// Returns whether the input must be given.
     pub fn is_required(&self) -> bool {
         self.needs_one || self.arity == Arity::One && self.default.is_none()
     }
 
-    /// The first paragraph of its description.
+    /// Returns the first paragraph of the description.
     pub fn sentence(&self) -> String {
         self.paragraphs().first().cloned().unwrap_or_default()
     }
 
-    /// Its description, split into paragraphs.
+    /// Splits the description into paragraphs.
     pub fn paragraphs(&self) -> Vec<String> {
         paragraphs(self.about)
     }
 }
 
-/// The paragraphs of a doc comment, each in one line.
+/// Splits a doc comment into paragraphs and joins the lines of each.
 pub fn paragraphs(about: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     for line in about.lines().map(str::trim) {

@@ -1,9 +1,6 @@
 //! The inputs of a verb, declared once.
 //!
-//! [`ask!`] declares a verb's inputs: name, type, default, range and one sentence each. The command line, Python, the docs
-//! and error messages are made from that declaration. Values come as people write them, so that all faces accept the
-//! same and refuse the same in the same words. Messages name inputs neutrally ([`named`]); each face spells them its own
-//! way ([`spelled`]).
+//! [`ask!`] declares each input's name, type, default, range and description. The command line, the Python functions, the docs and error messages are generated from that declaration. All front ends parse values from text as people write them, so they accept the same values and report the same errors. Messages name inputs neutrally ([`named`]); each front end spells the names its own way ([`spelled`]).
 
 #![forbid(unsafe_code)]
 
@@ -29,23 +26,23 @@ use std::fmt;
 pub trait Ask: Sized {
     /// The verb, as in `plan capacity`; empty for a group.
     const VERB: &'static str;
-    /// Its description: a line, optionally followed by paragraphs.
+    /// The description: one line, optionally followed by paragraphs.
     const ABOUT: &'static str;
 
-    /// Its inputs, those of its groups among them.
+    /// Returns all inputs, including those of groups.
     fn inputs() -> Vec<Input>;
 
-    /// Reads all inputs from what was given.
+    /// Reads all inputs.
     ///
     /// # Errors
-    /// The first input that is missing or malformed.
+    /// Returns the first input that is missing or malformed.
     fn fill(given: &Given) -> Result<Self, AskError>;
 }
 
-/// Reads an [`Ask`] from what was given.
+/// Reads an [`Ask`].
 ///
 /// # Errors
-/// An unknown name, inputs that exclude each other, and whatever [`Ask::fill`] refuses.
+/// A name is unknown, two inputs exclude each other, or [`Ask::fill`] fails.
 pub fn read<A: Ask>(given: &Given) -> Result<A, AskError> {
     given.check(&A::inputs())?;
     A::fill(given)
@@ -56,12 +53,13 @@ pub fn read<A: Ask>(given: &Given) -> Result<A, AskError> {
 pub struct AskError {
     /// The input's name.
     pub input: String,
-    /// The value that was given, what was expected, and what to do. It refers to other inputs through [`named`].
+    /// Says what was given, what was expected, and what to do. Other inputs are named through
+    /// [`named`].
     pub said: String,
 }
 
 impl AskError {
-    /// An error about the input `name`.
+    /// Creates an error about the input `name`.
     pub fn new(name: &str, said: impl Into<String>) -> AskError {
         AskError { input: name.to_string(), said: said.into() }
     }

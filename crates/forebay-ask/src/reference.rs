@@ -1,8 +1,9 @@
-//! The reference of a verb's inputs, in Markdown.
+//! Generates the reference of a verb's inputs in Markdown.
 
 use crate::{Arity, Ask, Face, Input, Spelling, paragraphs, python_name, spelled};
 
-/// A section about verb `A`: what it does, and a table of its inputs as both faces write them.
+/// Formats a section about verb `A`: its description, and a table of its inputs as spelled on the
+/// command line and in Python.
 pub fn reference<A: Ask>() -> String {
     let sentence = |text: String| format!("{}.", text.trim_end_matches('.'));
     let about: Vec<String> = paragraphs(A::ABOUT).into_iter().map(sentence).collect();
@@ -17,7 +18,7 @@ pub fn reference<A: Ask>() -> String {
     text
 }
 
-/// As the command line writes it.
+/// Formats an input as the command line spells it.
 fn option(input: &Input) -> String {
     if input.face == Face::Python {
         return String::new();
@@ -33,7 +34,7 @@ fn option(input: &Input) -> String {
     }
 }
 
-/// As Python writes it.
+/// Formats an input as Python spells it.
 fn argument(input: &Input) -> String {
     match input.face {
         Face::Command => String::new(),
@@ -50,7 +51,7 @@ fn default(input: &Input) -> String {
     }
 }
 
-/// The sentence, the words that it accepts, and the least and greatest value.
+/// Formats an input's description, its accepted words and its range.
 fn meaning(input: &Input) -> String {
     let mut said = spelled(&input.paragraphs().join(". "), Spelling::Command);
     if !input.choices.is_empty() {

@@ -1,10 +1,10 @@
-//! How a face writes the name of an input.
+//! Spells the names of inputs as a front end does.
 
-/// Marks the beginning and end of a name in a neutral text. Text from outside cannot contain it, because faces replace control
-/// characters.
+/// Delimits a name in neutral text. Text from outside cannot contain this character because front
+/// ends replace control characters.
 const MARK: char = '\u{1}';
 
-/// Who reads a text.
+/// A front end's way of spelling names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spelling {
     /// The command line: `--trust-times`.
@@ -13,13 +13,14 @@ pub enum Spelling {
     Python,
 }
 
-/// The input `name` in a neutral text; [`spelled`] writes it for a face. With a value: `named("by=volume")`; a flag
-/// that is set: `named("trust_times=true")`.
+/// Formats the name of an input for neutral text; [`spelled`] later spells it for a front end. The
+/// name may include a value, as in `named("by=volume")`, or a flag that is set, as in
+/// `named("trust_times=true")`.
 pub fn named(name: &str) -> String {
     format!("{MARK}{name}{MARK}")
 }
 
-/// `text` with the inputs that it names as a face writes them.
+/// Spells the names of inputs in `text` for a front end.
 pub fn spelled(text: &str, spelling: Spelling) -> String {
     let mut parts = text.split(MARK);
     let mut spelled = parts.next().unwrap_or_default().to_string();
@@ -41,7 +42,7 @@ fn one(named: &str, spelling: Spelling) -> String {
     }
 }
 
-/// The input `name` as Python's keyword argument: words of Python's own get an underscore.
+/// Returns the keyword argument for the input `name`; a Python keyword gets a trailing underscore.
 pub fn python_name(name: &str) -> String {
     match name {
         "as" | "class" | "for" | "from" | "in" | "is" | "lambda" | "with" => format!("{name}_"),

@@ -1,16 +1,17 @@
-//! Times, sizes and shares as people write them: `10 ms`, `64GiB`, `64G`, `99.9%`.
+//! Parses times, sizes and shares as people write them: `10 ms`, `64GiB`, `64G`, `99.9%`.
 //!
-//! All digits count: values are exact, or refused.
+//! Values are never rounded: a value that cannot be represented exactly is an error.
 
 use std::fmt;
 use std::str::FromStr;
 
 use forebay_core::Nanos;
 
-/// Decimal places that a number may have.
+/// The maximum number of decimal places.
 const PLACES_MAX: usize = 18;
 
-/// A decimal number as digits and the places behind its point; none for anything else.
+/// Parses a decimal number into its digits and the number of decimal places; returns None for
+/// anything else.
 pub fn decimal(text: &str) -> Option<(u64, u32)> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -24,14 +25,14 @@ pub fn decimal(text: &str) -> Option<(u64, u32)> {
     Some((format!("{whole}{part}").parse().ok()?, part.len() as u32))
 }
 
-/// A number and the unit behind it, with or without a blank between them.
+/// Splits text into a number and a unit, which may be separated by a space.
 fn parted(text: &str) -> (&str, &str) {
     let text = text.trim();
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     (&text[..end], text[end..].trim_start())
 }
 
-/// Whole units of `number` times `worth`.
+/// Multiplies `number` by `worth`; fails if the result is not a whole number.
 fn whole(number: &str, worth: u64) -> Option<Result<u64, ()>> {
     let (digits, places) = decimal(number)?;
     let (units, power) = (u128::from(digits) * u128::from(worth), 10u128.pow(places));
@@ -41,10 +42,10 @@ fn whole(number: &str, worth: u64) -> Option<Result<u64, ()>> {
     })
 }
 
-/// A time: a number with its unit.
+/// Parses a time: a number with a unit.
 ///
 /// # Errors
-/// What was given and what was expected.
+/// Says what was given and what was expected.
 pub fn duration(text: &str) -> Result<Nanos, String> {
     let (number, unit) = parted(text);
     let expected = "a time with its unit (ns, us, ms, s, min, h, d), e.g. 10ms";
@@ -67,10 +68,10 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
     }
 }
 
-/// A time above zero.
+/// Parses a time above zero.
 ///
 /// # Errors
-/// As [`duration`].
+/// The same as [`duration`].
 pub fn positive_duration(text: &str) -> Result<Nanos, String> {
     match duration(text)? {
         Nanos::ZERO => Err(format!("got '{text}', expected a time above 0, e.g. 10ms")),
@@ -82,10 +83,10 @@ pub fn positive_duration(text: &str) -> Result<Nanos, String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay(pub Nanos);
 
-/// Bytes: `4096`, `64KiB`, `64K` (1024 each), `1.5GB` (1000 each).
+/// A size in bytes: `4096`, `64KiB`, `64K` (1024 each), `1.5GB` (1000 each).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size {
-    /// The bytes.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
@@ -113,7 +114,7 @@ impl FromStr for Size {
     }
 }
 
-/// A share above 0 and at most 1: `0.999`, `99.9%`, `1`. It keeps all its digits.
+/// A share above 0 and at most 1: `0.999`, `99.9%`, `1`. All digits are preserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Share {
     digits: u64,
@@ -121,19 +122,19 @@ pub struct Share {
 }
 
 impl Share {
-    /// The whole.
+    /// The share 1.
     pub const ALL: Share = Share { digits: 1, places: 0 };
 
-    /// The least whole number of `count` things that is at least this share of them.
+    /// Returns the smallest whole number that is at least this share of `count`.
     pub fn of(self, count: u64) -> u64 {
         let (product, power) =
             (u128::from(self.digits) * u128::from(count), 10u128.pow(self.places));
         product.div_ceil(power) as u64
     }
 
-    /// As a number.
+    /// Returns the share as a floating-point number.
     pub fn as_f64(self) -> f64 {
-        // Read as text, so that it is the number nearest to the digits.
+        // Parsing the text gives the number nearest to the digits.
         self.to_string().parse().unwrap_or(f64::NAN)
     }
 }

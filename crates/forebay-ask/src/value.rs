@@ -1,4 +1,4 @@
-//! Types of inputs.
+//! The types of inputs.
 
 use std::fmt::Display;
 use std::ops::Deref;
@@ -15,48 +15,48 @@ use crate::units::{Delay, PartialShare, Share, Size, duration, positive_duration
 
 /// A field of a declaration: a value, or a group of inputs.
 pub trait Field: Sized {
-    /// Adds the inputs that it is read from.
+    /// Appends the declarations of the inputs that the field is read from.
     fn declare(input: Input, all: &mut Vec<Input>);
-    /// Reads it.
+    /// Reads the field's value.
     ///
     /// # Errors
-    /// An input that is missing or malformed.
+    /// An input is missing or malformed.
     fn fill(input: Input, given: &Given) -> Result<Self, AskError>;
 }
 
 /// A type that an input can have.
 pub trait Value: Sized {
-    /// How often it can be given.
+    /// How often the input can be given.
     const ARITY: Arity = Arity::One;
     /// The placeholder for a value in help.
     const WORD: &'static str;
-    /// The kinds of value that faces accept.
+    /// The kinds of value that front ends accept.
     const TAKES: Takes = Takes::Text;
-    /// Its type in Python's annotations.
+    /// The type in Python annotations.
     const PYTHON: &'static str = "str";
-    /// The words that it accepts.
+    /// The accepted words, if the type is an enumeration.
     const CHOICES: &'static [Choice] = &[];
 
-    /// A value as people write it.
+    /// Parses a value as people write it.
     ///
     /// # Errors
-    /// What was given and what was expected.
+    /// Says what was given and what was expected.
     fn parse(text: &str) -> Result<Self, String>;
 
-    /// The number that a range is about.
+    /// Returns the number to compare with the input's range.
     fn number(&self) -> Option<f64> {
         None
     }
 
-    /// The values of an object that a face passes on instead of text.
+    /// Returns the values of an object that a front end passed instead of text.
     fn of_object(_: &Input, _: &Given) -> Option<Vec<Self>> {
         None
     }
 
-    /// Reads the input from what was given.
+    /// Reads the input's value.
     ///
     /// # Errors
-    /// A value that is missing or malformed, or that lies outside the input's range.
+    /// A value is missing, malformed or out of range.
     fn read(input: &Input, given: &Given) -> Result<Self, AskError> {
         if let Some(value) = Self::of_object(input, given).and_then(|mut all| all.pop()) {
             return Ok(value);
@@ -69,7 +69,7 @@ pub trait Value: Sized {
     }
 }
 
-/// Describes the expected value to a user who gave none.
+/// Describes the expected value, for the error that none was given.
 fn expected(input: &Input) -> String {
     match input.choices {
         [] => input.word.to_string(),
@@ -80,7 +80,7 @@ fn expected(input: &Input) -> String {
     }
 }
 
-/// A value within the input's range, with a hint at the word that was meant.
+/// Parses a value and checks its range. An error about a misspelled word suggests the correct one.
 fn checked<T: Value>(input: &Input, text: &str) -> Result<T, AskError> {
     let value = T::parse(text).map_err(|said| {
         let names: Vec<&str> = input.choices.iter().map(|choice| choice.name).collect();
@@ -101,7 +101,7 @@ fn checked<T: Value>(input: &Input, text: &str) -> Result<T, AskError> {
     Ok(value)
 }
 
-/// A limit as people write it: 4096, 1e-6.
+/// Formats a limit as people write it: 4096, 1e-6.
 fn plain(limit: f64) -> String {
     match limit.abs() {
         size if size > 0.0 && !(1e-4..1e10).contains(&size) => format!("{limit:e}"),
@@ -119,7 +119,7 @@ impl<T: Value> Field for T {
     }
 }
 
-/// `input`, completed by its type.
+/// Completes `input` with the properties of its type.
 fn shaped<T: Value>(input: Input) -> Input {
     let word = if input.word.is_empty() { T::WORD } else { input.word };
     Input {
@@ -210,7 +210,7 @@ impl Value for PathBuf {
         Ok(PathBuf::from(text))
     }
 
-    /// A path need not be text.
+    /// A path need not be valid text.
     fn of_object(input: &Input, given: &Given) -> Option<Vec<PathBuf>> {
         given.as_object::<Vec<PathBuf>>(input.name).cloned()
     }
@@ -300,7 +300,7 @@ impl Value for PartialShare {
     }
 }
 
-/// A value of a type from elsewhere that reads itself from text.
+/// A value of a foreign type that implements `FromStr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parsed<T>(pub T);
 

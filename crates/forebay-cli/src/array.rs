@@ -1,4 +1,4 @@
-//! `forebay array`: what adaptive redundancy goes by.
+//! `forebay array`: inputs for adaptive redundancy.
 
 use clap::{Args, Subcommand};
 use forebay::array_score::ArrayScoreAsk;

@@ -1,11 +1,11 @@
-//! What the help of each verb shows at its end. `tests/examples.rs` runs every line.
+//! The examples at the end of each verb's help. `tests/examples.rs` runs every line.
 
 use clap::Command;
 
-/// A verb with those above it, and its examples.
+/// A verb, written with its parent verbs, and its examples.
 type Examples = (&'static str, &'static [&'static str]);
 
-/// Of every verb that does something.
+/// The examples of every verb that can be run.
 const EACH: &[Examples] = &[
     (
         "advise",
@@ -171,10 +171,10 @@ const EACH: &[Examples] = &[
     ("man", &["forebay man man1"]),
 ];
 
-/// What the first lines of all help show: the first example of each.
+/// The verbs whose first examples appear in the top-level help.
 const FIRST: [&str; 5] = ["advise", "capture", "describe", "simulate", "plan capacity"];
 
-/// `command` with examples at the end of each verb's help, and of the help of those above them.
+/// Appends examples to the help of each verb and its parent verbs.
 pub(crate) fn added(command: Command) -> Command {
     let shown = |lines: &[&str]| format!("Examples:\n  {}", lines.join("\n  "));
     let command = EACH.iter().fold(command, |command, (verb, lines)| {
@@ -192,14 +192,15 @@ pub(crate) fn added(command: Command) -> Command {
     to(command, &[], &shown(&firsts(|verb| FIRST.contains(&verb))))
 }
 
-/// The first example of each verb that is `wanted`, but for what makes its input.
+/// Returns the first example of each verb selected by `wanted`, without the lines that only create
+/// its input.
 fn firsts(wanted: impl Fn(&str) -> bool) -> Vec<&'static str> {
     let of = EACH.iter().filter(|(verb, _)| wanted(verb));
     of.filter_map(|(_, lines)| lines.iter().find(|line| line.contains("forebay ")).copied())
         .collect()
 }
 
-/// `command` with `text` at the end of the help of the verb that `words` name below it.
+/// Appends `text` to the help of the subcommand named by `words`.
 fn to(command: Command, words: &[&str], text: &str) -> Command {
     match words {
         [] => command.after_help(text.to_string()),
@@ -211,7 +212,7 @@ fn to(command: Command, words: &[&str], text: &str) -> Command {
 mod tests {
     use clap::CommandFactory;
 
-    /// `forebay --help` and that of verbs with others below them show some of those.
+    /// The help of `forebay` and of verbs with subcommands shows some of the subcommands' examples.
     #[test]
     fn every_help_ends_with_examples() {
         let all = super::added(crate::Cli::command());
@@ -224,7 +225,7 @@ mod tests {
         }
     }
 
-    /// A verb that does something and has no examples, or the other way round, is told.
+    /// Fails for a verb without examples, and for examples without a verb.
     #[test]
     fn every_verb_has_examples_and_is_there() {
         fn each(command: &clap::Command, above: &str, found: &mut Vec<String>) {

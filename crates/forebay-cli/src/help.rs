@@ -1,4 +1,7 @@
-//! `forebay help VERB`: what `forebay VERB --help` prints. clap's own `help` knows no `--help`, and speaks of itself in other words.
+//! `forebay help VERB` prints the same text as `forebay VERB --help`.
+//!
+//! Replaces clap's built-in `help`, which does not accept `--help` and describes itself in
+//! different words.
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command};
@@ -6,7 +9,7 @@ use clap::{Arg, ArgMatches, Command};
 const HELP: &str = "help";
 const VERB: &str = "COMMAND";
 
-/// `command` with a `help` at every place where there are verbs.
+/// Adds a `help` subcommand at every level that has subcommands.
 pub(crate) fn added(command: Command) -> Command {
     let names: Vec<String> =
         command.get_subcommands().map(|verb| verb.get_name().to_string()).collect();
@@ -19,7 +22,8 @@ pub(crate) fn added(command: Command) -> Command {
     command.disable_help_subcommand(true).subcommand(help)
 }
 
-/// The help that was asked for by a verb `help`: as an error, which clap prints, or tells that there is no such verb.
+/// Returns the help text requested through a `help` subcommand, or "no such verb", as the error
+/// that clap prints.
 pub(crate) fn asked(command: &mut Command, matches: &ArgMatches) -> Option<clap::Error> {
     let mut path = vec![command.get_name().to_string()];
     let mut matches = matches;
@@ -39,7 +43,7 @@ pub(crate) fn asked(command: &mut Command, matches: &ArgMatches) -> Option<clap:
     command.try_get_matches_from_mut(path.iter().map(String::as_str).chain(["--help"])).err()
 }
 
-/// The first word of `path` that is no verb, behind those before it.
+/// Finds the first word of `path` that is not a verb; returns it with the words before it.
 fn unknown(command: &Command, path: &[String]) -> Option<(String, String)> {
     let mut command = command;
     for (nth, word) in path.iter().enumerate().skip(1) {

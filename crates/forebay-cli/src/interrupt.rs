@@ -1,4 +1,4 @@
-//! Work that an interruption only shortens: it ends cleanly, with the results so far.
+//! Handles interruptions of work that can end early with the results so far.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +10,7 @@ static STOP: AtomicBool = AtomicBool::new(false);
 static LISTENS: AtomicBool = AtomicBool::new(false);
 static HUNG_UP: AtomicBool = AtomicBool::new(false);
 
-/// Does `work`, which ends soon after its argument is set.
+/// Runs `work`, which ends soon after its argument is set.
 pub(crate) fn shortens<T>(
     second: SecondInterruption,
     work: impl FnOnce(&'static AtomicBool) -> T,
@@ -22,19 +22,21 @@ pub(crate) fn shortens<T>(
     done
 }
 
-/// Ends such work early; answers whether there is any that this may be left to.
+/// Asks interruptible work to end early; returns false if there is none, or if it was asked before
+/// and need not be waited for.
 pub(crate) fn stop_early() -> bool {
     let second = STOP.swap(true, Ordering::Relaxed);
     RUNNING.load(Ordering::Relaxed) && (!second || PATIENT.load(Ordering::Relaxed))
 }
 
-/// Whether SIGHUP came since this was last asked. From the first time on it ends nothing.
+/// Returns whether SIGHUP arrived since the last call. After the first call, SIGHUP no longer ends
+/// the process.
 pub(crate) fn hung_up() -> bool {
     LISTENS.store(true, Ordering::Relaxed);
     HUNG_UP.swap(false, Ordering::Relaxed)
 }
 
-/// SIGHUP came; answers whether there is work that asks for it.
+/// Registers a SIGHUP; returns whether any work is checking for it.
 pub(crate) fn hang_up() -> bool {
     HUNG_UP.store(true, Ordering::Relaxed);
     LISTENS.load(Ordering::Relaxed)

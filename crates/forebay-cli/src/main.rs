@@ -1,7 +1,8 @@
-//! The `forebay` command: a thin face of the verbs.
+//! The `forebay` command, a thin layer over the verbs.
 //!
-//! Results go to standard output, messages and progress to standard error. Exit status: 0 done,
-//! 2 bad usage, bad input or no place for a report, 128 and the signal's number when stopped by one, 1 anything else.
+//! Results go to standard output, messages and progress to standard error. Exit status: 0 for
+//! success, 2 for bad usage, bad input or an unwritable report, 128 plus the signal number if
+//! stopped by a signal, and 1 for any other failure.
 
 #![forbid(unsafe_code)]
 
@@ -37,7 +38,7 @@ use forebay::model::generate::verb::GenerateAsk;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
-/// Tells what your storage workload does to its disks, and what would help.
+/// Shows what your storage workload does to its disks, and what would help.
 #[derive(Parser)]
 #[command(name = "forebay", version = env!("FOREBAY_VERSION"), arg_required_else_help = true)]
 struct Cli {
@@ -102,8 +103,8 @@ impl Verb {
     }
 }
 
-/// Interrupted or told to stop: no half-written file stays behind. A file that may not grow is an
-/// error of writing, not a death.
+/// Installs signal handlers so that an interrupted command leaves no half-written files. Exceeding
+/// the file size limit becomes a write error instead of killing the process.
 fn heed_signals() -> std::io::Result<()> {
     signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
@@ -120,17 +121,17 @@ fn heed_signals() -> std::io::Result<()> {
     Ok(())
 }
 
-/// The parser of arguments, which completions are made of.
+/// Returns the argument parser, from which shell completions are generated.
 fn command() -> Command {
     help::added(verbs())
 }
 
-/// The verbs with their examples, which manual pages are made of.
+/// Returns the verbs with their examples, from which manual pages are generated.
 fn verbs() -> Command {
     examples::added(Cli::command()).disable_help_subcommand(true)
 }
 
-/// What the arguments ask for; help is an error of clap's.
+/// Parses the arguments; help is returned as one of clap's errors.
 fn parsed() -> Result<Cli, clap::Error> {
     let mut command = command().term_width(output::columns().min(output::COLUMNS));
     let matches = command.try_get_matches_from_mut(std::env::args_os())?;
@@ -140,7 +141,7 @@ fn parsed() -> Result<Cli, clap::Error> {
     }
 }
 
-/// Prints what clap has to say: help on standard output, what is wrong on standard error.
+/// Prints clap's message: help on standard output, errors on standard error.
 fn told(error: &clap::Error) -> ExitCode {
     match error.print() {
         Err(failure) if !error.use_stderr() => {
@@ -156,13 +157,13 @@ fn main() -> ExitCode {
         Ok(cli) => cli.verb,
         Err(error) => return told(&error),
     };
-    // Where a handler cannot be set, the system's own stops us just as well.
+    // Without a handler, the default action stops the process just as well.
     let _ = heed_signals();
     if let Err(error) = stdin::prepare() {
         return failed(&error);
     }
-    // A library that panics on damaged input is caught where it is called and told as an error;
-    // a panic that reaches this place is our own fault.
+    // Panics of libraries on damaged input are caught at the call and reported as errors; a panic
+    // that gets here is a bug in Forebay.
     panic::set_hook(Box::new(|_| ()));
     let Ok(outcome) = panic::catch_unwind(move || verb.run()) else {
         output::tell("internal error; please report it with the command that led here");

@@ -1,4 +1,4 @@
-//! Results on standard output, notes on standard error, and what an error means for the exit status.
+//! Output: results on standard output, messages on standard error, and exit statuses for errors.
 
 mod csv;
 
@@ -14,7 +14,7 @@ use forebay_show::grid::Grid;
 use forebay_show::prose;
 use serde::Serialize;
 
-/// How results are printed.
+/// The output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// Tables for people.
@@ -22,29 +22,29 @@ pub(crate) enum Format {
     Table,
     /// One JSON object with everything (docs/schema.md).
     Json,
-    /// The table, one row a line, columns called as in JSON.
+    /// The answer's table, one row per line, with the column names that JSON uses.
     Csv,
     /// Everything that the report shows, in Markdown: for a ticket or a wiki.
     Markdown,
 }
 
-/// Columns of an answer that goes to no terminal.
+/// The width of output that does not go to a terminal, in columns.
 pub(crate) const COLUMNS: usize = 100;
-/// Columns of a line of prose at most, however wide the terminal is.
+/// The maximum width of prose, in columns, even on wider terminals.
 const PROSE_COLUMNS: usize = 120;
 
-/// Columns of what goes to standard output.
+/// Returns the width of standard output in columns.
 pub(crate) fn columns() -> usize {
-    // The width is that of the terminal standard output is, and of none otherwise.
+    // comfy-table reports a width only if standard output is a terminal.
     comfy_table::Table::new().width().map_or(COLUMNS, |columns| usize::from(columns).max(40))
 }
 
-/// A table without rows, no wider than the terminal.
+/// Creates an empty table that is no wider than the terminal.
 pub(crate) fn table(heads: impl IntoIterator<Item = impl Display>) -> Grid {
     Grid::new(columns() as u16, heads)
 }
 
-/// `text` as it stands out on a terminal, unless the user wants no colours.
+/// Returns `text` in bold if standard output is a terminal and the user has not disabled colors.
 pub(crate) fn emphasised(text: &str) -> String {
     let wants_none = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     match io::stdout().is_terminal() && !wants_none {
@@ -53,14 +53,15 @@ pub(crate) fn emphasised(text: &str) -> String {
     }
 }
 
-/// `text` in lines no wider than the terminal, all but the first indented.
+/// Wraps `text` to the terminal's width, indenting all lines but the first.
 pub(crate) fn wrapped(text: &str) -> String {
     prose::wrapped(text, columns().min(PROSE_COLUMNS))
 }
 
-/// Says something on standard error: wrapped where somebody reads it, else in one line.
+/// Prints a message to standard error, wrapped on a terminal and on one line otherwise.
 ///
-/// Names of inputs are written as options. Where the text cannot be written there is nobody to tell.
+/// Input names are spelled as options. Write errors are ignored because there is nowhere to report
+/// them.
 pub(crate) fn tell(text: &str) {
     let line = format!("forebay: {}", spelled(text, Spelling::Command));
     let line = harmless(&line);
@@ -70,17 +71,18 @@ pub(crate) fn tell(text: &str) {
     };
 }
 
-/// [`tell`] of what is formatted.
+/// Formats its arguments and prints them with [`tell`].
 macro_rules! say {
     ($($what:tt)*) => { $crate::output::tell(&format!($($what)*)) };
 }
 pub(crate) use say;
 
-/// The codes of [`emphasised`].
+/// The terminal escape sequences that [`emphasised`] uses.
 const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
 
-/// `text` without what a terminal would obey: names come from traces and files of others.
+/// Removes terminal control characters from `text`, because names come from untrusted traces and
+/// files.
 fn harmless(text: &str) -> Cow<'_, str> {
     let is_obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
     if !text.contains(is_obeyed) {
@@ -92,12 +94,12 @@ fn harmless(text: &str) -> Cow<'_, str> {
     parts.collect::<Vec<_>>().join(BOLD).into()
 }
 
-/// Prints `text`, for somebody to read, and a line end.
+/// Prints `text` for a human reader, followed by a newline.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     write(&harmless(text))
 }
 
-/// For verbs whose exit status is a verdict: if the reader has closed the pipe, they go on to it.
+/// Ignores a broken pipe, for verbs whose exit status is a verdict that must be computed anyway.
 pub(crate) fn though_unread<E: Into<anyhow::Error>>(printed: Result<(), E>) -> anyhow::Result<()> {
     match printed.map_err(Into::into) {
         Err(error) if is_broken_pipe(&error) => Ok(()),
@@ -105,7 +107,7 @@ pub(crate) fn though_unread<E: Into<anyhow::Error>>(printed: Result<(), E>) -> a
     }
 }
 
-/// To the first line of an empty screen.
+/// Clears the screen and moves the cursor to the top left.
 pub(crate) fn clear() -> io::Result<()> {
     io::stdout().lock().write_all(b"\x1b[H\x1b[J").map_err(on_stdout)
 }
@@ -120,16 +122,17 @@ fn write(text: &str) -> io::Result<()> {
     all().map_err(on_stdout)
 }
 
-/// An error of writing to standard output, which it names.
+/// Adds the name of standard output to an error from writing to it.
 pub(crate) fn on_stdout(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("standard output: {error}"))
 }
 
-/// The version of what JSON answers look like. It rises when a key goes, or comes to mean something else; new keys do
-/// not raise it.
+/// The version of the JSON output's schema. It increases when a key is removed or changes its
+/// meaning; new keys do not change it.
 const SCHEMA_VERSION: u32 = 4;
 
-/// Prints `answer`, a structure: as one indented JSON object that begins with `schema_version`, or its table as CSV.
+/// Prints `answer` as an indented JSON object that begins with `schema_version`, or prints its
+/// table as CSV.
 pub(crate) fn print_data(format: Format, answer: &impl Serialize) -> anyhow::Result<()> {
     let mut versioned = serde_json::Map::new();
     versioned.insert("schema_version".into(), SCHEMA_VERSION.into());
@@ -144,8 +147,10 @@ pub(crate) fn print_data(format: Format, answer: &impl Serialize) -> anyhow::Res
     Ok(())
 }
 
-/// The error in one line. Causes are added only where the message does not end with them already, and what to do where the
-/// system alone has spoken.
+/// Formats an error on one line.
+///
+/// A cause is added only if the message does not already end with it. A bare operating-system error
+/// gets a hint about what to do.
 pub(crate) fn message(error: &anyhow::Error) -> String {
     let said = error.chain().skip(1).fold(error.to_string(), |said, cause| {
         let cause = cause.to_string();
@@ -154,13 +159,14 @@ pub(crate) fn message(error: &anyhow::Error) -> String {
     with_remedy(spelled(&said, Spelling::Command))
 }
 
-/// Whether whoever reads our output has gone, which is no fault.
+/// Returns whether the error is a broken pipe: the reader of our output has exited, which is not a
+/// failure.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.downcast_ref::<io::Error>();
     io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// 2 for what the user can mend (options, files that are read), 1 for anything else.
+/// Returns 2 for errors that the user can fix (options, input files) and 1 for all others.
 pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
     let of_verb = error.downcast_ref::<forebay::Error>();
     let of_store = error.downcast_ref::<forebay_store::StoreError>();
@@ -178,7 +184,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// The Rust files under `folder`.
+    /// Lists the Rust files under `folder`.
     fn sources(folder: &Path) -> Vec<std::path::PathBuf> {
         let entries = fs::read_dir(folder).expect("sources are there");
         let paths = entries.map(|entry| entry.expect("it can be read").path());
@@ -210,7 +216,7 @@ mod tests {
         assert_eq!(super::message(&apart), "when: what: why");
     }
 
-    /// So that no verb's JSON lacks its version.
+    /// Every verb's JSON gets its schema version because all JSON is printed by one function.
     #[test]
     fn json_is_printed_in_one_place() {
         let writes = |path: &std::path::PathBuf| {

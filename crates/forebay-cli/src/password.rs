@@ -1,10 +1,10 @@
-//! The password of a store, from a file, so that no list of processes shows it.
+//! Reads a store's password from a file, so that it does not appear in process listings.
 
 use std::path::PathBuf;
 
 use forebay_store::StoreError;
 
-/// The first line of a file.
+/// Returns the first line of a file.
 pub(crate) fn password(path: &PathBuf) -> anyhow::Result<String> {
     let wrong = |what: String| StoreError::Store(format!("{}: {what}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;

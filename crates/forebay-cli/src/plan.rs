@@ -1,4 +1,4 @@
-//! `forebay plan`: what a promise costs. One file a question.
+//! `forebay plan`: computes the cost of a promise. Each question has its own file.
 
 use clap::{Args, Subcommand};
 use forebay::plan::buy::BuyAsk;

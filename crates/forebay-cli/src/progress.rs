@@ -1,4 +1,4 @@
-//! Progress on standard error, and only when somebody is watching it.
+//! Progress on standard error, shown only if it is a terminal.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -11,19 +11,21 @@ use forebay::progress::Told;
 use forebay_trace::unpack::Consumed;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Less of a file than this tells nothing: it is read from its end, or its content lies elsewhere.
+/// The least progress within a file that gives a meaningful share. Some formats are read from the
+/// end, or keep their content in other files.
 const TELLING_BYTES: u64 = 1 << 20;
 
-/// A line that says what is being done.
+/// A progress line.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// The length of the file that is read, where it is one.
+    /// The length of the file being read, if known.
     length: Option<u64>,
     consumed: Consumed,
 }
 
 impl Progress {
-    /// Begins with `doing`. Hidden unless standard error is a terminal.
+    /// Creates a progress line that shows `doing`. It is hidden unless standard error is a
+    /// terminal.
     pub(crate) fn new(doing: &str) -> Progress {
         let bar = ProgressBar::new_spinner();
         style(&bar, "{spinner} {msg} [{elapsed}]");
@@ -32,7 +34,8 @@ impl Progress {
         Progress { bar, length: None, consumed: Consumed::default() }
     }
 
-    /// As [`Progress::new`], of reading the file `path`: a bar, once enough was counted.
+    /// Creates a progress line for reading the file `path`; it becomes a bar once enough bytes were
+    /// read.
     pub(crate) fn reading(doing: &str, path: &Path) -> Progress {
         let length = fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|found| found.len());
         let mut progress = Progress::new(doing);
@@ -40,12 +43,13 @@ impl Progress {
         progress
     }
 
-    /// Where whoever reads the file counts its bytes.
+    /// Returns the counter of bytes read from the file.
     pub(crate) fn consumed(&self) -> Consumed {
         Arc::clone(&self.consumed)
     }
 
-    /// So much is done of what is `doing`. As all that follow it goes on: Ctrl-C ends a verb elsewhere.
+    /// Shows a progress report. Like the methods below, it always returns `Continue` because Ctrl-C
+    /// is handled elsewhere.
     pub(crate) fn tell(&self, told: &Told) -> ControlFlow<()> {
         const STEPS: u64 = 1000;
         if self.bar.length().is_none() {
@@ -57,7 +61,7 @@ impl Progress {
         ControlFlow::Continue(())
     }
 
-    /// Shows what is being done, and the share that is done, if that is known.
+    /// Shows the current step and, if known, the completed share.
     pub(crate) fn report(&self, doing: String, done_share: Option<f64>) -> ControlFlow<()> {
         match done_share {
             Some(done_share) => self.tell(&Told { doing, done_share }),
@@ -65,7 +69,7 @@ impl Progress {
         }
     }
 
-    /// Now `doing` something else.
+    /// Shows a new current step.
     pub(crate) fn say(&self, doing: String) -> ControlFlow<()> {
         self.bar.set_message(doing);
         let consumed = self.consumed.load(Ordering::Relaxed);

@@ -16,21 +16,22 @@ use crate::interrupt;
 use crate::output::tell;
 
 forebay_ask::ask! {
-    /// Serve files, block devices and volumes over the network (NBD), with a policy in the path
+    /// Serve files, block devices and volumes over the network (NBD), with a policy in the I/O path
     ///
-    /// Clients are nbd-client, QEMU, libnbd and whatever else speaks NBD. The server listens at a Unix socket or a
-    /// loopback address, never beyond this machine. Ctrl-C finishes pending requests, flushes everything to disk, and
-    /// ends. SIGHUP reads the configuration again and takes up its policies and promises.
+    /// Clients include nbd-client, QEMU, libnbd and anything else that speaks NBD. The server
+    /// listens on a Unix socket or a loopback address, never on other network interfaces. Ctrl-C
+    /// finishes pending requests, flushes everything to disk, and ends. SIGHUP rereads the
+    /// configuration and applies its policies and promises.
     pub(crate) struct ServeAsk("serve") {
         /// The file or block device to serve, or a configuration (.toml) of several
         what: PathBuf [.positional().word("FILE|CONFIG.toml")],
-        /// The socket to listen at
+        /// The Unix socket to listen on
         socket: Option<PathBuf> [.word("PATH")],
-        /// The loopback address to listen at, as in 127.0.0.1:10809
+        /// The loopback address to listen on, as in 127.0.0.1:10809
         tcp: Option<Loopback>,
         /// The name that clients ask for
         export: Option<String> [.word("NAME").otherwise("the empty name")],
-        /// The policy in between (see `forebay policies`)
+        /// The policy to apply (see `forebay policies`)
         policy: Option<String> [.word("POLICY").otherwise("noop")],
         /// Answer no sooner than this device would (see `forebay devices`)
         emulate: Option<DeviceInput> [.excludes(&["depth", "buffered"])],
@@ -38,15 +39,16 @@ forebay_ask::ask! {
         buffered: bool,
         /// Refuse writes
         read_only: bool,
-        /// Serve it although its newest data may be on a flash that is missing, or has changed (docs/placement-log.md)
+        /// Serve even if the newest data may be on a flash that is missing or has changed
+        /// (docs/placement-log.md)
         force: bool,
-        /// I/Os that the file gets at a time
+        /// I/Os to keep in flight on the file
         depth: Option<u32> [.word("COUNT").between(1.0, 4096.0).otherwise("64")],
-        /// How I/Os reach the file
+        /// How to submit I/Os to the file
         driver: Option<Driver> [.otherwise("io_uring if the kernel has it")],
         /// Write a trace of the clients' requests, complete when the server has ended
         trace: Option<PathBuf>,
-        /// Write a trace of the I/Os that the file gets, complete when the server has ended
+        /// Write a trace of the I/Os issued to the file, complete when the server has ended
         trace_issued: Option<PathBuf>,
     }
 }
@@ -63,13 +65,13 @@ impl Value for Loopback {
     }
 }
 
-/// How often it looks whether it is to stop.
+/// How often to check whether to stop.
 const TICK: Duration = Duration::from_millis(50);
 
 impl ServeAsk {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let config = self.config()?;
-        // From here on SIGHUP ends nothing.
+        // From here on, SIGHUP no longer ends the process.
         interrupt::hung_up();
         let outcome = interrupt::shortens(SecondInterruption::Ends, |stop| {
             let server = Server::start(&config)?;
@@ -93,7 +95,7 @@ impl ServeAsk {
         Ok(outcome?)
     }
 
-    /// Reads the policies again. What is wrong leaves all as it is.
+    /// Rereads the policies. If anything is wrong, nothing changes.
     fn reread(&self, server: &Server) {
         if !self.is_config() {
             return tell("SIGHUP: there is no configuration to read again");
@@ -104,7 +106,7 @@ impl ServeAsk {
         }
     }
 
-    /// The configuration in its file, with what is given beside it.
+    /// Reads the configuration file and combines it with the command-line options.
     fn read(&self) -> Result<Config, forebay_serve::Error> {
         let mut config = file::read(&self.what)?;
         config.backs.iter_mut().for_each(|back| back.force |= self.force);

@@ -1,4 +1,5 @@
-//! `forebay completions` and `forebay man`: what an installation puts beside the command, from the parser of its arguments.
+//! `forebay completions` and `forebay man`: files to install beside the command, generated from its
+//! argument parser.
 
 use std::fs;
 use std::io;
@@ -12,9 +13,9 @@ use forebay_trace::write::{Draft, Kept};
 
 use crate::{command, output, verbs};
 
-/// Print the completions of a shell, to be installed beside the command
+/// Print the completion script for a shell
 ///
-/// Then the shell completes verbs and options of forebay when you press Tab.
+/// With the script installed, the shell completes forebay's verbs and options when you press Tab.
 #[derive(Args)]
 pub(crate) struct Completions {
     /// The shell
@@ -32,7 +33,7 @@ impl Completions {
 /// Write the manual pages, one for each verb, into a folder
 #[derive(Args)]
 pub(crate) struct Man {
-    /// The folder; it is made if it is not there
+    /// The folder; it is created if it does not exist
     folder: PathBuf,
 }
 
@@ -54,7 +55,7 @@ impl Man {
     }
 }
 
-/// The pages of a verb, and of the verbs within it, with their files' names.
+/// Generates the manual pages of a verb and its subcommands, with their file names.
 fn pages_of(verb: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
     for inner in verb.get_subcommands().filter(|inner| !inner.is_hide_set()) {
         pages_of(inner, pages)?;
@@ -62,7 +63,7 @@ fn pages_of(verb: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> io::Result<()
     let (man, mut page) = (clap_mangen::Man::new(verb.clone()), Vec::new());
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
-    // The values of options stand in it, which the generator leaves out.
+    // The generator omits the values of options; the usage line includes them.
     let usage = verb.clone().render_usage().to_string();
     section("SYNOPSIS", usage.trim_start_matches("Usage:").trim(), &mut page)?;
     man.render_description_section(&mut page)?;
@@ -85,7 +86,7 @@ fn pages_of(verb: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> io::Result<()
     Ok(())
 }
 
-/// A section whose lines stay as they are.
+/// Adds a section whose lines are not reflowed.
 fn section(name: &str, text: &str, page: &mut Vec<u8>) -> io::Result<()> {
     let mut roff = Roff::new();
     roff.control("SH", [name]).control("nf", []);

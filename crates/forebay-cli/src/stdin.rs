@@ -1,7 +1,8 @@
-//! `-` in a trace's place: standard input.
+//! Standard input as a trace, written `-`.
 //!
-//! A trace may be read more than once, or from its end. So what comes through a pipe is written to a temporary file without a name first
-//! (in `TMPDIR`), and the command runs anew with that as its standard input. A file that the shell redirects is read where it lies.
+//! A trace may be read several times, or from its end. Data from a pipe is therefore first copied
+//! to an unnamed temporary file (in `TMPDIR`), and the command restarts itself with that file as
+//! its standard input. A file that the shell redirects is read in place.
 
 use std::env;
 use std::io;
@@ -17,15 +18,15 @@ use forebay_trace::{TraceError, open};
 
 use crate::progress::Progress;
 
-/// What a user calls it.
+/// The name that users write.
 const DASH: &str = "-";
-/// Where it is.
+/// The path of standard input.
 const PATH: &str = "/dev/stdin";
 
-/// Traces that it is to be.
+/// The number of arguments that name standard input.
 static ASKED: AtomicUsize = AtomicUsize::new(0);
 
-/// Reads the argument that names a trace.
+/// Returns the parser for an argument that names a trace.
 pub(crate) fn trace_path() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().map(|path| match path == Path::new(DASH) {
         true => {
@@ -36,8 +37,8 @@ pub(crate) fn trace_path() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
-/// Sees to it that standard input is a file, if a trace is to be read from it. Where it was a pipe, it does not come back but for an
-/// error.
+/// Ensures that standard input is a file if a trace will be read from it. If it is a pipe, this
+/// function restarts the command and returns only on error.
 pub(crate) fn prepare() -> anyhow::Result<()> {
     let asked = ASKED.load(Ordering::Relaxed);
     if asked > 1 {

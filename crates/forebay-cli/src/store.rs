@@ -1,4 +1,5 @@
-//! `forebay store`: keys and values on several disks, each of which does one thing at a time.
+//! `forebay store`: a key-value store on several disks, each of which does only one kind of work at
+//! a time.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,12 +21,12 @@ use crate::store_bench::StoreBenchAsk;
 use crate::store_repair::{StoreCheckAsk, StoreRepairAsk};
 use crate::verb::{Arguments, Asked, Formatted};
 
-/// Keep keys and values on several plain disks, each of which does one thing at a time
+/// Store keys and values on several plain disks, each of which does one thing at a time
 ///
-/// A put goes to the log of one disk and is durable before it is answered. A log that is long enough becomes a
-/// sorted segment on another disk, while a third disk takes new puts (Workload Shifting, Pan, Yue and Xiong).
-/// There is no redundancy: a lost disk takes its data along. On solid-state drives, and for transactions, RocksDB
-/// is the better choice.
+/// A put is appended to the log of one disk and is durable before it is acknowledged. Once a log is
+/// long enough, it is sorted into a segment on another disk, while a third disk accepts new puts
+/// (Workload Shifting, Pan, Yue and Xiong). There is no redundancy: losing a disk loses its data.
+/// On solid-state drives, and for transactions, RocksDB is the better choice.
 #[derive(Args)]
 pub(crate) struct Store {
     #[command(subcommand)]
@@ -43,11 +44,12 @@ enum What {
 }
 
 forebay_ask::ask! {
-    /// Make a store on four disks or more: a folder of each, or block devices
+    /// Create a store on at least four disks: one folder on each, or block devices
     pub(crate) struct StoreCreateAsk("store create") {
-        /// The disks: folders, in which a file forebay.store is made, files that do not exist yet, or devices
+        /// The disks: folders, in which a file forebay.store is created, paths of new files, or
+        /// devices
         disks: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
-        /// MB to set aside on each disk; block devices are used completely
+        /// MB to reserve on each disk; block devices are used completely
         mb: u32 = "10000" [.word("MB").between(100.0, 1e9)],
         /// Destroy the data on the disks
         overwrite: bool,
@@ -55,26 +57,28 @@ forebay_ask::ask! {
 }
 
 forebay_ask::ask! {
-    /// Serve a store to clients of Redis: GET SET DEL EXISTS MGET MSET SCAN DBSIZE PING INFO AUTH HELLO
+    /// Serve a store to Redis clients: GET SET DEL EXISTS MGET MSET SCAN DBSIZE PING INFO AUTH
+    /// HELLO
     ///
-    /// A SET is durable when it is answered, except with `durability` none. Values do not expire. If the server is
-    /// interrupted, it answers pending requests and ends; if it is killed, it loses nothing that it acknowledged.
+    /// A SET is durable when it is answered, except with `durability` none. Values do not expire.
+    /// An interrupted server answers pending requests before it ends; a killed server loses nothing
+    /// that it acknowledged.
     pub(crate) struct StoreServeAsk("store serve") {
         /// The disks of the store, in any order
         disks: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
-        /// One of the disks is missing: requests that need it fail, all others are served
+        /// One disk is missing: requests that need it fail, all others are served
         without_disk: bool,
-        /// Write nothing: puts are refused, and disks need only be readable
+        /// Write nothing: puts are refused, and read permission on the disks is enough
         read_only: bool,
-        /// Where to listen; beyond loopback only with a password
+        /// The address to listen on; addresses other than loopback require a password
         listen: AddressInput = "127.0.0.1:6379",
         /// A file whose first line is the password that clients must give (AUTH)
         password_file: Option<PathBuf>,
-        /// Clients at a time
+        /// The maximum number of clients
         connections: u32 = "1024" [.word("COUNT").between(1.0, 100_000.0)],
-        /// When a put is answered
+        /// When to acknowledge a put
         durability: Durability = "media",
-        /// Answer GET /metrics for Prometheus at this loopback address
+        /// Serve Prometheus metrics (GET /metrics) at this loopback address
         metrics: Option<AddressInput>,
     }
 }
@@ -93,7 +97,7 @@ impl Value for AddressInput {
     }
 }
 
-/// When a put is answered.
+/// When a put is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Durability {
     Media,

@@ -1,5 +1,5 @@
-//! `forebay store bench`: how fast a store, or any Redis server, answers, and how long it takes under a load that
-//! does not wait for it.
+//! `forebay store bench`: measures throughput and latency of a store or any Redis server, with
+//! open-loop or closed-loop load.
 
 mod arrivals;
 mod client;
@@ -38,26 +38,27 @@ use told::Results;
 use workload::{Steps, Workload};
 
 forebay_ask::ask! {
-    /// Put a store, or any Redis server, under load: the core workloads of YCSB, or ingest
+    /// Benchmark a store, or any Redis server, with the YCSB core workloads or ingest
     ///
-    /// First the records are put, then the workload runs. With --rate operations arrive at times of their own, and
-    /// latency counts from then, even if the server lets them begin later (an open loop, free of coordinated
-    /// omission). Without it each client asks again as soon as it was answered (a closed loop). Values identify
-    /// themselves: one that was never written, or is older than one acknowledged before it was read, is an error. All
-    /// keys begin with forebay-bench: and stay; other keys are neither replaced nor read. Ctrl-C prints the result so
-    /// far.
+    /// The benchmark first loads the records, then runs the workload. With --rate, operations
+    /// arrive on their own schedule and latency is measured from the scheduled arrival, even if the
+    /// server delays them (an open loop, free of coordinated omission). Without --rate, each client
+    /// sends its next operation as soon as the last one was answered (a closed loop). Values
+    /// identify themselves: reading a value that was never written, or one older than an
+    /// acknowledged write, is an error. All keys begin with forebay-bench: and are left in the
+    /// store; other keys are neither changed nor read. Ctrl-C prints the results so far.
     pub(crate) struct StoreBenchAsk("store bench") {
-        /// The disks of a store that nobody serves, to ask it without a server in between
+        /// Disks of a store that is not being served, to benchmark it without a server
         disks: Vec<PathBuf> [.positional().word("DIR|DEVICE").excludes(&["connect"])],
-        /// The server: forebay store serve, redis-server or another of its kind
+        /// The server: forebay store serve, redis-server or a compatible one
         connect: String = "127.0.0.1:6379" [.word("HOST:PORT")],
         /// The mix of operations
         workload: Workload = "a",
-        /// Records that are put first
+        /// Records to load first
         records: u64 = "100000" [.word("COUNT").between(1.0, 1e8)],
-        /// The records exist already, from a run with the same number and size
+        /// Skip loading: a previous run with the same number and size already wrote the records
         no_load: bool,
-        /// Operations of the workload
+        /// Operations in the workload
         operations: u64 = "100000" [.word("COUNT").between(1.0, 1e9)],
         /// The size of a value
         value_bytes: Size = "1000" [.between(value::VALUE_MIN as f64, VALUE_MAX as f64)],
@@ -65,12 +66,13 @@ forebay_ask::ask! {
         key_bytes: Size = "30" [.between(value::KEY_MIN as f64, KEY_MAX as f64)],
         /// Connections, each with one operation at a time
         clients: u32 = "16" [.word("COUNT").between(1.0, 10_000.0)],
-        /// Operations that arrive a second; without it clients ask as fast as they are answered
+        /// Operations per second; if omitted, each client sends the next one when the last was
+        /// answered
         rate: Option<f64> [.word("PER_SECOND").between(1e-3, 1e8)],
-        /// How they arrive: poisson, gamma (see --shape), or as the requests of a block trace did, whose pace --rate
-        /// changes
+        /// Arrival process: poisson, gamma (see --shape), or the arrival times in a block trace,
+        /// rescaled to --rate if given
         arrivals: Option<String> [.word("poisson|gamma|TRACE").otherwise("poisson")],
-        /// Shape of gamma arrivals: 1 is poisson, less is burstier
+        /// Shape of gamma arrivals: 1 is poisson, smaller values are burstier
         shape: f64 = "0.5" [.between(0.01, 1000.0)],
         /// The seed for operations and arrivals
         seed: u64 = "1",
@@ -104,7 +106,7 @@ impl StoreBenchAsk {
         outcome
     }
 
-    /// When operations of the workload begin.
+    /// Returns when each operation of the workload begins.
     fn turns(&self) -> anyhow::Result<Turns> {
         let process = match (self.arrivals.as_deref(), self.rate) {
             (None, None) => return Ok(Turns::closed(self.operations)),
@@ -160,13 +162,13 @@ impl StoreBenchAsk {
         let records = if is_loaded { self.records } else { 0 };
         let added = if self.workload.inserts() { self.operations } else { 0 };
         let bench = Bench {
-            // Not in the seed: values of one run are told from those of another.
+            // Not derived from the seed, so that values of different runs are distinguishable.
             run: SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |since| since.as_nanos() as u64),
             key_bytes: self.key_bytes.bytes as usize,
             value_bytes: self.value_bytes.bytes as usize,
-            // What is only put and never read needs none.
+            // Records that are written but never read need no ledger.
             ledger: Ledger::of(if is_loaded { records + added } else { 0 }),
             is_found: self.no_load,
             is_over,
@@ -202,7 +204,7 @@ impl StoreBenchAsk {
     }
 }
 
-/// Prints the results, and fails if operations did.
+/// Prints the results, and fails if any operation failed.
 fn show(results: &Results, format: Format) -> anyhow::Result<()> {
     let phases = || results.load.iter().chain(&results.run);
     let messages: Vec<&String> = phases().flat_map(|phase| &phase.messages).collect();

@@ -1,4 +1,4 @@
-//! `forebay store check` and `repair`: what of a store can be read, and what to do about the rest.
+//! `forebay store check` and `store repair`: find data that cannot be read, and save or discard it.
 
 use std::path::PathBuf;
 
@@ -14,38 +14,39 @@ use crate::output;
 use crate::progress::Progress;
 
 forebay_ask::ask! {
-    /// Read every byte of a store and list what is damaged; nothing is written
+    /// Read every byte of a store and list the damage; nothing is written
     ///
-    /// Every segment is read and checked against its sums, its order, its index and its filter, and the filter
-    /// against its copy on another disk. The exit status is 1 if something cannot be read. The store must not be in
-    /// use.
+    /// Checks every segment's checksums, order, index and filter, and compares the filter with its
+    /// copy on another disk. The exit status is 1 if something cannot be read. The store must not
+    /// be in use.
     pub(crate) struct StoreCheckAsk("store check") {
         /// The disks of the store, in any order
         disks: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
-        /// One of the disks is missing: what depends on it counts as lost
+        /// One disk is missing: all data that depends on it counts as lost
         without_disk: bool,
     }
 }
 
 forebay_ask::ask! {
-    /// Save what can still be read of damaged data, and give up the rest
+    /// Save what can still be read of damaged data, and discard the rest
     ///
-    /// Without --give-up, only what would be lost is listed, and the exit status is 1. Data that are given up no longer
-    /// count: their keys have older values, or none. A missing disk is given up as a whole. --new makes another in its
-    /// place; otherwise the store works only with --without-disk.
+    /// Without --give-up, only lists what would be lost and exits with status 1. After data has
+    /// been discarded, its keys have older values, or none. A missing disk is discarded as a whole.
+    /// --new puts another disk in its place; without it, the store can only be used with
+    /// --without-disk.
     pub(crate) struct StoreRepairAsk("store repair") {
         /// The remaining disks of the store, in any order
         disks: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
-        /// Do it, instead of listing what would be lost
+        /// Discard what cannot be read, instead of only listing it
         give_up: bool,
-        /// A folder, a file that does not exist yet, or a device to take the place of the missing disk
+        /// The replacement for the missing disk: a folder, the path of a new file, or a device
         new: Option<PathBuf> [.word("DIR|DEVICE")],
         /// Destroy the data on the new disk
         overwrite: bool [.requires("new")],
     }
 }
 
-/// Opens a store that nobody else works on.
+/// Opens a store that no other process is using.
 fn open(disks: Disks, read_only: bool) -> Result<Store, StoreError> {
     Store::open(disks, Config { read_only, merges: false, ..Config::default() })
 }
@@ -59,7 +60,7 @@ impl StoreCheckAsk {
     }
 }
 
-/// Everything is read.
+/// Reads and checks everything.
 fn check(disks: &[PathBuf], finding: Finding) -> anyhow::Result<Checked> {
     let _progress = Progress::new("reading the store");
     let store = open(look(disks, finding)?, true)?;
@@ -68,7 +69,7 @@ fn check(disks: &[PathBuf], finding: Finding) -> anyhow::Result<Checked> {
     Ok(checked?)
 }
 
-/// With 1 where something is lost.
+/// Fails with exit status 1 if something is lost.
 fn ends(checked: &Checked) -> anyhow::Result<()> {
     if checked.losses.is_empty() {
         return Ok(());
@@ -135,7 +136,7 @@ impl StoreRepairAsk {
     }
 }
 
-/// What was read, and what could not be.
+/// Formats what was read, and what could not be read.
 fn told(checked: &Checked, what: &str) -> String {
     let all = format!(
         "{} in {} ({})",
@@ -155,7 +156,7 @@ fn told(checked: &Checked, what: &str) -> String {
     }
 }
 
-/// Whether nothing is damaged but roots and labels, of which others say the same.
+/// Returns whether the only damage is to roots and labels that have intact copies.
 fn is_nothing_lost(checked: &Checked) -> bool {
     checked.losses.iter().all(|loss| is_said_elsewhere(&loss.trouble))
 }
@@ -189,7 +190,7 @@ fn losses(losses: &[Loss], what: &str) -> String {
     format!("What {what}:\n\n{table}\n{more}")
 }
 
-/// When something was put, as far as is known.
+/// Formats when something was put, as far as that is known.
 fn span(put: PutSpan) -> String {
     match (put.from.map(utc), put.upto.map(utc)) {
         (None, None) => "?".into(),
@@ -200,8 +201,9 @@ fn span(put: PutSpan) -> String {
     }
 }
 
-/// A time, given in nanoseconds since the Unix epoch, to the second: the proleptic Gregorian calendar in years that
-/// begin in March (Hinnant, "chrono-compatible low-level date algorithms").
+/// Formats nanoseconds since the Unix epoch as UTC, to the second. Uses the proleptic Gregorian
+/// calendar with years that begin in March (Hinnant, "chrono-compatible low-level date
+/// algorithms").
 fn utc(ns: u64) -> String {
     let secs = ns / 1_000_000_000;
     let (days, second) = (secs / 86_400 + 719_468, secs % 86_400);
@@ -218,10 +220,10 @@ fn utc(ns: u64) -> String {
     format!("{year:04}-{month:02}-{date:02} {hour:02}:{minute:02}:{:02} UTC", second % 60)
 }
 
-/// Losses that are listed.
+/// The maximum number of losses to list.
 const SHOWN: usize = 40;
 
-/// A key as text, shortened.
+/// Formats a key as shortened text.
 fn shown(key: &[u8]) -> String {
     let text: String =
         key.iter().take(24).flat_map(|byte| byte.escape_ascii()).map(char::from).collect();

@@ -27,29 +27,30 @@ use crate::output::{self, Format};
 use crate::verb::Formatted;
 
 forebay_ask::ask! {
-    /// Show what a server does: each export's rate and latencies against its promise, each disk's I/Os
+    /// Show the activity of a server: each export's rate and latencies against its promise, each
+    /// disk's I/Os
     ///
-    /// On a terminal the figures are shown until Ctrl-C. Otherwise the server is asked twice, an interval apart, and the
-    /// answer is what happened in between. Latencies are those of the last five to ten seconds. JSON and CSV are printed
-    /// once, with figures since the server started.
+    /// On a terminal, figures are updated until Ctrl-C. Otherwise the server is queried twice, one
+    /// interval apart, and the activity in between is printed. Latencies cover the last five to ten
+    /// seconds. JSON and CSV are printed once, with figures since the server started.
     pub(crate) struct TopAsk("top") {
-        /// The socket that the server listens at (forebay serve --socket)
+        /// The socket that the server listens on (forebay serve --socket)
         socket: PathBuf [.positional().word("SOCKET")],
-        /// How often to ask the server: 1s, 500ms
+        /// How often to query the server: 1s, 500ms
         interval: Nanos = "1s",
-        /// Print once, also on a terminal
+        /// Print once, even on a terminal
         once: bool,
     }
 }
 
-/// Figures as JSON.
+/// The server's figures as JSON.
 #[derive(Serialize)]
 struct TopAnswer<'a> {
     uptime_s: f64,
     backs: &'a [BackFigures],
 }
 
-/// How often it looks whether it is to stop.
+/// How often to check whether to stop.
 const TICK: Duration = Duration::from_millis(50);
 
 impl Formatted<TopAsk> {
@@ -86,10 +87,10 @@ impl Formatted<TopAsk> {
     }
 }
 
-/// What happened between two looks.
+/// Formats the activity between two snapshots.
 fn page(before: &Figures, now: &Figures) -> String {
     let fresh = Figures { backs: Vec::new(), uptime_s: 0.0, ..before.clone() };
-    // A server that was started again in between begins at nothing.
+    // If the server restarted between the snapshots, its counters began at zero.
     let before = if now.uptime_s < before.uptime_s { &fresh } else { before };
     let span_s = (now.uptime_s - before.uptime_s).max(1e-3);
     let mut text = String::new();
@@ -114,7 +115,7 @@ fn page(before: &Figures, now: &Figures) -> String {
     text
 }
 
-/// The answer in a sentence: what goes through, and which promises are not kept.
+/// Summarizes the activity in one sentence: the throughput, and the promises that are not kept.
 fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     let total = |of: &BackFigures| of.exports.iter().map(|one| one.reads + one.writes).sum::<u64>();
     let rate = significant((total(back) - total(then)) as f64 / span_s);
@@ -224,8 +225,8 @@ fn are_different(names: &[String]) -> bool {
     names.iter().collect::<BTreeSet<_>>().len() == names.len()
 }
 
-/// Names that leave figures where they are: of long ones the middle is left out. Where that makes them alike each begins
-/// with its place.
+/// Shortens long names in the middle so that the figures stay aligned. Names that would become
+/// equal are prefixed with their position.
 fn shortened(names: &[String]) -> Vec<String> {
     let cut = |name: &str, room: usize| -> String {
         let all: Vec<char> = name.chars().collect();
@@ -250,7 +251,7 @@ fn shortened(names: &[String]) -> Vec<String> {
 /// The longest name in a table.
 const NAME_MAX: usize = 12;
 
-/// How far a disk is whose blocks move.
+/// Formats the progress of a disk whose blocks are being rearranged.
 fn rearranged(back: &BackFigures) -> String {
     let given_up = back.counted.iter().any(|(name, value)| name == ABANDONED && *value > 0.0);
     let told = match back.rearranged {
@@ -264,10 +265,10 @@ fn rearranged(back: &BackFigures) -> String {
     output::wrapped(told) + "\n"
 }
 
-/// What a rearranged disk counts when it gives up.
+/// The counter of abandoned rearrangements.
 const ABANDONED: &str = "rearranging_abandoned";
 
-/// How a volume is: its levels, its drives, its rebuild.
+/// Formats the state of a volume: its levels, its drives, its rebuild.
 fn volume(back: &BackFigures) -> String {
     let Some(volume) = &back.volume else { return String::new() };
     let VolumeFigures { units, drives, drives_present, care_units_left, all_units, .. } = volume;
@@ -393,7 +394,7 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         let idle = page(&looked(10.0, 0), &looked(12.0, 0));
         assert!(idle.starts_with("data is idle; its policy is noop"), "{idle}");
-        // A server that was started again in between.
+        // The server was restarted between the snapshots.
         let fresh = Figures { backs: Vec::new(), ..looked(10.0, 0) };
         assert!(page(&fresh, &looked(12.0, 80_000)).contains("data answers 90000"), "{text}");
     }

@@ -1,4 +1,5 @@
-//! A declared verb on the command line: its arguments, its run, and its answer in the format that was asked for.
+//! A declared verb on the command line: parses its arguments, runs it, and prints its answer in the
+//! requested format.
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
@@ -71,13 +72,13 @@ impl<V: Verb> Asked<V> {
     }
 }
 
-/// Where a reader of the first screen finds the rest.
+/// Returns the hint about where to find the rest of the answer.
 fn more(report: Option<&Path>) -> String {
     let report = report.map_or(String::new(), |path| format!(", or open {}", path.display()));
     format!("For everything else add --explain{report}.")
 }
 
-/// Shows progress on a terminal, and keeps what was warned of.
+/// Shows progress on a terminal, and collects warnings.
 struct Watched {
     bar: Progress,
     doing: String,
@@ -144,7 +145,7 @@ const EXPLAIN: &str = "explain";
 const WITHOUT_PAGE: [&str; 3] = ["table", "json", "csv"];
 const WITH_PAGE: [&str; 4] = ["table", "json", "csv", "markdown"];
 
-/// The inputs of an [`Ask`] as arguments, for commands that print answers of their own.
+/// The inputs of an [`Ask`] as arguments, for commands that print their own answers.
 pub(crate) struct Arguments<A>(pub(crate) A);
 
 impl<A: Ask> Args for Arguments<A> {
@@ -175,7 +176,7 @@ impl<A: Ask> FromArgMatches for Arguments<A> {
     }
 }
 
-/// The inputs of an [`Ask`], and how to print the answer.
+/// The inputs of an [`Ask`], and the output format.
 pub(crate) struct Formatted<A> {
     pub(crate) ask: A,
     pub(crate) format: Format,
@@ -226,12 +227,12 @@ impl<V: Verb> Args for Asked<V> {
     }
 }
 
-/// Whether an option takes several paths, none of them split at commas.
+/// Returns whether an option accepts several paths, which are not split at commas.
 fn takes_pattern(input: &Input) -> bool {
     input.takes == Takes::Path && input.keeps_commas
 }
 
-/// `--kebab-case` of an input's name.
+/// Formats an input's name as `--kebab-case`.
 fn long(name: &str) -> String {
     name.replace('_', "-")
 }
@@ -264,7 +265,7 @@ fn argument(input: Input) -> Arg {
     }
     match input.arity {
         Arity::Flag => return argument.action(ArgAction::SetTrue),
-        // A shell's pattern becomes several values.
+        // The shell expands a pattern to several values.
         Arity::List if input.is_positional || takes_pattern(&input) => {
             argument = argument.num_args(1..);
         }
@@ -279,7 +280,7 @@ fn argument(input: Input) -> Arg {
     if is_separated && input.takes.is_path() {
         argument = argument.value_delimiter(',');
     }
-    // The values of a pattern end where the next option begins.
+    // The values of a pattern end at the next option.
     let may_begin_with_hyphen = !input.is_positional && !takes_pattern(&input);
     argument = argument.value_name(word).allow_hyphen_values(may_begin_with_hyphen);
     match input.takes {
@@ -324,7 +325,7 @@ fn given(inputs: &[Input], matches: &ArgMatches) -> Given {
     given
 }
 
-/// A refusal in the words of the command line.
+/// Converts an input error to clap's error, with names spelled as options.
 fn refused(error: &AskError) -> clap::Error {
     let said = spelled(&error.to_string(), Spelling::Command);
     clap::Error::raw(ErrorKind::ValueValidation, format!("{said}\n"))

@@ -7,10 +7,10 @@ use forebay_play::volume::{
 
 use crate::verb::Asked;
 
-/// Make and look after a volume: drives together, with redundancy
+/// Create and maintain volumes: several drives combined with redundancy
 ///
-/// A volume is its drives, files or block devices; a folder stands for all files in it. Drives say which volume
-/// they belong to, so their order does not matter.
+/// A volume consists of drives, which are files or block devices; a folder stands for all files in
+/// it. Each drive records which volume it belongs to, so the order of the drives does not matter.
 #[derive(Args)]
 pub(crate) struct Volume {
     #[command(subcommand)]

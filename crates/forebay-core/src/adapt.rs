@@ -1,15 +1,15 @@
-//! Adaptation: which RAID layout each unit of an array has, chosen by its own workload
-//! (Jeremic, Parzyjegla, Mühl and Richling, *Towards workload-driven adaptation of data organization
-//! in heterogeneous storage systems*).
+//! Adaptation: chooses the RAID layout of each unit of an array according to its workload (Jeremic,
+//! Parzyjegla, Mühl and Richling, *Towards workload-driven adaptation of data organization in
+//! heterogeneous storage systems*).
 //!
-//! A unit serves each request in the layout that it has, and may switch *after* the request, which
-//! costs something once. [`Costs`] says what requests and switches cost, a [`Rule`] decides without
-//! knowing what comes, [`Optimum`] is the least that anybody could have paid who knew it all.
-//! [`Mix`] makes the paper's workloads, and [`trial`] holds rules against the optimum on them.
+//! A unit serves each request in its current layout, and may switch *after* the request, at a fixed
+//! cost. [`Costs`] contains the costs of requests and switches, a [`Rule`] decides without
+//! knowledge of the future, and [`Optimum`] is the least possible cost with that knowledge. [`Mix`]
+//! generates the paper's workloads, and [`trial`] compares rules with the optimum on them.
 //!
-//! A rule's own state is shared by all units of a volume; what it keeps of one unit is 32 bytes at most, since
-//! a terabyte has four million units. Reliability and capacity are objectives beside speed:
-//! see [`Objective`].
+//! A rule's own state is shared by all units of a volume; its state for each unit has at most 32
+//! bytes, because a terabyte has four million units. Reliability and capacity are objectives in
+//! addition to speed: see [`Objective`].
 
 mod best;
 mod bonus_malus;

@@ -1,15 +1,16 @@
-//! Learning from requests which blocks belong together: what defragmentation would lay in a row.
+//! Learns from requests which blocks belong together, and should be contiguous after
+//! defragmentation.
 //!
-//! A stream that reads on from where it was, or a little further, reads a *run*; anything else is a
-//! *jump* from one address to another. A trace tells no files, so this is what is known of them: a
-//! jump that is made again and again joins two parts of one file, or of two that are always read
-//! together. A jump that was made once is no pattern and is left alone.
+//! A stream that continues where it was, or slightly further, reads a *run*; any other step is a
+//! *jump* from one address to another. A trace does not contain files, but it shows their effects:
+//! a repeated jump connects two parts of one file, or of two files that are always read together. A
+//! jump that occurs only once is not a pattern and is ignored.
 //!
-//! What is read is cut into extents at those jumps. Extents are chained like the blocks of a program
-//! in code layout: the link that is used most first, whether a jump or the neighbourhood there
-//! already is, each extent with one link before and one behind it at most. Chains that would not earn
-//! back the copying within a time as long as the one learnt from stay as they are. The others are laid one
-//! after another into the gap, never touched so far, that is nearest to where they come from.
+//! The addresses that are read are split into extents at those jumps. Extents are chained like
+//! basic blocks in code layout: the most frequent link comes first, whether it is a jump or an
+//! existing adjacency, and each extent has at most one link before and one after it. Chains that
+//! would not repay the copying within a time as long as the trace stay where they are. The others
+//! are placed one after another in the nearest gap that the trace never touches.
 
 use crate::contract::request::{Op, Request};
 use crate::rearrangement::Rearrangement;

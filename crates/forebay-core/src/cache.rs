@@ -1,11 +1,11 @@
-//! Caches: which blocks of a slow device a fast one holds.
+//! Caches: which blocks of a slow device are on a fast one.
 //!
-//! A cache has a fixed number of *frames*, one block each. It decides which block a new one takes
-//! the place of; where the data are and when they move is its owner's business, who finds them by
-//! the frame. Keys name blocks and mean nothing here.
+//! A cache has a fixed number of *frames*, each for one block. It decides which block a new one
+//! replaces; its owner decides where the data are and when they move, and locates them by frame.
+//! Keys identify blocks and have no other meaning here.
 //!
-//! Invariants: a key is in one frame at most; a frame keeps its block until it is evicted or
-//! removed; after the first fill nothing allocates.
+//! Invariants: a key is in at most one frame; a block stays in its frame until it is evicted or
+//! removed; after the cache has been filled once, nothing allocates.
 
 mod curve;
 mod frames;

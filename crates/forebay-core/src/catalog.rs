@@ -1,4 +1,4 @@
-//! Every policy by name: schedulers, shapers, placements, yardsticks.
+//! All policies by name: schedulers, shapers, placements, yardsticks.
 
 mod arrays;
 mod placements;

@@ -1,8 +1,8 @@
-//! The contract: what a request is, who decides about it, who serves it, who asks and who watches.
+//! The contract: requests, and the traits of those who send, schedule, serve and observe them.
 //!
-//! It imports nothing of the house. A [`Policy`] turns requests into I/Os, a [`Device`] serves them, a
-//! [`Workload`] asks, an [`Observer`] watches; bytes are named ([`bytes`]), never held; every answer
-//! says what came of it ([`outcome`]).
+//! It imports nothing else from this crate. A [`Policy`] turns requests into I/Os, a [`Device`]
+//! serves them, a [`Workload`] sends requests, and an [`Observer`] observes; bytes are named
+//! ([`bytes`]) but never stored; every answer contains an outcome ([`outcome`]).
 
 mod bare;
 pub mod bytes;

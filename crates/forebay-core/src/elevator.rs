@@ -1,6 +1,8 @@
-//! Schedulers of one disk: the block layer, and a file for each elevator that chooses the order in it.
+//! Schedulers for one disk: the block layer, and a file for each elevator, which chooses the order
+//! of requests.
 //!
-//! An [`Elevator`] sees queued requests of the [`BlockLayer`], which splits, merges and admits them.
+//! An [`Elevator`] sees the queued requests of the [`BlockLayer`], which splits, merges and admits
+//! them.
 
 pub(crate) mod anticipatory;
 pub(crate) mod bfq;

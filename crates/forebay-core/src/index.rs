@@ -1,7 +1,7 @@
-//! A hash table from hashes to dense ids, whose owner knows what the ids stand for.
+//! A hash table from hashes to dense ids, whose meaning only the owner knows.
 //!
-//! Open addressing with linear probing and back-shift deletion; at most half full. Several
-//! entries may share a hash. Its order depends on nothing but the calls made.
+//! It uses open addressing with linear probing and back-shift deletion, and is at most half full.
+//! Several entries may have the same hash. Its order depends only on the sequence of calls.
 
 const EMPTY: u32 = u32::MAX;
 

@@ -1,9 +1,9 @@
-//! The laws that every policy of one device keeps, as a suite that runs on any of them: the listed
-//! ones in this crate's tests, those that users write elsewhere.
+//! The laws that every policy for one device must keep, as a test suite that runs on any policy:
+//! the built-in ones in this crate's tests, and users' own policies elsewhere.
 //!
-//! A run on a [`Bench`] is watched ([`Watch`], [`Asked`]) and written down ([`crate::tape`]); the first
-//! law that is broken is the answer. A law is about answers to calls, so none needs content or a clock.
-//! What no run that ends can show stays unproven: that nothing waits for ever.
+//! A run on a [`Bench`] is observed ([`Watch`], [`Asked`]) and recorded ([`crate::tape`]); the
+//! result is the first broken law. Laws concern only the answers to calls, so none needs content or
+//! a clock. A finite run cannot prove that nothing waits forever.
 
 mod bench;
 mod cases;

@@ -1,9 +1,8 @@
-//! The one bookkeeping of client requests: what of each is still to come, and what is answered when
-//! nothing is.
+//! Bookkeeping of client requests: what remains to be done for each, and when to answer it.
 //!
-//! A request is held by whatever is under way for it; with the last hold it is answered, by the
-//! worst outcome. A write with [`Flags::PREFLUSH`] is parted here, for every policy alike: a flush,
-//! and when that is done the write. Nobody beneath ever sees such a write.
+//! Each operation in progress for a request holds the request. When the last hold is released, the
+//! request is answered with the worst outcome. A write with [`Flags::PREFLUSH`] is split here for
+//! all policies: into a flush, followed by the write. No lower layer ever sees such a write.
 
 use crate::contract::bytes::Bytes;
 use crate::contract::outcome::{Outcome, worst};

@@ -1,9 +1,9 @@
-//! Rearrangements: blocks of a disk at other places, as defragmentation leaves them.
+//! Rearrangements: blocks of a disk at other positions, as defragmentation leaves them.
 //!
-//! A map from old addresses to new ones, kept as sorted extents; what no extent covers stays. It is
-//! a bijection of all addresses and its own inverse: each moved extent changes places with what lay
-//! at its new place. Data there need not be worth keeping (a defragmenter takes free space); they
-//! have a place all the same, so that any request can be mapped.
+//! A map from old addresses to new ones, stored as sorted extents; everything outside the extents
+//! stays. It is a bijection of all addresses and its own inverse: each moved extent swaps with the
+//! content of its new position. That content may be worthless (a defragmenter uses free space), but
+//! it has a position too, so that every request can be mapped.
 
 /// Bytes that lie together before and after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

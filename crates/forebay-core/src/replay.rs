@@ -1,10 +1,10 @@
 //! Replay: recorded requests as workloads, open, closed and dependent ([`Dependent`]).
 //!
-//! *Open*: every request arrives when it was recorded. *Closed*: a request is issued its recorded
-//! think time after the completion, in this run, of the last request of its stream that had
-//! completed before it in the recording, with at most as many of its stream outstanding as were
-//! outstanding then; a stream keeps its order. On a device that returns the recorded latencies,
-//! closed replay reproduces the recorded arrivals.
+//! *Open*: every request arrives at its recorded time. *Closed*: consider the last request of the
+//! same stream that had completed before this request in the recording; this request is issued the
+//! recorded think time after that completion in this run. At most as many requests of the stream
+//! are outstanding as were outstanding then, and a stream keeps its order. On a device with the
+//! recorded latencies, closed replay reproduces the recorded arrivals.
 
 mod dependent;
 mod lag;

@@ -1,23 +1,25 @@
-//! RTT decomposition: which requests a server of constant rate can answer in time.
+//! RTT decomposition: determines which requests a server of constant rate can answer in time.
 //!
-//! Source: L. Lu, *Workload Shaping for QoS and Power Efficiency of Storage Systems*, section 3.3.1.
-//! A server takes `1 / rate` seconds for every request and serves those it admits first come first
-//! served. A request is admitted exactly if it then finishes by its arrival plus the bound.
+//! Source: L. Lu, *Workload Shaping for QoS and Power Efficiency of Storage Systems*, section
+//! 3.3.1. A server takes `1 / rate` seconds for every request and serves admitted requests first
+//! come, first served. A request is admitted exactly if it then finishes by its arrival plus the
+//! bound.
 //!
-//! Where this departs from the source: its listing admits while the queue is shorter than the
-//! whole number below rate times bound, which forgets how far the request in service is. The rule
-//! here is the one its proof speaks of, and never admits fewer.
+//! Departure: the source's listing admits a request while the queue is shorter than the integer
+//! part of rate times bound, which ignores the progress of the request in service. The rule here is
+//! the one in the source's proof, and never admits fewer requests.
 //!
-//! **Most admitted.** No scheduler, on line or off, answers more requests in time at this rate.
-//! Let any other admit `d` fewer so far. Then RTT is free no later than the other plus `d`
-//! services, which holds after every request: when the other admits what RTT cannot, its lead in
-//! time shows that `d` was at least 1.
+//! **Most admitted.** No scheduler, on line or off line, answers more requests in time at this
+//! rate. Suppose that another one has admitted `d` fewer so far. Then RTT becomes free no later
+//! than the other plus `d` services. This holds after every request: when the other admits a
+//! request that RTT cannot, its lead in time shows that `d` was at least 1.
 //!
-//! **Monotone.** What a server answers in time a faster one does too, and so does the same server
-//! under a longer bound. As RTT admits the most, its count never falls with the rate or the bound,
-//! which is what a search for the least rate rests on.
+//! **Monotone.** A faster server, or the same server with a longer bound, can answer at least the
+//! same requests in time. Because RTT admits the maximum, its count never decreases with the rate
+//! or the bound, on which the search for the least rate relies.
 //!
-//! Invariant: exact. Time is counted in `1 / rate` nanoseconds, of which a service takes 10^9.
+//! Invariant: the computation is exact. Time is counted in units of `1 / rate` nanoseconds, of
+//! which a service takes 10^9.
 
 mod rates;
 #[cfg(test)]

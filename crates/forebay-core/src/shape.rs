@@ -1,23 +1,25 @@
-//! Shapers: arrivals decomposed into classes, and the classes recombined on servers.
+//! Shapers: decompose arrivals into classes, and recombine the classes on servers.
 //!
 //! Source: L. Lu, *Workload Shaping for QoS and Power Efficiency of Storage Systems*. RTT
-//! ([`crate::rtt`]) puts a request into Q1 exactly if a server of `cmin` requests a second would
-//! finish it within the bound; what is left is offered to the next tier, and in the end goes
-//! to the last class, which is promised nothing. A [`Recombine`] then decides which class the server
-//! serves next; within a class requests go first come first served. With
-//! [`Promised`] each stream has promises of its own. Beside them stand a token bucket and dmClock, which people use
-//! today.
+//! ([`crate::rtt`]) puts a request into Q1 exactly if a server with a rate of `cmin` requests per
+//! second would finish it within the bound; all others are offered to the next tier, and finally go
+//! to the last class, which has no promise. A [`Recombine`] then decides which class the server
+//! serves next; within a class, requests are served first come, first served. With [`Promised`],
+//! each stream has its own promises. For comparison, there are a token bucket and dmClock, which
+//! are in common use.
 //!
 //! **Dependencies**, which the source leaves open: a request that overlaps an earlier, unfinished
-//! one, when either changes the data, is not started before that is complete, and is placed in no earlier
-//! class. Then no class ever waits for a later one, so nothing waits for itself.
+//! one, if either changes the data, is started only after the other has completed, and is never
+//! placed in an earlier class. No class therefore ever waits for a later one, which prevents
+//! deadlocks.
 //!
-//! Departures: admission counts on the server of rate `cmin` alone, exactly, where the source's
-//! listing compares the length of the queue; Miser can do that too. A request longer than the device
-//! takes is sent in parts, one after another, and a write with preflush after a flush; it counts as one.
+//! Departures: admission exactly simulates a server of rate `cmin`, while the source's listing
+//! compares the length of the queue; Miser supports both. A request longer than the device's
+//! maximum is sent in parts, one after another, and a write with preflush after a flush; each
+//! counts as one request.
 //!
-//! A shaper stands above a device of its own, or above a stack ([`Above`]) that it gives as many requests
-//! at a time as its depth says.
+//! A shaper is above its own device, or above a stack ([`Above`]), which it gives as many requests
+//! at a time as its depth permits.
 
 mod above;
 mod backlog;

@@ -1,7 +1,8 @@
 //! The driver in virtual time.
 //!
-//! At each instant completions come first, then arrivals, then the policy is woken if that is due, then
-//! every lane with room is offered to it until it declines. Nothing is allocated per request here.
+//! At each instant, completions are processed first, then arrivals; then the policy is woken if
+//! that is due, and every lane with room is offered to it until it declines. Nothing is allocated
+//! per request.
 
 use crate::contract::bytes::Null;
 use crate::contract::device::Device;

@@ -1,6 +1,7 @@
-//! A slab: values in a vector, named by their index, freed places reused last in, first out.
+//! A slab: values in a vector, identified by their index; freed places are reused last in, first
+//! out.
 //!
-//! Grows while a run warms up and allocates nothing after that.
+//! It grows while a run warms up and allocates nothing after that.
 
 /// Values named by dense `u32` keys.
 #[derive(Clone, Debug)]

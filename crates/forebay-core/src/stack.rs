@@ -1,7 +1,7 @@
-//! What stands above the schedulers: which device data are on, and combinations of policies.
+//! The layers above the schedulers, which decide on which device data are, and combinations of
+//! policies.
 //!
-//! [`placed`] puts a placement over policies and keeps the books; the others are placements, or
-//! combine policies without one.
+//! [`placed`] puts a placement above policies and does the bookkeeping. The other modules are placements, or combine policies without one.
 
 pub mod array;
 pub mod blocks;

@@ -1,7 +1,7 @@
-//! Record and replay: the purity test of policies.
+//! Record and replay: tests that policies are pure.
 //!
-//! A [`Recorder`] writes down every call to a policy with its answer; [`replay`] makes the same
-//! calls to a fresh one and fails at the first different answer.
+//! A [`Recorder`] records every call to a policy with its answer; [`replay`] makes the same calls
+//! to a new instance and fails at the first different answer.
 
 use crate::contract::bytes::{Bytes, Null, Piece};
 use crate::contract::device::Completion;

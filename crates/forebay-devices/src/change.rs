@@ -1,4 +1,4 @@
-//! What may be said behind a disk's name: `:plain`, `:queue-depth=32`, `:write-cache=off`.
+//! Modifiers after a disk's name: `:plain`, `:queue-depth=32`, `:write-cache=off`.
 
 use forebay_core::device::drive::{BufferSpec, DriveSpec, ReadAhead};
 use forebay_core::device::hdd::HddSpec;
@@ -6,25 +6,26 @@ use forebay_core::{Nanos, Spec, SpecError};
 
 use super::file::{DeviceFile, Fault};
 
-/// Whose fault it is that there is no such drive.
+/// The cause of an invalid drive.
 pub(super) enum Wrong {
-    /// The file's.
+    /// The device file.
     File(Fault),
-    /// What was said behind the name.
+    /// The modifiers after the name.
     Name(SpecError),
 }
 
-/// The bare word for arm and platters alone.
+/// The modifier that selects arm and platters without the controller.
 pub(super) const PLAIN: &str = "plain";
 
-/// The catch margin of a disk that nobody measured, in revolutions: measured desktop disks have 0.33 and 0.45.
+/// The assumed catch margin of a disk without measurements, in revolutions. Measured desktop disks
+/// have 0.33 and 0.45.
 pub(super) const MARGIN_TURNS: f64 = 0.36;
-/// The least and the greatest that it may be.
+/// The range of plausible catch margins.
 pub(super) const MARGIN_RANGE_TURNS: [f64; 2] = [0.25, 0.45];
 
-/// The buffer of a drive that queues commands and whose file names none: 8 MiB in 16 segments, which
-/// reads ahead by half a segment. Common figures of SATA drives; it stands in for the read-ahead
-/// that the plain disk is taken to do.
+/// The buffer of a drive that queues commands and whose file specifies none: 8 MiB in 16 segments,
+/// with read-ahead of half a segment. These are common figures of SATA drives; the buffer replaces
+/// the read-ahead that the plain disk is assumed to do.
 const TRACK_BUFFER: BufferSpec = BufferSpec {
     segments: 16,
     segment_sectors: 1024,
@@ -40,7 +41,8 @@ const TRACK_BUFFER: BufferSpec = BufferSpec {
 };
 
 impl DeviceFile {
-    /// Arm and platters, and the whole drive where it has a controller, as `changes` says.
+    /// Returns arm and platters and, for a disk with a controller, the whole drive, modified
+    /// according to `changes`.
     pub(super) fn changed(
         &self,
         changes: Option<&Spec>,
@@ -66,14 +68,16 @@ impl DeviceFile {
         Ok((disk, Some(drive)))
     }
 
-    /// Whether nobody says how the drive ranks `depth` commands: its file knows of one at a time.
+    /// Returns whether it is unknown how the drive orders `depth` commands because its file
+    /// describes only one at a time.
     fn is_margin_unknown(&self, depth: u32) -> bool {
         let tables = self.tables();
         depth > 1 && tables.queue_depth().is_none_or(|own| own <= 1) && !tables.has_catch_margin()
     }
 
-    /// The least and the greatest catch margin that the drive may have, where that is a guess: as the file says, or
-    /// as disks have it where the file does not know of a queue; none of a drive that ranks no commands.
+    /// Returns the range of the drive's catch margin if it is a guess: from the file, or the usual
+    /// range if the file does not describe a queue. Returns None for a drive that does not reorder
+    /// commands.
     pub(super) fn catch_margin_range(
         &self,
         disk: &HddSpec,
@@ -88,7 +92,7 @@ impl DeviceFile {
         Ok(stated.or(self.is_margin_unknown(depth).then_some(assumed)))
     }
 
-    /// A plain disk with what a drive that queues commands has too: a track buffer.
+    /// Adds a track buffer to a plain disk, as drives with command queues have one.
     fn queueing(&self, disk: &HddSpec) -> Result<DriveSpec, Fault> {
         let mut controller = self.tables().controller(disk.overhead)?;
         controller.buffer = Some(TRACK_BUFFER);
@@ -96,12 +100,12 @@ impl DeviceFile {
     }
 }
 
-/// So much of a revolution of `disk`.
+/// Returns this fraction of a revolution of `disk`.
 fn turns(disk: &HddSpec, share: f64) -> Nanos {
     Nanos::from_secs_f64(disk.revolution.as_secs_f64() * share)
 }
 
-/// What is said behind a name.
+/// The parsed modifiers.
 struct Asked {
     plain: bool,
     queue_depth: Option<u32>,

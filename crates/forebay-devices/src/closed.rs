@@ -1,8 +1,8 @@
-//! fio on a model: so many I/Os outstanding, each followed by the next.
+//! Runs fio jobs on a model: a fixed number of outstanding I/Os, each followed by the next.
 //!
-//! What a host does beside the drive is kept apart ([`Host`]): the pause between a completion and the
-//! next I/O, and the time it takes to wake up where it sleeps while its only I/O is under way. What the
-//! drive has no room for waits in the host ([`Order`]).
+//! The host's overhead is separate from the drive ([`Host`]): the pause between a completion and
+//! the next I/O, and the time to wake up if the host sleeps while its only I/O is in flight. I/Os
+//! for which the drive has no room wait in the host ([`Order`]).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,34 +11,34 @@ use forebay_core::{Device, Flags, Nanos, Op, Request};
 
 use crate::fit::sweep::SweepRow;
 
-/// What a host adds to the I/Os of one operation.
+/// The host's overhead for the I/Os of one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pause {
-    /// From a completion to the next I/O.
+    /// The time from a completion to the next I/O.
     pub gap: Nanos,
-    /// By how much later the host sees a completion that it sleeps for: its only I/O.
+    /// The delay in noticing the completion of its only I/O, during which the host sleeps.
     pub wake: Nanos,
 }
 
-/// In what order a host sends on what waits for room in the drive.
+/// The order in which a host issues I/Os that wait for room in the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// In the order of addresses, as Linux's mq-deadline does: with more I/Os than the drive takes their
-    /// latencies spread evenly, up to half as long again as the mean.
+    /// By address, as Linux's mq-deadline does. With more I/Os than the drive accepts, latencies
+    /// are spread evenly, up to 1.5 times the mean.
     #[default]
     Address,
     /// First come, first served.
     Arrival,
 }
 
-/// What the host of a measurement adds; no part of the drive.
+/// The host's overhead in a measurement, which is not part of the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Host {
-    /// To reads.
+    /// The overhead of reads.
     pub reads: Pause,
-    /// To writes.
+    /// The overhead of writes.
     pub writes: Pause,
-    /// And in what order it sends I/Os on.
+    /// The order in which it issues I/Os.
     pub order: Order,
 }
 
@@ -48,41 +48,41 @@ impl Host {
     }
 }
 
-/// One fio job and its clones.
+/// A fio job with its clones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// To random places, or each clone on from where it was.
+    /// Whether I/Os go to random positions, or each clone continues where it was.
     pub random: bool,
-    /// Clones.
+    /// The number of clones.
     pub clones: u32,
-    /// I/Os outstanding, over all clones.
+    /// The number of outstanding I/Os of all clones.
     pub depth: u32,
-    /// Bytes of each I/O.
+    /// The size of each I/O in bytes.
     pub block_bytes: u32,
-    /// The share of I/Os that read.
+    /// The share of reads.
     pub reads_share: f64,
 }
 
 impl Job {
-    /// The job that measures a row of random I/O.
+    /// Creates the job that measures a row of random I/O.
     pub fn random(op: Op, block_bytes: u32, depth: u32) -> Job {
         let reads_share = if op == Op::Read { 1.0 } else { 0.0 };
         Job { random: true, clones: 1, depth, block_bytes, reads_share }
     }
 }
 
-/// How long jobs are measured.
+/// The duration of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Length {
-    /// I/Os before anything counts.
+    /// The number of I/Os before the measurement begins.
     pub warm: u64,
-    /// I/Os that count.
+    /// The number of measured I/Os.
     pub ios: u64,
-    /// The end, if it comes first: what completes later does not count.
+    /// The end, unless enough I/Os complete before; later completions do not count.
     pub until: Nanos,
 }
 
-/// An I/O, by the job and the clone that it belongs to.
+/// The job and the clone that an I/O belongs to.
 type Owner = (u32, u32);
 
 /// The state of a run.
@@ -90,22 +90,22 @@ struct Run<'a, D: Device> {
     device: &'a mut D,
     jobs: &'a [Job],
     host: Host,
-    /// When I/Os are issued; of equal times the first given first.
+    /// The times at which I/Os are issued; equal times are in order of insertion.
     issues: BinaryHeap<Reverse<(Nanos, u64, Owner)>>,
     waiting: Vec<Request>,
-    /// Where the host's order of addresses has come to.
+    /// The current position of the host's address order.
     head: u64,
-    /// The owner of each I/O under way, by its number.
+    /// The owner of each I/O in flight, by id.
     owners: Vec<(u64, Owner)>,
-    /// Where each clone of each job goes on.
+    /// The next position of each clone of each job.
     next: Vec<Vec<u64>>,
     now: Nanos,
     random: u64,
     issued: u64,
 }
 
-/// The row of random I/O on a disk for a minute, as fio would measure it with one job: the host sends I/Os on as
-/// they come.
+/// Measures a row of random I/O on a disk for a minute, as fio would with one job; the host issues
+/// I/Os in order of arrival.
 pub fn play_disk<D: Device>(device: &mut D, op: Op, block_bytes: u32, depth: u32) -> SweepRow {
     let job = Job::random(op, block_bytes, depth);
     let host = Host { order: Order::Arrival, ..Host::default() };
@@ -115,13 +115,14 @@ pub fn play_disk<D: Device>(device: &mut D, op: Op, block_bytes: u32, depth: u32
     rows.into_iter().flatten().next().unwrap_or_else(none)
 }
 
-/// How long each row of a disk is measured.
+/// The measured time of a row on a disk.
 const DISK_RUN: Nanos = Nanos::from_secs(60);
-/// I/Os of such a row at most: a device that answers all from a cache ends sooner.
+/// The maximum number of I/Os in such a row, so that a device that answers everything from a cache
+/// ends sooner.
 const DISK_IOS_MAX: u64 = 1_000_000;
 
-/// Measures `jobs`, which run at the same time, on `device`, which is idle. The rows of each job are its
-/// reads, then its writes, without those of which there are none.
+/// Measures `jobs`, which run at the same time, on an idle `device`. Returns for each job the rows
+/// of its reads and its writes, omitting empty ones.
 pub fn play<D: Device>(
     device: &mut D,
     jobs: &[Job],
@@ -157,8 +158,8 @@ impl<'a, D: Device> Run<'a, D> {
     fn new(device: &'a mut D, jobs: &'a [Job], host: Host) -> Run<'a, D> {
         let capacity = device.capacity();
         let (mut issues, mut number) = (BinaryHeap::new(), 0);
-        // Not all at once: fio begins with one after the other. What is served as it comes is there from the start,
-        // for the drive to choose from.
+        // fio starts its I/Os one after another. In arrival order, all of them start at once, so
+        // that the drive can choose among them from the start.
         let apart_ns = if host.order == Order::Arrival { 0 } else { 500 };
         for (index, job) in (0..).zip(jobs) {
             for outstanding in 0..job.depth {
@@ -173,17 +174,19 @@ impl<'a, D: Device> Run<'a, D> {
         };
         let next = jobs.iter().map(starts).collect();
         let (waiting, owners) = (Vec::new(), Vec::new());
-        // Measured drives were fitted on these places, which fits of theirs are to find again.
+        // Fits of measured drives used these positions, which must not change.
         let random = if host.order == Order::Arrival { number } else { 7 };
         let (head, issued, now) = (0, number, Nanos::ZERO);
         Run { device, jobs, host, issues, waiting, head, owners, next, now, random, issued }
     }
 
-    /// Goes on to the next completion: when the host sees it, its operation, job and latency.
+    /// Advances to the next completion; returns when the host sees it, its operation, job and
+    /// latency.
     fn step(&mut self) -> Option<(Nanos, Op, usize, Nanos)> {
         loop {
             let issue = self.issues.peek().map(|Reverse((at, _, owner))| (*at, *owner));
-            // What is due comes before the device is asked: a drive may choose among all that came.
+            // Due I/Os are issued before the device is asked, because the drive may choose among
+            // all of them.
             let is_arrival = self.host.order == Order::Arrival;
             let is_due = is_arrival && issue.is_some_and(|(at, _)| at <= self.now);
             let done = if is_due { None } else { self.device.next() };
@@ -218,7 +221,7 @@ impl<'a, D: Device> Run<'a, D> {
         (seen, io.op, owner.0 as usize, seen - io.at)
     }
 
-    /// Sends on what the device has room for.
+    /// Issues the I/Os for which the device has room.
     fn start(&mut self, now: Nanos) {
         while self.device.room() && !self.waiting.is_empty() {
             let rank = |io: &Request| match self.host.order {
@@ -243,7 +246,7 @@ impl<'a, D: Device> Run<'a, D> {
             *next = offset + u64::from(block_bytes);
             offset
         };
-        // Where I/Os go by arrival nothing is drawn for a job that only reads or only writes.
+        // In arrival order, no random number is drawn for a job that only reads or only writes.
         let is_one = reads_share <= 0.0 || reads_share >= 1.0;
         let reads = match self.host.order {
             Order::Arrival if is_one => reads_share >= 1.0,
@@ -255,7 +258,7 @@ impl<'a, D: Device> Run<'a, D> {
         Request { at, offset, id: self.issued, len, stream, lane: 0, op, flags: Flags::NONE }
     }
 
-    /// The next pseudo-random number (Steele, Lea and Flood 2014).
+    /// Returns the next pseudo-random number (Steele, Lea and Flood 2014).
     fn draw(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.random;
@@ -293,7 +296,7 @@ mod tests {
 
     const LENGTH: Length = Length { warm: 100, ios: 4_000, until: Nanos::MAX };
 
-    /// The only row of a job on a server of 1000 I/Os a second, one at a time.
+    /// Returns the only row of a job on a server that handles 1000 I/Os per second, one at a time.
     fn only(job: Job, host: Host) -> SweepRow {
         let rows = play(&mut Fixed::new(1_000.0).unwrap(), &[job], host, LENGTH);
         rows.into_iter().flatten().next().unwrap()
@@ -304,7 +307,7 @@ mod tests {
         let row = only(Job::random(Op::Write, 4096, 8), Host::default());
         assert!((row.iops - 1_000.0).abs() < 1.0 && row.op == Op::Write, "{row:?}");
         assert!((row.mean_us.unwrap() - 8_000.0).abs() < 20.0, "{row:?}");
-        // One is served and seven wait: their wait is spread from none to twice the mean.
+        // One I/O is served and seven wait, with waits between zero and twice the mean.
         let p99 = row.p99_us.unwrap();
         assert!((13_000.0..18_000.0).contains(&p99), "{row:?}");
         assert_eq!(row.p50_us, Some(8_000.0));
@@ -314,7 +317,7 @@ mod tests {
     fn what_waits_in_the_host_may_go_first_come_first_served() {
         let host = Host { order: Order::Arrival, ..Host::default() };
         let row = only(Job::random(Op::Write, 4096, 8), host);
-        // Each waits for all the others.
+        // Each I/O waits for all others.
         assert_eq!((row.p50_us, row.p99_us), (Some(8_000.0), Some(8_000.0)), "{row:?}");
     }
 

@@ -1,8 +1,9 @@
-//! DiskSim's drive files: a `.diskspecs` and the `.model`, `.seek` and `.parv` beside it.
+//! Imports DiskSim drives: a `.diskspecs` file, and the `.model`, `.seek` and `.parv` files next to
+//! it.
 //!
-//! The text is read by our own parser (`libparam`), the parameters are taken by the names the
-//! DiskSim 4.0 manual gives them (CMU-PDL-08-101, sections 3.2 and 3.3). What is not modelled is
-//! listed with its line. The `.parv`, a whole experiment, is asked only for what the bus takes.
+//! The text is parsed by our own parser (`libparam`). Parameters have the names in the DiskSim 4.0
+//! manual (CMU-PDL-08-101, sections 3.2 and 3.3). Everything that is not modeled is listed with its
+//! line. From the `.parv` file, which describes a whole experiment, only bus times are used.
 
 mod controller;
 mod layout;
@@ -25,27 +26,27 @@ use libparam::{Block, Entry, Fault, Value};
 use model::{Notes, SeekPoint};
 use params::Params;
 
-/// Why a drive file cannot be taken over.
+/// Why a drive file cannot be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// A file says something wrong.
+    /// A file contains an error.
     #[error("{}, line {line}: {what}; correct the file, or check that it is DiskSim 4's", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// The line, from 1; of a block's fault the line it begins on.
+        /// The line, from 1; for an error in a block, its first line.
         line: usize,
-        /// What was found there and what was expected.
+        /// What was found and what was expected.
         what: String,
     },
-    /// The drive is laid out in a way that is not modelled.
+    /// The drive has a layout that is not modeled.
     #[error("{}, line {line}: {what}", path.display())]
     Unsupported {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What was found there and what is modelled.
+        /// What was found and what is modeled.
         what: String,
     },
     /// A file cannot be read.
@@ -53,28 +54,28 @@ pub enum ImportError {
     Io {
         /// The file.
         path: PathBuf,
-        /// The system's reason.
+        /// The operating-system error.
         source: std::io::Error,
     },
 }
 
-/// A drive as DiskSim's files describe it.
+/// A drive described by DiskSim's files.
 #[derive(Clone, Debug)]
 pub struct Imported {
-    /// Its name there.
+    /// The name in DiskSim.
     pub name: String,
-    /// Its figures.
+    /// The figures.
     pub drive: DriveSpec,
-    /// What was not taken over, or repaired, a line each.
+    /// What was not imported, or was corrected, one line each.
     pub notes: Vec<String>,
-    /// The files it was read from.
+    /// The files that were read.
     pub kept: Kept,
 }
 
-/// Files that belong to a drive file, by name; how they are found is the caller's business.
+/// Reads a file next to a drive file by name; the caller determines how it is found.
 pub type Beside<'a> = &'a dyn Fn(&str) -> std::io::Result<String>;
 
-/// The drive that the `.diskspecs` at `path` and the files beside it describe.
+/// Imports the drive described by the `.diskspecs` file at `path` and the files next to it.
 pub fn import(path: &Path) -> Result<Imported, ImportError> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let fail = |path: PathBuf| |source| ImportError::Io { path, source };
@@ -106,12 +107,12 @@ fn unpacked(path: &Path) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Bytes that a file may have, unpacked: layouts of whole disks have some 2 MB.
+/// The maximum uncompressed size of a file; layouts of whole disks have about 2 MB.
 const FILE_BYTES_MAX: u64 = 8 << 20;
-/// What each is called in messages.
+/// The description of the files in messages.
 const WHAT: &str = "a drive file of DiskSim";
 
-/// The same from `text`, the content of the file at `path`.
+/// Imports a drive from `text`, the content of the file at `path`.
 pub fn import_text(path: &Path, text: &str, beside: Beside<'_>) -> Result<Imported, ImportError> {
     let malformed = |path: &Path| {
         let path = path.to_path_buf();
@@ -148,7 +149,7 @@ fn say(path: &Path, notes: &mut Notes, said: &mut Vec<String>) {
     );
 }
 
-/// The `dm_disk`, within the drive's block or in a file of its own.
+/// Returns the `dm_disk` block, which is either in the drive's block or in its own file.
 fn model_of(
     disk: &Params<'_>,
     path: &Path,
@@ -182,7 +183,7 @@ fn model_of(
     }
 }
 
-/// The layout, within the `dm_disk` or in a file of its own.
+/// Returns the layout, which is either in the `dm_disk` block or in its own file.
 fn layout_block(model: &Block, path: &Path, beside: Beside<'_>) -> Result<Layout, ImportError> {
     let key = "Layout Model";
     let malformed = |line, what| ImportError::Malformed { path: path.to_path_buf(), line, what };
@@ -223,8 +224,8 @@ fn layout_block(model: &Block, path: &Path, beside: Beside<'_>) -> Result<Layout
     Err(ImportError::Unsupported { path: path.to_path_buf(), line, what })
 }
 
-/// Whether what was read makes a drive that can be written down; whatever the readers let pass is
-/// told here, of DiskSim's file and not of one that is yet to be written.
+/// Checks that the imported drive is valid and can be written as a device file, so that remaining
+/// errors are reported about DiskSim's file and not about the one to be written.
 fn check(name: &str, drive: &DriveSpec) -> Result<(), String> {
     let text = crate::write::text(name, "", drive);
     match crate::read_spec(Path::new(""), &text) {
@@ -234,9 +235,9 @@ fn check(name: &str, drive: &DriveSpec) -> Result<(), String> {
     }
 }
 
-/// What the slowest bus of the experiment beside the drive takes, ms a sector read and written, or its
-/// slowest controller if that takes longer, as in DiskSim; no time where there is no experiment or it
-/// cannot be read.
+/// Returns the bus time per sector read and written, in ms: that of the slowest bus in the
+/// experiment next to the drive, or of its slowest controller if that is greater, as in DiskSim.
+/// Returns zero if there is no readable experiment.
 fn bus_times(path: &Path, beside: Beside<'_>) -> [f64; 2] {
     let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return [0.0; 2] };
     // DiskSim calls some drives NAME_validate and their experiment NAME.
@@ -258,7 +259,7 @@ fn bus_times(path: &Path, beside: Beside<'_>) -> [f64; 2] {
     times
 }
 
-/// The points of a seek file: a headline, then distances in cylinders and times in ms.
+/// Parses a seek file: a header line, then distances in cylinders and times in ms.
 fn seek_curve(text: &str, name: &str) -> Result<Vec<SeekPoint>, String> {
     let mut points: Vec<SeekPoint> = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -332,7 +333,7 @@ mod tests {
             (&zone.defects.slips[..], &zone.defects.remaps[..]),
             (&[3, 7][..], &[(9, 11)][..])
         );
-        // The slower of the drive and the bus of the .parv.
+        // The slower of the drive and the bus in the .parv file counts.
         let bus = controller.bus;
         assert_eq!((bus.read_ns_per_sector, bus.write_ns_per_sector), (2e5, 1e5));
         assert_eq!(controller.overheads.read_miss.after_read.0, 300_000);
@@ -392,7 +393,7 @@ mod tests {
         assert_eq!(constant.drive.disk.seek, SeekSpec::Table(vec![(1, time), (40, time)]));
         let own = with("type = hplplus10", "type = hpl").drive.disk.seek;
         assert!(matches!(own, SeekSpec::Coefficients { .. }));
-        // The sixth value is the time of one cylinder, whatever else is said.
+        // The sixth value is the time of one cylinder, whatever the other values are.
         let text = WHOLE.replace("type = hplplus10", "type = hpl").replace("-1.0", "0.7");
         let SeekSpec::Prefixed { first, .. } = alone(&text).unwrap().drive.disk.seek else {
             panic!("no time of its own for one cylinder");
@@ -422,7 +423,8 @@ mod tests {
         ] {
             let (found, line) = with(from, to);
             let said = found.unwrap_err().to_string();
-            // Of a zone beyond the disk the number of cylinders is told, of a list its block.
+            // For a zone beyond the disk, the line of the number of cylinders is reported; for a
+            // list, that of its block.
             let line = if to.contains("900") { "x.diskspecs, line " } else { &line };
             assert!(said.starts_with(&format!("d/{line}")) && said.contains(expected), "{said}");
         }
@@ -479,7 +481,7 @@ mod tests {
         assert!(notes.iter().any(|note| note.contains("by 0.050 ms at most")), "{notes:?}");
         let said = import("h\n1, 1\n2, 2\n4, 900.0\n8, 3\n39, 4\n").unwrap_err().to_string();
         assert!(said.contains("c.seek, line 4: 900 ms over 4 cylinders"), "{said}");
-        // One of twenty points may be off by as much as it likes, in either direction: it is left out.
+        // One of twenty points may have an arbitrary error in either direction, and is omitted.
         let line = |cylinders: u32, ms: f64| format!("{cylinders}, {ms}\n");
         let curve = |off: &[(u32, f64)]| {
             let ms = |at: u32| {
@@ -524,10 +526,10 @@ mod tests {
         assert!(last("41").unwrap_err().to_string().contains("got 40, expected 42 or more"));
     }
 
-    /// An equation fitted to the two sides of its knee apart seldom meets there.
+    /// An equation fitted separately to both sides of its knee is seldom continuous there.
     #[test]
     fn an_equation_may_fall_at_its_knee_by_noise_only() {
-        // The root ends at 2.31 ms, the line begins at 2.25 ms.
+        // The square root ends at 2.31 ms, and the line begins at 2.25 ms.
         let import = |kind: &str, long: &str| {
             let text = WHOLE.replace("hplplus10", kind).replace("[ 10, 1.0, 0.3, 2.0", long);
             alone(&text)
@@ -576,7 +578,8 @@ mod tests {
         assert!(refused(cut).contains("got 2 distances, expected the 87"));
     }
 
-    /// A short stand-in for the fuzz target: cut and damaged text is refused, never a panic.
+    /// A short substitute for the fuzz target: truncated and damaged text is rejected without a
+    /// panic.
     #[test]
     fn damaged_text_is_an_error_or_a_drive() {
         for text in [BESIDE, WHOLE] {

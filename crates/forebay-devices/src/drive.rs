@@ -1,8 +1,8 @@
-//! What a device file may say of a disk's format and its controller.
+//! The tables of a device file about a disk's format and controller.
 //!
-//! Any of these tables makes the disk one with a controller; what they leave out is off or takes
-//! no time. The controller time of `[command]` holds for every command that `[overheads]` does not
-//! name.
+//! Any of these tables makes the disk one with a controller; what they omit is off or takes no
+//! time. The controller time of `[command]` applies to every command that `[overheads]` does not
+//! contain.
 
 use forebay_core::device::drive::{
     Admits, BufferSpec, Bus, Controller, Defects, ExtraDisconnect, Format, HeadOrder, Overhead,
@@ -128,7 +128,7 @@ pub(super) struct WriteCacheTable {
     enabled: bool,
     extents: u32,
     extent_sectors: u64,
-    /// All of them together; as much as they can hold, if left out.
+    /// The total number of sectors; if omitted, as many as possible.
     sectors: Option<u64>,
     #[serde(default)]
     admits: AdmitsName,
@@ -154,16 +154,16 @@ pub(super) struct QueueTable {
     depth: u32,
     starvation_ms: Option<f64>,
     catch_margin_ms: Option<f64>,
-    /// Between what margins the true one lies, where `catch_margin_ms` is a guess.
+    /// The range of the true catch margin if `catch_margin_ms` is a guess.
     catch_margin_range_ms: Option<[f64; 2]>,
     ahead: Option<i32>,
 }
 
-/// The longest patience that a file may give a queue: measured disks have 0.5 to 2 s.
+/// The maximum starvation limit that a file may specify; measured disks have 0.5 to 2 s.
 const STARVATION_MS_MAX: f64 = 10_000.0;
 
 impl QueueTable {
-    /// The least and the greatest catch margin that the drive may have.
+    /// Returns the range of the drive's catch margin.
     pub(super) fn catch_margin_range(&self) -> Result<Option<[Nanos; 2]>, String> {
         let Some([least, greatest]) = self.catch_margin_range_ms else { return Ok(None) };
         let key = "catch_margin_range_ms";
@@ -202,13 +202,13 @@ pub(super) struct Tables<'a> {
 }
 
 impl Tables<'_> {
-    /// Whether there is any of them.
+    /// Returns whether there is any of these tables.
     pub(super) fn any(&self) -> bool {
         let controller = self.overheads.is_some() || self.bus.is_some() || self.queue.is_some();
         controller || self.format.is_some() || self.buffer.is_some() || self.write_cache.is_some()
     }
 
-    /// The controller; `command` is the controller time of [command].
+    /// Builds the controller; `command` is the controller time of [command].
     pub(super) fn controller(&self, command: Nanos) -> Result<Controller, Fault> {
         let plain = Overhead { after_read: command, after_write: command };
         let mut overheads = Overheads {
@@ -260,23 +260,24 @@ impl Tables<'_> {
         })
     }
 
-    /// The commands that the drive takes at a time, if the file says so.
+    /// Returns the number of commands that the drive accepts at a time, if specified.
     pub(super) fn queue_depth(&self) -> Option<u32> {
         self.queue.map(|table| table.get_ref().depth)
     }
 
-    /// Whether the file says how much earlier than a sector the head has to be there.
+    /// Returns whether the file specifies a catch margin, which is how long the head must arrive
+    /// before a sector.
     pub(super) fn has_catch_margin(&self) -> bool {
         self.queue.is_some_and(|table| table.get_ref().catch_margin_ms.is_some())
     }
 
-    /// The least and the greatest catch margin that the drive may have, if the file says so.
+    /// Returns the range of the drive's catch margin, if specified.
     pub(super) fn catch_margin_range(&self) -> Result<Option<[Nanos; 2]>, Fault> {
         let Some(table) = self.queue else { return Ok(None) };
         table.get_ref().catch_margin_range().map_err(|what| fault(table.span(), what))
     }
 
-    /// How `zones` are formatted, if the file says so.
+    /// Returns the format of `zones`, if specified.
     pub(super) fn format(
         &self,
         zones: Option<&[Spanned<ZoneTable>]>,
@@ -317,7 +318,7 @@ impl Tables<'_> {
         }))
     }
 
-    /// The table that an error speaks of, by its first words.
+    /// Finds the table that an error is about, by the first words of its message.
     pub(super) fn locate(&self, error: &SpecError) -> Option<std::ops::Range<usize>> {
         let says = |word: &str| error.0.starts_with(word);
         if says("bus") {

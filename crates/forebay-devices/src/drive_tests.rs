@@ -1,10 +1,11 @@
-//! What a device file says of format and controller, its faults, and that it survives writing.
+//! Tests a device file's format and controller tables, errors in them, and that writing them
+//! preserves them.
 
 use forebay_core::{Device, Flags, Nanos, Op, Request};
 
 use super::*;
 
-/// A drive with every table there is.
+/// A drive with every table.
 const DRIVE: &str = r#"kind = "hdd"
 name = "test"
 description = "a drive"
@@ -186,7 +187,8 @@ fn any_disk_takes_a_queue_depth() {
     assert!(message("sata250:queue-depth=4000000000").contains("'sata250:queue-depth=4000000000'"));
 }
 
-/// Serves `ios` one after another, each `pause_us` after the one before, and says when the last is done.
+/// Serves `ios` sequentially, each `pause_us` after the previous one; returns when the last is
+/// done.
 fn served(name: &str, ios: impl Iterator<Item = Request>, pause_us: u64) -> Nanos {
     let mut model = open(name).unwrap().model;
     let mut now = Nanos::ZERO;
@@ -222,7 +224,7 @@ fn a_disk_ships_with_its_controller_and_has_a_plain_form() {
     assert!(
         ["sata250:plain", "fixed:5", "990-pro"].iter().all(|n| open(n).unwrap().plain().is_none())
     );
-    // 16 writes far apart: at once into the cache, one seek each without it.
+    // 16 distant writes: immediate with the cache, and one seek each without it.
     let writes = || (0..16).map(|id| io(Op::Write, id, id * 1_000_000_000, 4096));
     let [shipped, through] = ["sata250", "sata250:write-cache=off"]
         .map(|name| served(name, writes(), 0).as_millis_f64());
@@ -245,7 +247,8 @@ fn reading_goes_on_through_short_gaps() {
         let straight = served(name, reads(0), 0).as_secs_f64();
         for gap in [4 << 10, 16 << 10] {
             let over = served(name, reads(gap), 0).as_secs_f64();
-            // The gaps are at most 3 % of what is read; a turn each would be 0.8 s more.
+            // The gaps are at most 3 % of the data; one additional revolution per gap would take
+            // 0.8 s more.
             assert!(over < straight * 1.06 + 0.02, "{name}, {gap}: {straight} s, {over} s");
         }
     }
@@ -261,7 +264,7 @@ fn what_may_be_meant_is_noted() {
     assert!(list().unwrap().iter().all(|device| device.notes.is_empty()));
 }
 
-/// Random requests of 4 KiB a second, as many at a time as `drive` takes.
+/// Returns the rate of random requests of 4 KiB with the queue of `drive` full.
 fn random_iops(mut drive: Drive, op: Op, requests: u64) -> f64 {
     let (blocks, mut seed) = (drive.capacity() / 4096, 7u64);
     let (mut now, mut started, mut done) = (Nanos::ZERO, 0, 0);
@@ -280,8 +283,8 @@ fn random_iops(mut drive: Drive, op: Op, requests: u64) -> f64 {
     requests as f64 / now.as_secs_f64()
 }
 
-/// A drive that is let see more at a time does no less: its patience runs out for some of what it holds, never
-/// for the whole of its order.
+/// A drive with a deeper queue is never slower: its starvation limit affects only some of the
+/// queued commands.
 #[test]
 fn more_places_never_make_a_busy_drive_slower() {
     for (name, _) in BUNDLED {
@@ -291,7 +294,7 @@ fn more_places_never_make_a_busy_drive_slower() {
             let cache = spec.controller.write_cache.as_mut()?;
             let sectors = cache.sectors / u64::from(cache.extents).max(1) * u64::from(places);
             (cache.extents, cache.sectors) = (places, sectors.max(cache.extent_sectors));
-            // Long enough for the patience to run out many times over.
+            // Long enough for the starvation limit to apply many times.
             Some(random_iops(Drive::new(&spec).unwrap(), Op::Write, 2000))
         };
         let by_depth = |depth: u32| {
@@ -319,7 +322,7 @@ fn more_places_never_make_a_busy_drive_slower() {
 
 #[test]
 fn a_small_write_cache_costs_a_sequential_writer_no_turns() {
-    // 32 commands of half a mebibyte at a time, to a cache that holds eight of them.
+    // Issues 32 commands of 512 KiB at a time to a cache that holds eight of them.
     let mut drive = open("sata250").unwrap().model;
     let (mut now, mut started, mut finished) = (Nanos::ZERO, 0, 0);
     while finished < 400 {

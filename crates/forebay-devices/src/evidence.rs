@@ -1,4 +1,4 @@
-//! What a device file's times rest on, and how far they were from the drive's.
+//! The basis of a device file's times, and their errors compared with the real drive.
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
@@ -6,22 +6,22 @@ use toml::Spanned;
 use super::file::{Fault, fault};
 use super::sources::Sources;
 
-/// Where a model's figures come from.
+/// The source of a model's figures.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
-    /// Each taken from measurements of the drive.
+    /// Each figure was taken from measurements of the drive.
     Measured,
-    /// Chosen so that the model does what was measured on the drive.
+    /// The figures were chosen to reproduce measurements of the drive.
     Fitted,
-    /// The maker's.
+    /// The figures are the maker's.
     DataSheet,
-    /// Usual of such drives.
+    /// The figures are typical of such drives.
     Assumed,
 }
 
 impl Basis {
-    /// In words.
+    /// Returns the source in words.
     pub fn name(self) -> &'static str {
         match self {
             Basis::Measured => "measured",
@@ -32,18 +32,18 @@ impl Basis {
     }
 }
 
-/// What a device's times rest on.
+/// The basis of a device's times.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Evidence {
-    /// Where the figures come from.
+    /// The source of the figures.
     pub basis: Basis,
-    /// Which measurements.
+    /// The measurements.
     pub from: Option<String>,
-    /// Measured rows that the model was compared with.
+    /// The number of measured rows that the model was compared with.
     pub rows: Option<u32>,
-    /// The greatest error of a rate, as a share of the measured one; none where nobody compared.
+    /// The maximum relative error of a rate; None if there was no comparison.
     pub rate_error_share: Option<f64>,
-    /// The greatest error of a 99th percentile.
+    /// The maximum relative error of a 99th percentile.
     pub p99_error_share: Option<f64>,
 }
 
@@ -57,18 +57,19 @@ pub(super) struct EvidenceTable {
     p99_error_percent: Option<f64>,
 }
 
-/// No error is larger.
+/// The maximum error that a file may state.
 const PERCENT_MAX: f64 = 1e6;
 
 impl Evidence {
-    /// What stands in for a table: the maker's figures, unless most are guessed.
+    /// Returns the evidence for a file without a table: the maker's figures, unless most are
+    /// guesses.
     fn of(sources: &Sources) -> Evidence {
         let guessed = 2 * sources.assumed.len() > sources.figures;
         let basis = if guessed { Basis::Assumed } else { Basis::DataSheet };
         Evidence { basis, from: None, rows: None, rate_error_share: None, p99_error_share: None }
     }
 
-    /// In a few words: `fitted, rates within 4.2 %, p99 within 9.1 %`.
+    /// Describes the evidence in a few words: `fitted, rates within 4.2 %, p99 within 9.1 %`.
     pub fn told(&self) -> String {
         let within = |what: &str, share: Option<f64>| {
             share.map(|share| format!(", {what} within {:.1} %", 100.0 * share))
@@ -80,7 +81,7 @@ impl Evidence {
     }
 }
 
-/// What the file says, or what its figures' sources do.
+/// Returns the evidence stated in the file, or else derived from the sources of its figures.
 pub(super) fn checked(
     table: Option<Spanned<EvidenceTable>>,
     sources: &Sources,

@@ -1,7 +1,7 @@
-//! What a device file may say, and the disk it describes.
+//! The format of a device file, and the disk that it describes.
 //!
-//! Units are part of the key names. Unknown keys are errors, so a misspelt figure never passes
-//! for a default.
+//! Key names include units. Unknown keys are errors, so that a misspelled figure is never silently
+//! ignored.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ pub(super) struct DeviceFile {
     kind: Kind,
     pub(super) name: String,
     pub(super) description: String,
-    /// Tracks overlap, so that a write in place moves what follows it.
+    /// Whether tracks overlap, so that a write in place affects the data after it.
     #[serde(default)]
     pub(super) shingled: bool,
     pub(super) geometry: Spanned<GeometryTable>,
@@ -50,7 +50,7 @@ pub(super) struct DeviceFile {
     pub(super) evidence: Option<Spanned<EvidenceTable>>,
 }
 
-/// What a file describes.
+/// The kind of device in a file.
 #[derive(Clone, Copy, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
@@ -60,7 +60,7 @@ pub(super) enum Kind {
     Ssd,
 }
 
-/// What the file says it describes: a disk unless it plainly says something else.
+/// Returns the kind of device in a file: a disk unless the file clearly says otherwise.
 pub(super) fn kind(text: &str) -> Kind {
     #[derive(Deserialize)]
     struct Only {
@@ -77,7 +77,7 @@ pub(super) struct GeometryTable {
     rpm: f64,
     #[serde(default)]
     start_phase_ms: f64,
-    /// By how much the disk turns faster than it should.
+    /// The percentage by which the disk rotates too fast.
     #[serde(default)]
     rpm_error_percent: f64,
 }
@@ -159,11 +159,11 @@ struct PowerTable {
     spin_up_s: Option<f64>,
 }
 
-/// A settling time below zero by up to this makes a write's seek shorter than a read's, as it was measured on real
-/// drives; beyond it is a fault.
+/// The maximum absolute value of a negative settling time. A negative value makes seeks of writes
+/// shorter than those of reads, as measured on real drives; greater values are errors.
 pub(super) const SETTLE_NEGATIVE_MS_MAX: f64 = 10.0;
 
-/// A fault in a file: the bytes it concerns, what is wrong and what to do.
+/// An error in a file: the affected bytes, and what is wrong and how to fix it.
 pub(super) type Fault = (Option<Range<usize>>, String);
 
 pub(super) fn fault(span: Range<usize>, what: impl ToString) -> Fault {
@@ -175,7 +175,7 @@ impl DeviceFile {
         toml::from_str(text).map_err(|error| (error.span(), error.message().to_string()))
     }
 
-    /// The disk as `changes` says, and a sentence about it.
+    /// Builds the disk, modified by `changes`, and a sentence about it.
     pub(super) fn model(&self, changes: Option<&Spec>) -> Result<(DeviceModel, String), Wrong> {
         let (disk, drive) = self.changed(changes)?;
         let built = self.build(disk, drive);
@@ -206,7 +206,7 @@ impl DeviceFile {
         }
     }
 
-    /// Arm and platters, and the whole drive where the file speaks of format or controller.
+    /// Returns arm and platters and, if the file describes format or controller, the whole drive.
     pub(super) fn specs(&self) -> Result<(HddSpec, Option<DriveSpec>), Fault> {
         let disk = self.spec()?;
         self.check_plausible(&disk)?;
@@ -233,7 +233,8 @@ impl DeviceFile {
         Ok((disk, Some(drive)))
     }
 
-    /// By how much a write seeks shorter than a read: a settling time below zero, which a plain disk has no use of.
+    /// Returns by how much seeks of writes are shorter than those of reads (a negative settling
+    /// time), which a plain disk does not support.
     fn write_seek_less(&self, has_controller: bool) -> Result<Nanos, Fault> {
         let ms = self.seek.get_ref().write_settle_ms;
         if ms >= 0.0 || (has_controller && ms >= -SETTLE_NEGATIVE_MS_MAX) {
@@ -294,7 +295,7 @@ impl DeviceFile {
         })
     }
 
-    /// The zones as listed, or made from the rates at both edges.
+    /// Returns the listed zones, or creates zones from the rates at both edges.
     fn zones(
         &self,
         revolution: Nanos,
@@ -346,7 +347,7 @@ impl DeviceFile {
         }
     }
 
-    /// Points at the table that a disk's fault speaks of, by its first words.
+    /// Finds the table that a disk's error is about, by the first words of its message.
     fn locate(&self, error: SpecError) -> Fault {
         let says = |word: &str| error.0.contains(word);
         // `zone 1: got ...`, counted from 0.

@@ -1,15 +1,18 @@
-//! Fits a drive model to what fio measured on it (docs/measure-a-drive.md): a disk to latencies, here; a disk or
-//! a solid-state drive to results at several queue depths ([`sweep`], [`disk`], [`ssd`]).
+//! Fits a drive model to fio measurements (docs/measure-a-drive.md): a disk to latencies, in this
+//! module; a disk or a solid-state drive to results at several queue depths ([`sweep`], [`disk`],
+//! [`ssd`]).
 //!
-//! Four kinds of reads at queue depth 1 are told apart by the names of their logs: `zones` reads on
-//! sequentially at many places, `back` block by block backwards, `near` on with gaps, `seek` at
-//! random. From them come, in this order: rates by place and the time a track switch costs; the
-//! revolution (a backward step takes one revolution less one block); the command overhead (the
-//! smallest gap that costs no revolution); and the seek curve, as the lower envelope of random
-//! latencies, above which rotation spreads them evenly over one revolution.
+//! Four kinds of reads at queue depth 1 are distinguished by the names of their logs: `zones` reads
+//! sequentially at many positions, `back` reads block by block backwards, `near` reads forward with
+//! gaps, and `seek` reads at random. From these follow, in this order: rates by position and the
+//! time of a track switch; the time of a revolution (a backward step takes one revolution minus one
+//! block); the command overhead (the smallest gap that does not cost a revolution); and the seek
+//! curve, as the lower envelope of random latencies, above which rotation spreads them evenly over
+//! one revolution.
 //!
-//! Every fitted figure has a standard error, those of the seek curve from a seeded bootstrap. What
-//! reads at depth 1 cannot show (heads, writes, cache, queue, power) is marked in the file.
+//! Every fitted figure has a standard error; those of the seek curve come from a seeded bootstrap.
+//! Figures that reads at depth 1 cannot show (heads, writes, cache, queue, power) are marked in the
+//! file.
 
 pub mod check;
 pub mod disk;
@@ -34,44 +37,44 @@ use forebay_trace::whole;
 /// Why a drive could not be fitted.
 #[derive(Debug, thiserror::Error)]
 pub enum FitError {
-    /// A log has a line that says something else.
+    /// A log contains an invalid line.
     #[error("{}, line {line}: got '{got}', expected {expected}; log with write_lat_log and log_offset=1", path.display())]
     Malformed {
         /// The log.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What stands there.
+        /// The invalid text.
         got: String,
-        /// What should.
+        /// The expected text.
         expected: &'static str,
     },
     /// A file or folder cannot be read.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
-        /// The system's reason.
+        /// The operating-system error.
         source: std::io::Error,
     },
-    /// A file is none of fio's results.
+    /// A file does not contain fio results.
     #[error("{}: got {got}, expected {expected}; run fio with --output-format=json", path.display())]
     Results {
         /// The file.
         path: PathBuf,
-        /// What stands there.
+        /// The invalid text.
         got: String,
-        /// What should.
+        /// The expected text.
         expected: &'static str,
     },
-    /// The measurements do not suffice.
+    /// There are too few measurements.
     #[error("{what}: got {got}, expected {expected}; docs/measure-a-drive.md has the fio jobs")]
     TooLittle {
-        /// Of which measurement.
+        /// The kind of measurement.
         what: &'static str,
-        /// What there was.
+        /// What was available.
         got: String,
-        /// What it takes.
+        /// What is required.
         expected: &'static str,
     },
 }
@@ -81,7 +84,7 @@ pub enum FitError {
 pub struct Figure {
     /// The estimate.
     pub value: f64,
-    /// Its standard error.
+    /// The standard error.
     pub error: f64,
 }
 
@@ -97,10 +100,10 @@ impl fmt::Display for Figure {
     }
 }
 
-/// Latencies by kind of read, each log by itself in the order of its lines.
+/// Latencies by kind of read; each log is separate and in the order of its lines.
 #[derive(Clone, Debug, Default)]
 pub struct Measurements {
-    /// Sequential reads at many places.
+    /// Sequential reads at many positions.
     pub zones: Vec<Vec<Sample>>,
     /// Backward reads, block by block.
     pub back: Vec<Vec<Sample>>,
@@ -108,29 +111,29 @@ pub struct Measurements {
     pub near: Vec<Vec<Sample>>,
     /// Random reads.
     pub seek: Vec<Vec<Sample>>,
-    /// Lines that were no reads.
+    /// The number of lines that are not reads.
     pub lines_skipped: u64,
     /// The logs that were read.
     pub paths: Vec<PathBuf>,
 }
 
-/// Bytes of all logs together: two million reads, which take a drive hours.
+/// The maximum total size of the logs: two million reads, which take a drive hours.
 const LOGS_BYTES_MAX: u64 = 64 << 20;
-/// What they are called in messages.
+/// The description of the logs in messages.
 const WHAT: &str = "fio's latency logs of a drive";
 
-/// The logs must reach as far as this share of the capacity: the jobs read over the whole drive.
+/// The share of the capacity that the logs must reach, because the jobs read the whole drive.
 const REACH_LEAST: f64 = 0.8;
 
 impl Measurements {
-    /// The first byte behind all reads.
+    /// Returns the end of the last read.
     fn end(&self) -> u64 {
         let logs = [&self.zones, &self.back, &self.near, &self.seek];
         let samples = logs.into_iter().flatten().flatten();
         samples.map(|sample| sample.offset + u64::from(sample.len)).max().unwrap_or(0)
     }
 
-    /// Refuses a capacity that the offsets of the logs contradict.
+    /// Rejects a capacity that contradicts the offsets in the logs.
     fn check_capacity(&self, capacity_bytes: u64) -> Result<(), FitError> {
         let end = self.end();
         if end > capacity_bytes {
@@ -140,7 +143,7 @@ impl Measurements {
                 expected: "no less (blockdev --getsize64 DEVICE)",
             });
         }
-        // Without random reads there is another fault to tell.
+        // Without random reads, a different error is reported.
         if !self.seek.is_empty() && (end as f64) < REACH_LEAST * capacity_bytes as f64 {
             return Err(FitError::TooLittle {
                 what: "the drive's capacity",
@@ -164,7 +167,7 @@ impl Measurements {
         for path in paths {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
             let name = name.unwrap_or_default();
-            // fio writes the submission and completion parts beside the whole latency.
+            // fio also writes separate submission and completion latencies.
             if !name.ends_with(".log") || !name.contains("_lat.") {
                 continue;
             }
@@ -188,39 +191,41 @@ impl Measurements {
     }
 }
 
-/// What the fit is told, because reads cannot show it.
+/// Properties that reads cannot show.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
-    /// The drive's name.
+    /// The name of the drive.
     pub name: String,
-    /// Its size.
+    /// The capacity.
     pub capacity_bytes: u64,
-    /// Data surfaces. Seek distances are shares of the disk, so the fit hardly depends on it.
+    /// The number of data surfaces. Seek distances are shares of the disk, so the fit hardly
+    /// depends on it.
     pub heads: u32,
 }
 
 /// A fitted disk.
 #[derive(Clone, Debug)]
 pub struct Fitted {
-    /// What was given.
+    /// The given properties.
     pub known: Known,
-    /// One turn, ms.
+    /// The time of a revolution, in ms.
     pub revolution_ms: Figure,
-    /// Lost at the end of each track, ms.
+    /// The time lost at the end of each track, in ms.
     pub switch_ms: Figure,
-    /// Before anything moves, the host's share included, ms.
+    /// The command overhead, including that of the host, in ms.
     pub overhead_ms: Figure,
     /// Rates from the outer edge inward.
     pub zones: Vec<ZoneFit>,
-    /// The arm.
+    /// The seek curve.
     pub seek: SeekFit,
-    /// Random reads quicker than any disk can be, left out: the drive's cache answered.
+    /// The number of random reads that were too fast for a disk, and were omitted because the
+    /// drive's cache answered them.
     pub cached: u64,
-    /// Log lines that were no reads.
+    /// The number of log lines that are not reads.
     pub lines_skipped: u64,
 }
 
-/// Fits a disk to `measurements`; the same ones always give the same disk.
+/// Fits a disk to `measurements`. The result is deterministic.
 pub fn fit(measurements: &Measurements, known: Known) -> Result<Fitted, FitError> {
     if known.capacity_bytes == 0 || known.heads == 0 || known.heads > 64 {
         return Err(FitError::TooLittle {

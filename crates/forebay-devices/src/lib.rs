@@ -1,8 +1,8 @@
-//! Device files: disks and solid-state drives by name or from a TOML file, and constant-rate
-//! servers by spec.
+//! Devices: disks and solid-state drives by name or from a TOML file, and constant-rate servers by
+//! spec.
 //!
-//! The bundled files are compiled in, so a name works anywhere. Each fault in a file is told in
-//! one message with file, line, got, expected and remedy.
+//! The bundled files are compiled in, so that names work anywhere. Each error in a file is reported
+//! in one message with the file, the line, what was found, what was expected, and how to fix it.
 
 #![forbid(unsafe_code)]
 
@@ -46,7 +46,7 @@ pub use sources::Sources;
 use ssd::SsdFile;
 pub use vary::Varied;
 
-/// The bundled device files by stem name.
+/// The bundled device files by stem.
 const BUNDLED: &[(&str, &str)] = &[
     ("990-pro", include_str!("../devices/990-pro.toml")),
     ("990-pro-sustained", include_str!("../devices/990-pro-sustained.toml")),
@@ -72,43 +72,43 @@ const BUNDLED: &[(&str, &str)] = &[
     ("wd10ezex", include_str!("../devices/wd10ezex.toml")),
 ];
 
-/// The ordinary 7200-rpm drives that stand for "a disk of this size" where nobody named one. The
-/// others are chosen by name: laptop and 15000-rpm drives, shingled ones, further nearline ones.
+/// Common 7200-rpm drives that represent disks of their size if the user names none. All others
+/// must be named: laptop and 15000-rpm drives, shingled ones, and other nearline ones.
 const GENERAL: &[&str] = &["sata250", "st1000nm0011", "exos-x18"];
 
 /// A device that is ready to be simulated.
 #[derive(Clone, Debug)]
 pub struct OpenDevice {
-    /// What tables call it.
+    /// The name in tables.
     pub name: String,
-    /// Maker, model and year, or what a server does.
+    /// The maker, model and year, or the behavior of a server.
     pub description: String,
-    /// Its main figures in one line.
+    /// The main figures on one line.
     pub summary: String,
-    /// What its file says that may be meant but seldom is; for a person to check.
+    /// Unusual values in its file, for a person to check.
     pub notes: Vec<String>,
     /// Which of its figures are guesses.
     pub sources: Sources,
-    /// What its times rest on, and how far they are from the drive's.
+    /// The basis of its times, and their errors.
     pub evidence: Evidence,
-    /// What the host of its measurements added, of a solid-state drive that was fitted.
+    /// The overhead of the host in its measurements, for a fitted solid-state drive.
     pub host: Host,
-    /// What its file says that one cost, and when.
+    /// The price and its date, if its file contains them.
     pub price: Option<Price>,
-    /// Its tracks overlap: the model of random writes is not this drive's.
+    /// Whether its tracks overlap. The model of random writes does not apply to such a drive.
     pub shingled: bool,
-    /// The model itself, idle at the start of a run.
+    /// The model, idle at the start of a run.
     pub model: DeviceModel,
-    /// Arm and platters of a disk, and how far these are guesses.
+    /// Arm and platters of a disk, and which of these figures are guesses.
     mechanics: Option<(HddSpec, Sources)>,
-    /// Of a disk with a controller: all its figures.
+    /// All figures of a disk with a controller.
     drive: Option<DriveSpec>,
-    /// Of a drive whose catch margin is a guess: the least and the greatest it may be.
+    /// The range of a drive's catch margin, if it is a guess.
     catch_margin_range: Option<[Nanos; 2]>,
 }
 
 impl OpenDevice {
-    /// The same disk without its controller; none of what is no disk or has none.
+    /// Returns the same disk without its controller; None if it is not a disk or has no controller.
     pub fn plain(&self) -> Option<OpenDevice> {
         let (DeviceModel::Drive(_), Some((disk, sources))) = (&self.model, &self.mechanics) else {
             return None;
@@ -119,13 +119,13 @@ impl OpenDevice {
         Some(OpenDevice { name, sources, model, catch_margin_range: None, ..self.clone() })
     }
 
-    /// The least and the greatest catch margin that the drive may have; none where it is known, or the drive ranks no
-    /// commands.
+    /// Returns the range of the drive's catch margin; None if it is known or the drive does not
+    /// reorder commands.
     pub fn catch_margin_range(&self) -> Option<[Nanos; 2]> {
         self.catch_margin_range
     }
 
-    /// The same drive with its write cache off; none of what has none.
+    /// Returns the same drive with its write cache off; None if it has none.
     pub fn without_write_cache(&self) -> Option<OpenDevice> {
         let DeviceModel::Drive(drive) = &self.model else { return None };
         let model = DeviceModel::Drive(Box::new(drive.without_write_cache()?));
@@ -134,7 +134,7 @@ impl OpenDevice {
         Some(OpenDevice { name, model, drive, ..self.clone() })
     }
 
-    /// The same drive with so many commands in its queue; none of what takes no more than these.
+    /// Returns the same drive with this queue depth; None if it does not support it.
     pub fn at_queue_depth(&self, depth: u32) -> Option<OpenDevice> {
         let DeviceModel::Drive(drive) = &self.model else { return None };
         let model = DeviceModel::Drive(Box::new(drive.at_queue_depth(depth)?));
@@ -144,8 +144,8 @@ impl OpenDevice {
         Some(OpenDevice { name, model, drive, catch_margin_range, ..self.clone() })
     }
 
-    /// The same disk with an arm that is always where it has to be: the platters still have to turn. None of what
-    /// has no arm.
+    /// Returns the same disk with an arm that is always in position, so that only rotation remains;
+    /// None for a device without an arm.
     pub fn without_seeks(&self) -> Option<OpenDevice> {
         let still = |disk: &HddSpec| HddSpec {
             seek: SeekSpec::Coefficients {
@@ -172,22 +172,22 @@ impl OpenDevice {
         Some(OpenDevice { model, ..self.clone() })
     }
 
-    /// One turn of the platters; none of what has none.
+    /// Returns the time of a revolution; None for a device without platters.
     pub fn revolution(&self) -> Option<Nanos> {
         let (disk, _) = self.mechanics.as_ref()?;
         Some(disk.revolution)
     }
 
-    /// The figures of a disk with a controller, after `change` to that.
+    /// Returns the figures of a disk with a controller after applying `change` to the controller.
     fn changed(&self, change: impl FnOnce(&mut Controller)) -> Option<DriveSpec> {
         let mut drive = self.drive.clone()?;
         change(&mut drive.controller);
         Some(drive)
     }
 
-    /// One device a lane for a policy that asks for servers of `rates_iops`
-    /// ([`forebay_core::Policy::servers`]): a server of constant rate is divided in their ratio,
-    /// of any other kind there are as many as rates. Without rates it is one device.
+    /// Returns one device per lane for a policy that needs servers of `rates_iops`
+    /// ([`forebay_core::Policy::servers`]). A server of constant rate is divided in proportion; any
+    /// other device is replicated. Without rates, there is one device.
     pub fn lanes(&self, rates_iops: &[u64]) -> Result<Vec<DeviceModel>, SpecError> {
         if rates_iops.is_empty() {
             return Ok(vec![self.model.clone()]);
@@ -195,8 +195,9 @@ impl OpenDevice {
         let DeviceModel::Fixed(whole) = &self.model else {
             return Ok(vec![self.model.clone(); rates_iops.len()]);
         };
-        // Of the sum of the rates each has its own. Services are rounded down to whole
-        // nanoseconds: one that is longer by a part of one misses what RTT counts as just in time.
+        // Each lane gets its own rate of the sum. Service times are rounded down to whole
+        // nanoseconds, because even a slightly longer one would miss what RTT counts as just in
+        // time.
         let sum = Fixed::new(rates_iops.iter().map(|rate| *rate as f64).sum())?;
         let scale = whole.service().0 as f64 / sum.service().0 as f64;
         let service_ns = |rate: &u64| (1e9 / *rate as f64 * scale).floor();
@@ -215,15 +216,15 @@ pub enum DevicesError {
         known()
     )]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// The known name most like it.
+        /// The most similar known name.
         nearest: Option<&'static str>,
     },
-    /// The spec of a server is wrong.
+    /// The spec of a server is invalid.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// A device file says something wrong.
+    /// A device file contains an error.
     #[error(
         "{}, line {line}: {what}; correct the file; docs/device-files.md shows every key",
         path.display()
@@ -231,9 +232,9 @@ pub enum DevicesError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// The line, from 1, of the key; of the table where no key is at fault by itself.
+        /// The line of the key, from 1, or of the table if no single key is wrong.
         line: usize,
-        /// What was found there and what was expected.
+        /// What was found and what was expected.
         what: String,
     },
     /// The file cannot be read.
@@ -241,15 +242,15 @@ pub enum DevicesError {
     Io {
         /// The file.
         path: PathBuf,
-        /// The system's reason.
+        /// The operating-system error.
         source: std::io::Error,
     },
 }
 
-/// The device called `name_or_path`: a bundled name, `fixed:RATE`, or a path to a device file
-/// (which ends in `.toml` or has a folder in it). Behind the name or path may stand what is to be
-/// different: `:plain`, arm and platters alone, one command at a time; `:queue-depth=1`;
-/// `:write-cache=off`; or how full a solid-state drive is and what it has to spare.
+/// Opens the device called `name_or_path`: a bundled name, `fixed:RATE`, or a path to a device file
+/// (which ends in `.toml` or contains a folder). Modifiers may follow: `:plain` for arm and
+/// platters alone, with one command at a time; `:queue-depth=1`; `:write-cache=off`; or, for a
+/// solid-state drive, how full it is and its spare flash.
 pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
     let whole = name_or_path.trim();
     let spec = Spec::parse(whole);
@@ -278,13 +279,13 @@ pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
     read_changed(&path, &text, changes.as_ref())
 }
 
-/// The bundled name or the path in `whole`, and what is to be changed of it.
+/// Splits `whole` into the bundled name or path and its modifiers.
 fn name_and_changes(whole: &str) -> Result<(&str, Option<Spec>), SpecError> {
     let (name, changed) = name_of(whole);
     Ok((name, changed.then(|| Spec::parse(whole)).transpose()?))
 }
 
-/// Path and content of the device file that `name`, bundled or a path, means.
+/// Returns the path and content of the device file for a bundled name or a path.
 fn file_called(name: &str) -> Result<(PathBuf, Cow<'static, str>), DevicesError> {
     if let Some((stem, text)) = BUNDLED.iter().find(|(stem, _)| stem.eq_ignore_ascii_case(name)) {
         return Ok((PathBuf::from(format!("devices/{stem}.toml")), Cow::Borrowed(*text)));
@@ -296,10 +297,10 @@ fn file_called(name: &str) -> Result<(PathBuf, Cow<'static, str>), DevicesError>
     Ok((path.to_path_buf(), Cow::Owned(read_file(path)?)))
 }
 
-/// The bundled name or the path in `whole`, and whether there are changes behind it.
+/// Returns the bundled name or path in `whole`, and whether modifiers follow.
 fn name_of(whole: &str) -> (&str, bool) {
     match whole.split_once(':') {
-        // A file may have any name, also one with a colon.
+        // A file name may contain a colon.
         Some((name, rest))
             if (rest.contains('=') || is_bundled_or_path(name)) && !Path::new(whole).is_file() =>
         {
@@ -314,23 +315,23 @@ fn is_bundled_or_path(name: &str) -> bool {
     BUNDLED.iter().any(|(stem, _)| stem.eq_ignore_ascii_case(name)) || is_path(Path::new(name))
 }
 
-/// The file that `name` leads to; no file where it is bundled.
+/// Returns the file that `name` refers to; empty if it is bundled.
 pub fn file_of(name: &str) -> &Path {
     Path::new(name_of(name.trim()).0)
 }
 
-/// `kept`, and the files of the devices called `names`, which are read too.
+/// Adds the files of the devices `names`, which are read too, to `kept`.
 pub fn and_kept<'a>(kept: Kept, names: impl IntoIterator<Item = &'a str>) -> Kept {
     names.into_iter().fold(kept, |kept, name| kept.and_file(file_of(name)))
 }
 
-/// All bundled devices, by name.
+/// Returns all bundled devices, sorted by name.
 pub fn list() -> Result<Vec<OpenDevice>, DevicesError> {
     BUNDLED.iter().map(|(stem, _)| open(stem)).collect()
 }
 
-/// What to keep in mind of figures that come from models of `devices`: what their files say that may
-/// be meant but seldom is, and how much of them is guessed.
+/// Returns caveats of figures from models of `devices`: unusual values in their files, and how many
+/// of their figures are guesses.
 pub fn cautions(devices: &[&OpenDevice]) -> Vec<String> {
     let notes = |device: &&OpenDevice| {
         let named = |note: &String| format!("{}: {note}", device.name);
@@ -356,22 +357,22 @@ pub fn bundled_names() -> impl Iterator<Item = &'static str> {
     BUNDLED.iter().map(|(stem, _)| *stem)
 }
 
-/// The bundled devices to choose from for a trace of unknown disks, from the smallest up.
+/// Returns the bundled devices that may represent unknown disks, sorted by size.
 pub fn general() -> Result<Vec<OpenDevice>, DevicesError> {
     GENERAL.iter().map(|name| open(name)).collect()
 }
 
-/// Figures of a disk from the content of a device file, for those who run it more than once.
+/// The figures of a disk from a device file, for running it more than once.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DiskSpec {
     /// A plain disk.
     Hdd(HddSpec),
-    /// One with a controller.
+    /// A disk with a controller.
     Drive(Box<DriveSpec>),
 }
 
-/// The figures of the disk called `name_or_path`, changed as for [`open`], and its name; no server
-/// of constant rate.
+/// Returns the name and the figures of the disk `name_or_path`, modified as in [`open`];
+/// constant-rate servers are not accepted.
 pub fn open_spec(name_or_path: &str) -> Result<(String, DiskSpec), DevicesError> {
     let name = name_or_path.trim();
     if name.starts_with("fixed:") {
@@ -391,7 +392,7 @@ pub fn open_spec(name_or_path: &str) -> Result<(String, DiskSpec), DevicesError>
     read_spec_changed(&path, &text, changes.as_ref())
 }
 
-/// The figures of the disk that `text`, the content of the file at `path`, describes.
+/// Returns the name and the figures of the disk in `text`, the content of the file at `path`.
 pub fn read_spec(path: &Path, text: &str) -> Result<(String, DiskSpec), DevicesError> {
     read_spec_changed(path, text, None)
 }
@@ -407,7 +408,7 @@ fn read_spec_changed(
         return Err(malformed((None, what)));
     }
     let file = DeviceFile::parse(text).map_err(malformed)?;
-    // Built once for its faults, which have their lines only here.
+    // Build it once, because only here can errors be reported with their lines.
     file.model(changes).map_err(|wrong| told(wrong, malformed))?;
     let (disk, drive) = file.changed(changes).map_err(|wrong| told(wrong, malformed))?;
     let spec = drive.map_or(DiskSpec::Hdd(disk), |drive| DiskSpec::Drive(Box::new(drive)));
@@ -429,24 +430,24 @@ fn malformed(path: &Path, text: &str, (span, what): file::Fault) -> DevicesError
     }
 }
 
-/// The text of the device file at `path`.
+/// Reads the device file at `path`.
 fn read_file(path: &Path) -> Result<String, DevicesError> {
     whole::read_text(path, whole::WRITTEN_MAX, "a device file")
         .map_err(|source| DevicesError::Io { path: path.to_path_buf(), source })
 }
 
-/// Whether a name is a path to a device file.
+/// Returns whether a name is a path to a device file.
 fn is_path(path: &Path) -> bool {
     path.extension().is_some_and(|end| end.eq_ignore_ascii_case("toml"))
         || path.components().count() > 1
 }
 
-/// The device that `text`, the content of the file at `path`, describes.
+/// Returns the device in `text`, the content of the file at `path`.
 pub fn read(path: &Path, text: &str) -> Result<OpenDevice, DevicesError> {
     read_changed(path, text, None)
 }
 
-/// As [`read`], with `changes` to the drive.
+/// Returns the device in `text`, modified by `changes`.
 fn read_changed(
     path: &Path,
     text: &str,
@@ -513,7 +514,7 @@ fn read_changed(
     })
 }
 
-/// A message of the parser, which speaks of its types, in the words of who writes the file.
+/// Rephrases a parser message, which mentions Rust types, for the author of the file.
 fn plain_words(what: &str) -> String {
     let mut said = what.replace('\n', " ");
     for (theirs, ours) in [
@@ -543,7 +544,7 @@ fn hint(nearest: &Option<&'static str>) -> String {
     nearest.map_or(String::new(), |name| format!(" (did you mean {name}?)"))
 }
 
-/// The bundled device that was probably meant.
+/// Returns the bundled device that was probably meant.
 fn nearest(name: &str) -> Option<&'static str> {
     let names: Vec<&'static str> = BUNDLED.iter().map(|(stem, _)| *stem).collect();
     near::nearest(name, &names)

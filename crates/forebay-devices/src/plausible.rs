@@ -1,14 +1,14 @@
-//! What a device file may say by its keys' ranges but cannot mean, or seldom does.
+//! Checks device files for values that are within their keys' ranges but contradictory or unusual.
 //!
-//! What contradicts itself is refused with the key's line; what may be meant is a note: cylinders
-//! that no zone covers, and a seek table that ends before half of the cylinders.
+//! Contradictions are errors with the key's line. Unusual values cause notes: cylinders that no
+//! zone covers, and a seek table that ends before half of the cylinders.
 
 use forebay_core::device::hdd::{HddSpec, SECTOR, SeekSpec, Zone};
 
 use super::file::{DeviceFile, Fault, fault};
 
 impl DeviceFile {
-    /// Refuses a capacity, skews and spares that contradict the zones of `disk`.
+    /// Rejects a capacity, skews and spares that contradict the zones of `disk`.
     pub(super) fn check_plausible(&self, disk: &HddSpec) -> Result<(), Fault> {
         self.check_capacity(disk)?;
         for (key, skew) in
@@ -47,7 +47,7 @@ impl DeviceFile {
         Ok(())
     }
 
-    /// Zones made from rates have a cylinder each at least.
+    /// Zones created from rates have at least one cylinder each.
     fn check_capacity(&self, disk: &HddSpec) -> Result<(), Fault> {
         let Some(got) = self.geometry.get_ref().capacity_bytes else { return Ok(()) };
         let track = |zone: &Zone| u64::from(zone.sectors_per_track);
@@ -63,7 +63,7 @@ impl DeviceFile {
         Err(fault(self.geometry.span(), what))
     }
 
-    /// What may be meant but seldom is.
+    /// Returns notes about unusual values.
     pub(super) fn notes(&self) -> Vec<String> {
         let Ok((disk, _)) = self.specs() else { return Vec::new() };
         let mut notes = Vec::new();

@@ -1,18 +1,18 @@
-//! What one device cost: a figure with its currency and its day, for prices do not keep.
+//! The price of a device, with its currency and its date, because prices change.
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::file::{Fault, fault};
 
-/// What one device cost.
+/// The price of one device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Price {
-    /// In `currency`.
+    /// The amount in `currency`.
     pub amount: f64,
-    /// Three letters, as in USD.
+    /// The three-letter code, such as USD.
     pub currency: String,
-    /// A year, a month or a day, as in 2026-03.
+    /// The year, month or day, such as 2026-03.
     pub on: String,
 }
 
@@ -24,14 +24,14 @@ pub(super) struct PriceTable {
     on: String,
 }
 
-/// No device costs more.
+/// The maximum amount.
 const AMOUNT_MAX: f64 = 1e12;
 
 impl Price {
-    /// One that makes sense.
+    /// Creates a valid price.
     ///
     /// # Errors
-    /// The first figure that does not.
+    /// Describes the first invalid part.
     pub fn new(amount: f64, currency: &str, on: &str) -> Result<Price, String> {
         if !(0.0..=AMOUNT_MAX).contains(&amount) {
             return Err(format!("amount: got {amount}, expected 0 to 1e12"));
@@ -48,7 +48,7 @@ impl Price {
     }
 }
 
-/// `2026`, `2026-03` or `2026-03-09`.
+/// Returns whether the text is a date: `2026`, `2026-03` or `2026-03-09`.
 fn is_date(text: &str) -> bool {
     let mut parts = text.split('-');
     let mut part = |digits: usize, most: u32| {

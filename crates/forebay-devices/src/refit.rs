@@ -1,4 +1,5 @@
-//! A disk with another media rate or catch margin: what is unknown of a user's own disk, to be fitted to how it did.
+//! Changes the media rate or the catch margin of a disk: the unknown properties of a user's own
+//! disk, to be fitted to its measured performance.
 
 use forebay_core::Nanos;
 use forebay_core::device::drive::{Drive, DriveSpec};
@@ -8,9 +9,10 @@ use forebay_core::device::list::DeviceModel;
 use super::OpenDevice;
 
 impl OpenDevice {
-    /// The same disk with so many times as many sectors on a track, and as many fewer cylinders, so that it holds as much.
-    /// None of what has no tracks, and of a disk whose file says more of them than a data sheet does: how each zone is
-    /// formatted, or the time of each seek by cylinders.
+    /// Returns the same disk with `times` as many sectors per track and correspondingly fewer
+    /// cylinders, so that its capacity is unchanged. Returns None for a device without tracks, and
+    /// for a disk whose file contains more details than a data sheet: the format of each zone, or
+    /// seek times by cylinders.
     pub fn at_media_rate(&self, times: f64) -> Option<OpenDevice> {
         let (disk, sources) = self.mechanics.as_ref()?;
         let disk = denser(disk, times)?;
@@ -31,14 +33,15 @@ impl OpenDevice {
         })
     }
 
-    /// How much earlier than a sector the head has to be there for the drive to count on it when it ranks commands; none
-    /// of what ranks none.
+    /// Returns how long before a sector the head must arrive for the drive to rely on it when it
+    /// orders commands; None if the drive does not reorder commands.
     pub fn catch_margin(&self) -> Option<Nanos> {
         let queue = self.drive.as_ref()?.controller.queue;
         (queue.depth > 1).then_some(queue.catch_margin)
     }
 
-    /// The same drive with such a margin, which is no guess then; none of what ranks no commands.
+    /// Returns the same drive with this margin, which then counts as known; None if the drive does
+    /// not reorder commands.
     pub fn at_catch_margin(&self, margin: Nanos) -> Option<OpenDevice> {
         self.catch_margin()?;
         let drive = self.changed(|controller| controller.queue.catch_margin = margin)?;
@@ -49,7 +52,8 @@ impl OpenDevice {
     }
 }
 
-/// The data sheet's seek times are by the share of the stroke, so they hold for any number of cylinders.
+/// The data sheet's seek times refer to shares of the stroke, so they hold for any number of
+/// cylinders.
 fn denser(disk: &HddSpec, times: f64) -> Option<HddSpec> {
     if !matches!(disk.seek, SeekSpec::Datasheet { .. }) {
         return None;

@@ -1,34 +1,34 @@
-//! What a device file says of its own figures: which are assumed, and which derived from others.
+//! Finds the figures of a device file that are assumed or derived from others.
 //!
-//! The bundled files name a source behind each figure and begin it with "assumed" or "derived" where
-//! there is none; so may anybody's. Figures of power and of the drive's use do not count: times do not
-//! hang on them; nor do those of a part of the drive that the model goes without.
+//! The bundled files state a source after each figure, which begins with "assumed" or "derived" if
+//! there is no real source; users' files may do the same. Figures that do not affect times are not
+//! counted: power and the drive's use, and parts of the drive that are excluded from the model.
 
 use serde::Serialize;
 
-/// How far a device's figures are guesses.
+/// How many of a device's figures are guesses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sources {
-    /// Figures that times depend on.
+    /// The number of figures that affect times.
     pub figures: usize,
-    /// Those of them that are assumed, by key.
+    /// The keys of assumed figures.
     pub assumed: Vec<String>,
-    /// Those that follow from another figure, or another drive's, by key.
+    /// The keys of figures derived from another figure or another drive.
     pub derived: Vec<String>,
 }
 
-/// Tables that times do not depend on.
+/// Tables that do not affect times.
 const NOT_OF_TIMES: &[&str] = &["power", "precondition", "price", "host", "evidence"];
 
-/// Tables of a drive's controller, which a plain disk goes without.
+/// Tables of a drive's controller, which a plain disk does not have.
 pub(super) const CONTROLLER: &[&str] =
     &["format", "overheads", "bus", "buffer", "write_cache", "queue"];
 
-/// How far off a figure may be is none itself.
+/// The range of a figure is not itself a figure.
 const RANGE: &str = "catch_margin_range_ms";
 
 impl Sources {
-    /// Of the figures in `text`, but for those in the tables called `left_out`.
+    /// Examines the figures in `text`, except those in the tables `left_out`.
     pub(super) fn of(text: &str, left_out: &[&str]) -> Sources {
         let (mut sources, mut counts) = (Sources::default(), false);
         for line in text.lines().map(str::trim) {
@@ -57,7 +57,7 @@ impl Sources {
         sources
     }
 
-    /// A clause on the guesses among the figures of `device`; none without any.
+    /// Describes the guesses among the figures of `device`; returns None if there are none.
     pub fn told(&self, device: &str) -> Option<String> {
         let guesses = self.assumed.len() + self.derived.len();
         (guesses > 0).then(|| {

@@ -1,7 +1,7 @@
-//! What a device file may say of a solid-state drive, and what a name may change of it.
+//! The format of a solid-state drive's device file, and the modifiers of its name.
 //!
-//! Units are part of the key names, as in files of disks. What depends on the drive's use rather
-//! than its make (how full it is, what was overwritten, spare flash) can be said behind the name:
+//! Key names include units, as in files of disks. Properties of the drive's use rather than its
+//! make (how full it is, how much was overwritten, spare flash) can be given after the name:
 //! `samsung-830:filled-percent=90:overwritten-percent=200`.
 
 use forebay_core::device::list::DeviceModel;
@@ -19,7 +19,7 @@ use super::evidence::EvidenceTable;
 use super::file::{Fault, Kind, fault};
 use super::price::PriceTable;
 
-/// The longest command where a file does not say.
+/// The default maximum length of a command.
 const LEN_MAX: u32 = 1 << 20;
 
 #[derive(Deserialize)]
@@ -100,7 +100,7 @@ struct BufferTable {
     entrance_lanes: Option<u32>,
 }
 
-/// What the host of the measurements added; no part of the drive.
+/// The overhead of the host in the measurements, which is not part of the drive.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[derive(Default)]
@@ -111,7 +111,7 @@ struct HostTable {
     write_wake_us: f64,
 }
 
-/// Where commands pass one after the other.
+/// The place where commands pass one at a time.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Place {
@@ -207,10 +207,10 @@ impl SsdFile {
         toml::from_str(text).map_err(|error| (error.span(), error.message().to_string()))
     }
 
-    /// The drive, changed as `changes` says, and a sentence about it.
+    /// Builds the drive, modified by `changes`, and a sentence about it.
     pub(super) fn model(&self, changes: Option<&Spec>) -> Result<(DeviceModel, String), Wrong> {
         let mut spec = self.spec().map_err(Wrong::File)?;
-        // The file's own faults first: they have a line.
+        // Errors of the file itself come first because they have a line.
         spec.check().map_err(|error| Wrong::File(self.locate(error)))?;
         if let Some(changes) = changes {
             change(&mut spec, changes).map_err(Wrong::Name)?;
@@ -290,7 +290,7 @@ impl SsdFile {
         Ok(Some(Entrance { times, lanes: buffer.entrance_lanes.unwrap_or(1) }))
     }
 
-    /// What the host of the measurements added.
+    /// Returns the overhead of the host in the measurements.
     pub(super) fn host(&self) -> Result<Host, Fault> {
         let Some(table) = &self.host else { return Ok(Host::default()) };
         let of = table.get_ref();
@@ -305,7 +305,7 @@ impl SsdFile {
         both().map_err(|what: String| fault(table.span(), what))
     }
 
-    /// Points at the table that a drive's fault speaks of, by its first words.
+    /// Finds the table that a drive's error is about, by the first words of its message.
     fn locate(&self, error: SpecError) -> Fault {
         let says = |word: &str| error.0.starts_with(word);
         let is_filled = says("filled") || says("overwrites");
@@ -326,7 +326,7 @@ impl SsdFile {
     }
 }
 
-/// What may be said behind a drive's name.
+/// Applies the modifiers of a drive's name.
 fn change(spec: &mut SsdSpec, changes: &Spec) -> Result<(), SpecError> {
     let percent = |key, share: f64| {
         let value: f64 = changes.get(key, share * 100.0, "a percentage")?;

@@ -1,4 +1,4 @@
-//! Devices in a few words, for lists.
+//! Short descriptions of devices, for lists.
 
 use forebay_core::device::drive::Controller;
 use forebay_core::device::hdd::{self, HddSpec, Zone};
@@ -30,7 +30,7 @@ pub(super) fn disk(
     )
 }
 
-/// Queue, buffer and write cache in a few words.
+/// Describes queue, buffer and write cache in a few words.
 pub(super) fn controller(of: &Controller) -> String {
     let size = |sectors: u64| bytes((sectors * u64::from(hdd::SECTOR)) as f64);
     let buffer = of.buffer.map_or("no buffer".to_string(), |buffer| {

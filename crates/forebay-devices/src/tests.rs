@@ -1,9 +1,9 @@
-//! Bundled files, faults in files and names.
+//! Tests bundled files, and errors in files and names.
 
 use super::*;
 use forebay_core::Device;
 
-/// A whole file with explicit zones; the paper's test disk.
+/// A complete file with explicit zones: the paper's test disk.
 const TEST_DISK: &str = r#"kind = "hdd"
 name = "test"
 description = "100 sectors a track, 100 tracks"
@@ -232,7 +232,7 @@ fn only_a_margin_that_nobody_states_has_a_range() {
     assert_eq!(open("sata250:queue-depth=1").unwrap().catch_margin_range(), None);
     assert_eq!(open("sata250").unwrap().at_queue_depth(1).unwrap().catch_margin_range(), None);
     assert!(open("sata250").unwrap().at_queue_depth(2).unwrap().catch_margin_range().is_some());
-    // DiskSim says how its drives choose.
+    // DiskSim specifies how its drives choose commands.
     let whole = include_str!("../../../fuzz/seeds/disksim/hplplus10");
     for (queue, is_stated) in [("Print stats = 1", false), ("Max queue length = 32", true)] {
         let text = whole.replace("Oddity = 7", queue);
@@ -240,7 +240,7 @@ fn only_a_margin_that_nobody_states_has_a_range() {
         let drive = disksim::import_text(Path::new("x.diskspecs"), &text, &beside).unwrap().drive;
         let text = write::text("x", "here", &drive);
         assert_eq!(read(Path::new("x.toml"), &text).unwrap().catch_margin_range(), None, "{queue}");
-        // Where it has no queue, nobody says how it would choose.
+        // For a drive without a queue, it is unknown how it would choose.
         let deeper = Spec::parse("x.toml:queue-depth=16").unwrap();
         let deeper = read_changed(Path::new("x.toml"), &text, Some(&deeper)).unwrap();
         assert_eq!(deeper.catch_margin_range().is_none(), is_stated, "{queue}");

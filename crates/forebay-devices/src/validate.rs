@@ -1,19 +1,20 @@
-//! `device validate`: a disk model against service times measured on the drive itself.
+//! `device validate`: compares a disk model with service times measured on the drive.
 //!
-//! A trace in DiskSim's `validate` format has one request a line: `R|W buffer-action sector count
-//! response_us gap_us`, one outstanding, `gap` from its completion to the next issue. It is played
-//! once for each of [`PHASES`] positions of the platters at the start. By default the next request
-//! comes a gap after the simulated completion, as the format defines; [`Arrivals::Measured`] takes
-//! the measured times of issue instead (or the simulated completion, if that is later).
+//! A trace in DiskSim's `validate` format has one request per line: `R|W buffer-action sector count
+//! response_us gap_us`, with one outstanding request; `gap` is the time from its completion to the
+//! next issue. The trace is played once for each of [`PHASES`] initial positions of the platters.
+//! By default, the next request is issued `gap` after the simulated completion, as the format
+//! defines; [`Arrivals::Measured`] uses the measured issue times instead (or the simulated
+//! completion, if that is later).
 //!
-//! With simulated arrivals the phases hardly matter: each request is issued a gap after a completion,
-//! which itself hangs on the platters, so after the first one all phases play the same. The spread
-//! over them shows what the unknown start costs; it is no confidence interval of the distance.
+//! With simulated arrivals, the phases have little effect: each request is issued a fixed time
+//! after a completion, which itself depends on the platters, so all phases are equal after the
+//! first request. The spread over the phases shows the effect of the unknown initial position; it
+//! is not a confidence interval of the distance.
 //!
-//! The figure is DiskSim's: the root-mean-square horizontal distance between the measured and the
-//! simulated distribution of service times. DiskSim takes it between curves of counts in buckets;
-//! here it is exact: both samples are sorted, and the differences of equal ranks are squared,
-//! averaged, and the root taken.
+//! The metric is DiskSim's: the root-mean-square horizontal distance between the measured and the
+//! simulated distribution of service times. DiskSim computes it from histograms; here it is exact:
+//! both samples are sorted, and the root mean square of the differences of equal ranks is taken.
 
 use std::path::Path;
 
@@ -27,34 +28,34 @@ use serde::Serialize;
 
 use crate::DiskSpec;
 
-/// Positions of the platters at the start, evenly spread over a turn.
+/// The number of initial positions of the platters, evenly spread over a revolution.
 pub const PHASES: u32 = 20;
 
 /// A measured request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
-    /// Read or write.
+    /// The operation, read or write.
     pub op: Op,
-    /// First sector.
+    /// The first sector.
     pub sector: u64,
-    /// Sectors.
+    /// The number of sectors.
     pub count: u32,
-    /// Measured service time.
+    /// The measured service time.
     pub response: Nanos,
-    /// From its completion to the issue of the next.
+    /// The time from its completion to the issue of the next request.
     pub gap: Nanos,
 }
 
-/// Simulations with redrawn rotation that are compared with each other.
+/// The number of simulations with random rotation that are compared with each other.
 const REDRAWN: u32 = 5;
 
 /// When requests are issued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arrivals {
-    /// A gap after the simulated completion of the one before.
+    /// A gap after the simulated completion of the previous request.
     #[default]
     Simulated,
-    /// When they were on the real drive, or at the simulated completion if that is later.
+    /// At the measured times, or at the simulated completion if that is later.
     Measured,
 }
 
@@ -77,47 +78,47 @@ impl Arrivals {
     }
 }
 
-/// How a model compares with its drive.
+/// The comparison of a model with its drive.
 #[derive(Clone, Debug, Serialize)]
 pub struct Validation {
-    /// The disk.
+    /// The name of the disk.
     pub device: String,
-    /// Requests played.
+    /// The number of requests played.
     pub requests: u64,
-    /// Of them, those that reach beyond the model's end; played at its last sectors.
+    /// The number of requests beyond the model's end, which were played at its last sectors.
     pub requests_beyond_end: u64,
-    /// Positions of the platters at the start it was played from.
+    /// The number of initial positions of the platters.
     pub phases: u32,
-    /// What arrivals were taken from: `simulated` or `measured`.
+    /// The source of arrival times: `simulated` or `measured`.
     pub arrivals: &'static str,
-    /// Root-mean-square distance of the distributions, mean over the phases.
+    /// The root-mean-square distance of the distributions, averaged over the phases.
     pub rms_ms: f64,
-    /// The same as a share of the measured mean.
+    /// The same distance as a share of the measured mean.
     pub rms_share: f64,
-    /// Least of the phases. The replay locks to the platters: after the first request each is issued
-    /// a gap after a completion, so the phases differ by little more than that one. They do not say
-    /// how far off the model may be; [`Validation::sampling_floor_ms`] is the scale for that.
+    /// The minimum over the phases. The replay locks to the platters: after the first request, each
+    /// is issued a gap after a completion, so that phases differ by little more than that request.
+    /// They do not indicate the error of the model; see [`Validation::sampling_floor_ms`] for that.
     pub rms_least_ms: f64,
-    /// Greatest of the phases.
+    /// The maximum over the phases.
     pub rms_greatest_ms: f64,
-    /// Standard deviation over the phases.
+    /// The standard deviation over the phases.
     pub rms_deviation_ms: f64,
-    /// The distance between two simulations that differ only in rotation, redrawn for each
-    /// request: no model that knows nothing of the platters' position comes closer.
+    /// The distance between two simulations that differ only in rotation, drawn at random for each
+    /// request. No model without knowledge of the platters' position can be closer.
     pub sampling_floor_ms: f64,
-    /// Mean measured service time.
+    /// The mean measured service time.
     pub mean_measured_ms: f64,
-    /// Mean simulated service time.
+    /// The mean simulated service time.
     pub mean_simulated_ms: f64,
-    /// Correlation (Pearson) of the measured and simulated time of each request, mean over the
-    /// phases.
+    /// The Pearson correlation of the measured and simulated times of each request, averaged over
+    /// the phases.
     pub correlation: f64,
-    /// The same with the measured times shuffled, which a distribution that matches by luck
-    /// survives and a model of the drive does not.
+    /// The correlation after shuffling the measured times. A distribution that matches by chance
+    /// has the same correlation as before, and a model of the drive does not.
     pub correlation_shuffled: f64,
 }
 
-/// The requests of the trace at `path`, packed or not.
+/// Reads the requests of the trace at `path`, which may be compressed.
 pub fn read_trace(path: &Path) -> Result<Vec<Measured>, TraceError> {
     let micros = |us: f64| Nanos::from_millis_f64(us / 1e3);
     let measured = |row: Row| Measured {
@@ -141,8 +142,8 @@ pub fn read_trace(path: &Path) -> Result<Vec<Measured>, TraceError> {
     Ok(trace)
 }
 
-/// How many requests of `trace` the disk is too small for; refuses more than 1 % of them, for then
-/// the trace was measured on another drive.
+/// Returns the number of requests beyond the end of the disk; fails if they exceed 1 %, because the
+/// trace was then measured on another drive.
 fn beyond_end(name: &str, spec: &DiskSpec, trace: &[Measured]) -> Result<u64, ValidateError> {
     let bytes = match spec {
         DiskSpec::Hdd(hdd) => Hdd::new(hdd.clone())?.capacity(),
@@ -162,18 +163,18 @@ fn beyond_end(name: &str, spec: &DiskSpec, trace: &[Measured]) -> Result<u64, Va
     )))
 }
 
-/// Why a model cannot be held against measurements.
+/// Why a model cannot be compared with measurements.
 #[derive(Debug, thiserror::Error)]
 pub enum ValidateError {
     /// The trace was not measured on such a drive.
     #[error("{0}")]
     Unfit(String),
-    /// The model.
+    /// The model is invalid.
     #[error(transparent)]
     Spec(#[from] SpecError),
 }
 
-/// Plays `trace` on the disk called `name` and compares.
+/// Plays `trace` on the disk called `name` and compares the times.
 pub fn validate(
     name: &str,
     spec: &DiskSpec,
@@ -220,7 +221,8 @@ pub fn validate(
     })
 }
 
-/// The mean distance between simulations whose gaps are longer by parts of a turn drawn anew.
+/// Returns the mean distance between simulations with gaps extended by random parts of a
+/// revolution.
 fn sampling_floor(spec: &DiskSpec, trace: &[Measured]) -> Result<f64, SpecError> {
     let turn = match spec {
         DiskSpec::Hdd(hdd) => hdd.revolution,
@@ -240,7 +242,7 @@ fn sampling_floor(spec: &DiskSpec, trace: &[Measured]) -> Result<f64, SpecError>
     Ok(mean(runs.iter().zip(next).map(|(one, other)| distance(one, other))))
 }
 
-/// Pseudo-random numbers (xorshift), the same every time.
+/// A deterministic pseudo-random generator (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -279,7 +281,7 @@ fn play_phase(
     })
 }
 
-/// The service time of each request, ms.
+/// Returns the service time of each request in ms.
 fn play(mut device: impl Device, trace: &[Measured], arrivals: Arrivals) -> Vec<f64> {
     let (mut now, mut issued) = (Nanos::ZERO, Nanos::ZERO);
     let mut times = Vec::with_capacity(trace.len());
@@ -320,12 +322,12 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     if count == 0 { 0.0 } else { sum / count as f64 }
 }
 
-/// Root-mean-square difference of equal ranks of two sorted samples of one size.
+/// Returns the root-mean-square difference of equal ranks of two sorted samples of equal size.
 fn distance(one: &[f64], other: &[f64]) -> f64 {
     mean(one.iter().zip(other).map(|(a, b)| (a - b).powi(2))).sqrt()
 }
 
-/// Pearson's correlation; 0 where one side does not vary.
+/// Returns the Pearson correlation; 0 if one side is constant.
 fn correlation(one: &[f64], other: &[f64]) -> f64 {
     let (a, b) = (mean(one.iter().copied()), mean(other.iter().copied()));
     let both = one.iter().zip(other);
@@ -335,7 +337,7 @@ fn correlation(one: &[f64], other: &[f64]) -> f64 {
     if spreads > 0.0 { product / spreads } else { 0.0 }
 }
 
-/// The values in an order that has nothing to do with theirs, the same every time.
+/// Returns the values in a deterministic pseudo-random order.
 fn shuffle(values: &[f64]) -> Vec<f64> {
     let mut out = values.to_vec();
     let mut random = Random::new();

@@ -1,14 +1,14 @@
-//! A drive that is not quite as its file says: how far an answer hangs on what is assumed. Data sheets tell the size of
-//! a drive's memory and the depth of its queue, not how these are used. What has a range is put at both of its ends,
-//! other parts of the controller are halved and doubled.
+//! Variations of a drive, to determine how sensitive a result is to assumed figures. Data sheets
+//! state the size of a drive's memory and the depth of its queue, but not how they are used. A
+//! figure with a range is set to both ends; other parts of the controller are halved and doubled.
 
 use forebay_core::device::drive::{Controller, Drive};
 use forebay_core::device::list::DeviceModel;
 
 use super::OpenDevice;
 
-/// What may be assumed of a controller: its name, the keys that are assumed then, and how it is made so many times as
-/// large.
+/// A part of a controller that may be assumed: its name, the keys that are then assumed, and a
+/// function that multiplies it by a factor.
 type Part = (&'static str, &'static [&'static str], fn(&mut Controller, f64));
 
 const PARTS: [Part; 2] = [
@@ -25,19 +25,20 @@ const PARTS: [Part; 2] = [
     }),
 ];
 
-/// A drive that is as its file says but for one part of its controller.
+/// A drive that differs from its file in one part of its controller.
 #[derive(Clone, Debug)]
 pub struct Varied {
-    /// The part.
+    /// The name of the part.
     pub part: &'static str,
-    /// What is put in its place: "half the memory for reads", "a catch margin of 2.1 ms".
+    /// The replacement: "half the memory for reads", "a catch margin of 2.1 ms".
     pub with: String,
     /// The drive.
     pub device: OpenDevice,
 }
 
 impl OpenDevice {
-    /// The drive with the least and the greatest catch margin that it may have; nothing where that is known.
+    /// Returns the drive with the minimum and the maximum of its catch margin; empty if the margin
+    /// is known.
     pub fn at_margins(&self) -> Vec<Varied> {
         let at = |margin| {
             let with = format!("a catch margin of {margin}");
@@ -46,8 +47,8 @@ impl OpenDevice {
         self.catch_margin_range().into_iter().flatten().filter_map(at).collect()
     }
 
-    /// The drive with each part of its controller of which a figure is assumed halved and doubled; nothing of what has
-    /// no such part.
+    /// Returns the drive with each assumed part of its controller halved and doubled; empty if no
+    /// part is assumed.
     pub fn varied(&self) -> Vec<Varied> {
         let (Some(spec), DeviceModel::Drive(_)) = (&self.drive, &self.model) else {
             return Vec::new();
@@ -59,7 +60,7 @@ impl OpenDevice {
         let varied = |((part, _, scale), times): (&Part, f64)| {
             let mut spec = spec.clone();
             scale(&mut spec.controller, times);
-            // What the part has no use of stays the same drive, and what no drive can be is left out.
+            // A part that is not in use makes no difference, and invalid drives are omitted.
             let changed = self.drive.as_ref() != Some(&spec);
             let model = Drive::new(&spec).ok().filter(|_| changed)?;
             let name = format!("{} with its {part} times {times}", self.name);

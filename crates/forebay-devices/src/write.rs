@@ -1,4 +1,4 @@
-//! A disk with a controller, written as a device file that reads back to the same figures.
+//! Formats a disk with a controller as a device file that parses to the same figures.
 
 use std::fmt::{self, Write};
 use std::path::Path;
@@ -12,7 +12,7 @@ use forebay_core::device::hdd::{HddSpec, SeekSpec, Zone};
 use forebay_trace::TraceError;
 use forebay_trace::write::{Draft, Kept};
 
-/// The device file of `drive`, called `name`; `source` says where its figures come from.
+/// Formats the device file of `drive`, called `name`; `source` states the origin of its figures.
 pub fn text(name: &str, source: &str, drive: &DriveSpec) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
@@ -20,14 +20,13 @@ pub fn text(name: &str, source: &str, drive: &DriveSpec) -> String {
     out
 }
 
-/// The device file `text` under `notes` on where its figures are not those of its source, a comment
-/// each.
+/// Adds notes to a device file, as comments, about figures that differ from their source.
 pub fn noted<'a>(text: &str, notes: impl Iterator<Item = &'a str>) -> String {
     let comment = |note: &str| format!("# {}\n", note.replace(char::is_control, " "));
     notes.map(comment).collect::<String>() + text
 }
 
-/// Writes a device file; whole, or not at all, and never over one of `kept`.
+/// Writes a device file atomically; never overwrites one of the files in `kept`.
 pub fn file(path: &Path, text: &str, kept: &Kept) -> Result<(), TraceError> {
     Draft::new(path, kept)?.fill(text.as_bytes())
 }
@@ -78,7 +77,7 @@ fn ms(time: Nanos) -> f64 {
     time.as_millis_f64()
 }
 
-/// Turns a minute, as short as gives the same revolution.
+/// Formats revolutions per minute with the fewest digits that give the same revolution time.
 fn rpm(revolution: Nanos) -> String {
     let exact = 60.0 / revolution.as_secs_f64();
     let short = (0..9).map(|places| format!("{exact:.places$}"));
@@ -97,7 +96,7 @@ fn list<T: fmt::Display>(values: impl IntoIterator<Item = T>) -> String {
 fn write_seek(out: &mut String, disk: &HddSpec, write_less: Nanos) -> fmt::Result {
     writeln!(out, "\n[seek]")?;
     write_curve(out, &disk.seek)?;
-    // One of the two is nothing.
+    // At most one of the two is nonzero.
     writeln!(out, "write_settle_ms = {}", ms(disk.write_settle) - ms(write_less))
 }
 

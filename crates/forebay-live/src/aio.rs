@@ -1,8 +1,8 @@
 //! Linux's older asynchronous I/O (`io_submit`), which databases and fio's `libaio` use.
 //!
-//! Unlike io_uring it never hands an I/O to another thread: where the block layer has no free request, the thread that
-//! submits sleeps. Who measures how tasks wait for requests needs that. Only reads and writes of files opened with
-//! `O_DIRECT` are asynchronous.
+//! Unlike io_uring, it never passes an I/O to another thread: if the block layer has no free
+//! request, the submitting thread sleeps. Measurements of how tasks wait for requests depend on
+//! that. Only reads and writes of files opened with `O_DIRECT` are asynchronous.
 #![allow(unsafe_code)]
 
 use std::fs::File;

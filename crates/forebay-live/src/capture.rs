@@ -1,12 +1,13 @@
-//! Captures what reaches a block device, as the kernel's own trace records.
+//! Captures the requests that reach a block device, as the kernel's own trace records.
 //!
-//! Either blktrace(8) takes them from debugfs, or, where the kernel is locked down and refuses
-//! that, the `blk` tracer gives the same records through tracefs. Of the records only those a trace
-//! of requests needs are kept: queued, issued, completed, and names of threads. They are spooled
-//! to an unlinked file, in the order they came, ready for a reader of blktrace version 7.
+//! The records come from blktrace(8), which reads them from debugfs, or, if a locked-down kernel
+//! refuses that, from the `blk` tracer, which provides the same records through tracefs. Only
+//! records that a trace of requests needs are stored: queued, issued, completed, and names of
+//! threads. They are spooled to an unlinked file in order of arrival, ready for a reader of
+//! blktrace version 7.
 //!
-//! Invariant: whatever the tracer's settings were, they are again once [`capture`] returns or
-//! unwinds. Only a process killed at once leaves them changed.
+//! Invariant: the tracer's settings are restored when [`capture`] returns or unwinds. Only a
+//! process that is killed leaves them changed.
 
 mod blktrace;
 mod device;

@@ -1,7 +1,7 @@
-//! The wall clock, behind a trait so that tests can move it.
+//! The wall clock, behind a trait so that tests can control it.
 //!
-//! A sleeping thread is woken late, by tens of microseconds on an idle machine; so nobody sleeps
-//! until the moment itself but until [`SPIN`] before it, and asks again and again from there on.
+//! A sleeping thread is woken late, by tens of microseconds on an idle machine. Sleeps therefore
+//! end [`SPIN`] before the deadline, and the rest is spent polling the clock.
 
 use std::io;
 use std::num::NonZeroU64;

@@ -1,4 +1,4 @@
-//! Processor time of this process, its kernel threads included.
+//! Processor time of this process, including its kernel threads.
 #![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;

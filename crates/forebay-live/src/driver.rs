@@ -1,4 +1,4 @@
-//! Which of the two drivers of real targets is wanted.
+//! The choice between the two drivers for real targets.
 
 use std::str::FromStr;
 

@@ -1,12 +1,13 @@
-//! Emulated devices: models of the core whose I/Os end in wall time, with or without bytes behind them.
+//! Emulated devices: models of the core whose I/Os end in wall time, with or without data.
 //!
-//! The run's own time goes from event to event, arrivals and completions alike, each at exactly its
-//! time, and the wall clock decides when: no event before the clock has passed it. So policy and model
-//! go through the simulator's very run however late the host is. (A disk that is told a few
-//! microseconds late that its next command goes on where the last one ended would lose a revolution.)
-//! How late it is shows where somebody waits for an answer: observers measure by the wall clock.
+//! The run's own time proceeds from event to event, arrivals and completions alike, each at its
+//! exact time; an event is processed when the wall clock has passed it. Policy and model therefore
+//! behave exactly as in the simulator, however late the host is. (A disk that learns a few
+//! microseconds late that its next command is sequential would lose a revolution.) The host's
+//! delays are visible only to clients and observers, which use the wall clock.
 //!
-//! Bytes are moved to and from a [`Store`] when an I/O ends; without one there is no content.
+//! Bytes are transferred to and from a [`Store`] when an I/O ends; without a store there is no
+//! content.
 
 use std::collections::BTreeMap;
 use std::io;

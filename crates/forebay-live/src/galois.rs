@@ -1,14 +1,14 @@
 //! Redundancy over blocks of bytes: vectors over GF(2^8) with the polynomial 0x11d and the
-//! generator 2, as RAID-6 has it (H. P. Anvin, *The mathematics of RAID-6*).
+//! generator 2, as in RAID 6 (H. P. Anvin, *The mathematics of RAID-6*).
 //!
-//! P is the sum of all data blocks, Q the sum of `2^i` times block `i`. Both come from one pass
-//! that reads every byte once: Q by Horner's scheme from the highest block down, which needs
-//! nothing but doublings. Whatever was lost is a combination of the same two sums over what is
-//! left, so parity and every recovery are one loop with other `Rows`.
+//! P is the sum of all data blocks, Q the sum of `2^i` times block `i`. Both are computed in one
+//! pass that reads every byte once: Q by Horner's scheme from the highest block down, which
+//! requires only doublings. Lost blocks are combinations of the same two sums over the remaining
+//! ones, so parity and every recovery are one loop with different `Rows`.
 //!
-//! A `Step` is as many bytes as stay in registers; its arithmetic is plain byte by byte and kept
-//! simple enough for the compiler to make vectors of it (words of eight bytes with masks are half
-//! as fast). No tables, so no time depends on data.
+//! A `Step` is the number of bytes that fit into registers; its arithmetic is plain bytewise code,
+//! simple enough for the compiler to vectorize (words of eight bytes with masks are half as fast).
+//! There are no tables, so the time does not depend on data.
 
 /// The most data blocks under one Q: the powers of 2 repeat from here.
 pub const BLOCKS_MAX: usize = 255;

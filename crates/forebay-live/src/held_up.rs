@@ -1,8 +1,9 @@
-//! Whether the driver was held up because a target took no more I/Os: Linux lets whoever hands an I/O to a
-//! device without a free tag sleep until there is one, io_uring's callers too.
+//! Detects whether the driver was blocked because a target accepted no more I/Os: Linux lets the
+//! submitter of an I/O to a device without free tags sleep, including users of io_uring.
 //!
-//! What took long without sleep is not counted: that is the machine's, not the target's. Counting sleeps costs a call
-//! of its own, so they are counted only for a while after handing over took long: the first time goes unnoticed.
+//! Long submissions without sleep are not counted, because they are caused by the machine and not
+//! by the target. Counting sleeps requires a system call, so they are counted only for a while
+//! after a long submission; the first one is therefore missed.
 
 use forebay_core::Nanos;
 

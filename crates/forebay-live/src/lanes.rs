@@ -1,7 +1,7 @@
-//! Lanes: what serves a policy's I/Os in wall time.
+//! Lanes, which serve a policy's I/Os in wall time.
 //!
-//! Invariants: the times that [`Lanes::reap`] answers never decrease; every I/O that was started ends
-//! exactly once, with or without a failure.
+//! Invariants: the times returned by [`Lanes::reap`] never decrease; every started I/O ends exactly
+//! once, with or without a failure.
 
 use std::{fmt, io};
 

@@ -1,9 +1,6 @@
-//! What Forebay does on the running machine, in wall time.
+//! The parts of Forebay that act on the running machine, in wall time.
 //!
-//! [`run`] is the live driver: any policy of the core between a workload and real files and devices
-//! ([`Uring`], [`Threads`]) or emulated ones ([`Emulated`]). [`capture`] knows nothing of trace
-//! formats beyond the records the kernel itself writes; who wants a trace of them hands its spool to
-//! a reader of blktrace. Lanes that are [`Wired`] wait for clients' sockets beside their I/Os.
+//! [`run`] is the live driver: it runs any policy of the core between a workload and real files and devices ([`Uring`], [`Threads`]) or emulated ones ([`Emulated`]). [`capture`] knows no trace formats except the kernel's own records; to get a trace, pass its spool to a reader of blktrace. Lanes that are [`Wired`] also wait for clients' sockets.
 
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Memory that begins at a page, as direct I/O wants it.
+//! Page-aligned memory, as direct I/O requires.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};

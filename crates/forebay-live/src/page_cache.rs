@@ -1,12 +1,13 @@
-//! Writes that the page cache takes without waiting.
+//! Writes that the page cache accepts without blocking.
 //!
-//! ext4 and others have no buffered write that must not wait, so io_uring gives each to a thread of its own, and two changes of
-//! thread cost more than the copy. The driver makes such a write itself where nothing is to be waited for: whole pages, for a part
-//! of one may have to be read first, and only as long as far less is dirty than the kernel begins to write back at, let
-//! alone holds up writers at.
+//! ext4 and other file systems do not support nonblocking buffered writes, so io_uring passes each
+//! one to a worker thread, and two context switches cost more than the copy. The driver performs
+//! such a write itself if it is unlikely to block: only whole pages, because part of a page may
+//! have to be read first, and only while much less memory is dirty than the amount at which the
+//! kernel begins writeback, let alone throttles writers.
 //!
-//! Invariant: one that took long all the same, by the journal or a limit of this process alone, sends those of the next
-//! second to the kernel's threads.
+//! Invariant: if such a write nevertheless took long, for example because of the journal or a limit
+//! of this process, the writes of the next second go to the kernel's threads.
 
 use forebay_core::{Flags, Nanos, Op, Request};
 

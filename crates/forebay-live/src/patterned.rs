@@ -1,7 +1,8 @@
-//! Content for workloads that have none: writes carry a pattern of their place, reads get a buffer.
+//! Content for workloads without their own: writes carry a pattern of their position, and reads get
+//! a buffer.
 //!
-//! The byte that a write carries for an address is [`payload`]'s, so what a run leaves can be checked
-//! wherever a policy has put it, and nothing is copied to write it: the pattern is a buffer of its own.
+//! The byte written to an address is [`payload`]'s, so the result of a run can be verified wherever
+//! a policy has placed it. Nothing is copied for a write, because the pattern has its own buffer.
 
 use std::collections::BTreeMap;
 

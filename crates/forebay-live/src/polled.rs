@@ -1,7 +1,8 @@
-//! Sockets where io_uring is not to be had: `poll` tells which are ready, and each pass moves what these have.
+//! Sockets without io_uring: `poll` reports which ones are ready, and each pass transfers their
+//! data.
 //!
-//! They promise what those of a ring do ([`crate::Wired`]). A pass costs a call for all of them and one more for each that is
-//! ready, where a ring needs none.
+//! The guarantees are those of sockets in a ring ([`crate::Wired`]). Each pass costs one system
+//! call, plus one for each ready socket, while a ring needs none.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,15 +1,15 @@
-//! The memory behind names: a driver's [`Slots`].
+//! The memory of named buffers: a driver's [`Slots`].
 //!
-//! A buffer lives while it is held; its memory is then given out again. Names are not: a name comes
-//! back only after 255 others for the same entry, so that who uses one that it does not hold is
-//! told. In debug builds a new buffer is full of 0xEE, one that was freed of 0xDD.
+//! A buffer lives while it is held; then its memory is reused. Names are not reused immediately: a
+//! name recurs only after 255 others for the same entry, so that using a released name is detected.
+//! In debug builds, a new buffer is filled with 0xEE and a freed one with 0xDD.
 //!
-//! While a device moves bytes they are *lent*. What a device writes to nobody may look at, what it
-//! reads nobody may change; so whoever passes addresses to the kernel and lends what is there for
-//! as long keeps all safe code safe. A pool that is dropped with bytes lent leaks its memory.
+//! While a device transfers bytes, they are *lent*. Bytes that a device writes must not be read,
+//! and bytes that it reads must not be changed. If addresses passed to the kernel are lent for that
+//! time, all safe code remains safe. A pool that is dropped with lent bytes leaks its memory.
 //!
-//! Whatever breaks these rules panics in every build: the policy, or the driver, is wrong. Where
-//! an operation names a buffer that has no content (0), nothing happens.
+//! Breaking these rules panics in every build, because it is a bug in the policy or the driver.
+//! Operations on a buffer without content (0) do nothing.
 #![allow(unsafe_code)]
 
 mod room;

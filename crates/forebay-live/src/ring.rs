@@ -1,6 +1,7 @@
-//! The ring that a driver waits in: for I/Os of targets, for sockets, for wakers.
+//! The ring in which a driver waits for I/Os of targets, for sockets and for wakers.
 //!
-//! Invariant: what an entry names (files, memory, lists) lives and stays where it is until the entry has ended.
+//! Invariant: the files, memory and lists that an entry refers to stay alive and in place until the
+//! entry has ended.
 #![allow(unsafe_code)]
 
 use std::io;

@@ -1,9 +1,10 @@
-//! The driver in wall time: the simulator's loop with a clock that nobody can stop.
+//! The driver in wall time: the simulator's loop, with a clock that cannot be stopped.
 //!
-//! Each pass takes what has ended, then what has arrived, wakes the policy if that is due, then offers
-//! every lane with room to it until it declines, and sends what came of it off at once. As in virtual
-//! time the policy is asked only when something arrived, ended or was to be woken: a recorded run replays identically
-//! ([`forebay_core::tape`]). Nothing is allocated per request once the loop is warm.
+//! Each pass processes completions, then arrivals, wakes the policy if that is due, offers every
+//! lane with room to it until it declines, and submits the resulting I/Os at once. As in virtual
+//! time, the policy is called only after an arrival, a completion or a wakeup, so a recorded run
+//! replays identically ([`forebay_core::tape`]). Nothing is allocated per request once the loop is
+//! warm.
 
 use std::{io, mem};
 

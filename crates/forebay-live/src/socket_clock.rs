@@ -1,4 +1,5 @@
-//! The wall clock of emulated devices whose clients come over sockets: who waits for it waits for them too.
+//! The wall clock of emulated devices with clients on sockets: waiting for the clock also waits for
+//! the sockets.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,8 +1,9 @@
-//! Sockets that wait in a driver's ring: bytes come into and go out of named buffers, as a target's do.
+//! Sockets that wait in a driver's ring: bytes are received into and sent from named buffers, as
+//! with targets.
 //!
-//! A socket receives one list of pieces at a time and sends one; both at once. What is sent is sent whole; an
-//! error or an end of the other side is told in its place. A socket that is unplugged is shut down at once and
-//! closed when nothing of it is under way.
+//! A socket receives one list of pieces at a time and sends one, concurrently. Lists are sent
+//! completely; an error or a disconnect by the peer is reported instead. An unplugged socket is
+//! shut down at once and closed when it has no operations in flight.
 #![allow(unsafe_code)]
 
 use std::io;

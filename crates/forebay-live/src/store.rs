@@ -1,7 +1,6 @@
-//! Where the bytes of an emulated device are: in memory, page by page as it is written, or in a
-//! file.
+//! The bytes of an emulated device: in memory, allocated page by page, or in a file.
 //!
-//! What was never written reads as zeros. What was trimmed has no certain content.
+//! Bytes that were never written read as zeros. The content after a trim is undefined.
 
 use std::collections::BTreeMap;
 use std::fs::File;

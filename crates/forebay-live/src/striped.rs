@@ -1,8 +1,9 @@
-//! Several lanes as one, chunk by chunk in turn: RAID 0.
+//! Several lanes as one, in alternating chunks: RAID 0.
 //!
-//! What one I/O asks of one lane lies together there and leaves as one, as a block layer would merge it. A
-//! flush goes to all. The I/O ends when its last part has, with the worst outcome of any. Each lane has a queue
-//! of parts, in the order they came, so that a lane at work holds up no other.
+//! The parts of an I/O on one lane are contiguous there and are issued as one, as a block layer
+//! would merge them. A flush goes to all lanes. The I/O ends with its last part, with the worst
+//! outcome of all parts. Each lane has its own queue of parts in order of arrival, so that a busy
+//! lane does not delay others.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;

@@ -1,12 +1,12 @@
-//! Targets: the files and block devices that I/O is done on.
+//! Targets: the files and block devices on which I/O is performed.
 //!
-//! Nothing is written to what was there before unless the user says so, nothing at all where the
-//! workload only reads, and never to a block device that is in use, nor to a file that a loop device
-//! or the swap stands on. Files that did not exist are created, as long as needed, but none among
-//! devices, where a wrong name would become a file in memory.
+//! Existing data are overwritten only if the user permits it, nothing is written if the workload
+//! only reads, and nothing is ever written to a block device in use or to a file used by a loop
+//! device or as swap. Missing files are created with the necessary length, but not among devices,
+//! where a misspelled name would become a file in memory.
 //!
-//! Drivers trust the block and the capacity with the bounds of their buffers: nobody outside can
-//! change them.
+//! Drivers rely on the block size and the capacity for the bounds of their buffers, so these cannot
+//! be changed from outside.
 
 mod device;
 mod in_use;

@@ -1,8 +1,9 @@
-//! Files and block devices through plain reads and writes on threads, where io_uring is not to be had.
+//! Files and block devices through blocking reads and writes on threads, for systems without
+//! io_uring.
 //!
-//! Each lane has threads of its own, as many as it takes I/Os at a time. An I/O carries its bytes with it,
-//! in memory of its own; so times are less precise than [`crate::Uring`]'s: bytes are copied once more,
-//! and each I/O passes from thread to thread twice. Clients' sockets are polled.
+//! Each lane has its own threads, one for each I/O that it accepts at a time. An I/O carries its
+//! own copy of the bytes. Times are less precise than [`crate::Uring`]'s, because bytes are copied
+//! once more, and each I/O changes threads twice. Clients' sockets are polled.
 
 use std::io;
 use std::os::fd::OwnedFd;

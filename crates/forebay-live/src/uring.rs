@@ -1,11 +1,13 @@
 //! Files and block devices through io_uring.
 //!
-//! Files are registered, and the first part of the pool that buffers come from. What a pass of the driver starts goes to the kernel a few at a time, the
-//! last of them in the call that also waits where there is time to wait. Completions are read from shared memory; the kernel is
-//! entered for them only where it says that it has work to do for us.
+//! Files are registered, and so is the first part of the buffer pool. The I/Os of a pass are
+//! submitted in small batches, the last one in the call that also waits, if there is time to wait.
+//! Completions are read from shared memory; the kernel is entered for them only if it signals
+//! pending work.
 //!
-//! Invariant: bytes are lent from before an I/O goes to the kernel until it has ended. Dropping waits for
-//! those under way; where that fails the pool leaks its memory, because bytes are still lent.
+//! Invariant: bytes are lent from before an I/O is submitted until it has ended. Dropping the
+//! driver waits for I/Os in flight; if that fails, the pool leaks its memory, because bytes are
+//! still lent.
 #![allow(unsafe_code)]
 
 use std::io;

@@ -1,4 +1,4 @@
-//! Waking the driver from outside: a socket that has something, a thread that asks.
+//! Wakes the driver from outside: for a socket that is ready, or a request from another thread.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

@@ -1,11 +1,13 @@
-//! What an I/O becomes on a target: its extent there; and the data that a workload's writes may carry.
+//! Converts I/Os to extents of a target, and generates the data that a workload's writes may carry.
 //!
-//! Direct I/O moves whole blocks: what begins or ends within one is refused, a trim is narrowed to
-//! them. (`forebay_core::stack::Blocks` makes whole blocks of parts.)
+//! Direct I/O transfers whole blocks: an I/O that begins or ends within a block is refused, and a
+//! trim is narrowed to whole blocks. (`forebay_core::stack::Blocks` converts partial blocks to
+//! whole ones.)
 //!
-//! A workload without data of its own ([`crate::Patterned`]) has writes carry pseudo-random bytes, which do not compress; the byte at an address is always the
-//! same one ([`payload`]), so what a run leaves on its target can be checked, and does not depend on
-//! the order of writes. They repeat every [`PERIOD_BYTES`], a prime number of 4 KiB blocks.
+//! The writes of a workload without data ([`crate::Patterned`]) carry incompressible pseudo-random
+//! bytes. The byte at an address is always the same ([`payload`]), so the result of a run can be
+//! verified and does not depend on the order of writes. The bytes repeat every [`PERIOD_BYTES`], a
+//! prime number of 4 KiB blocks.
 
 use forebay_core::{Op, Request};
 

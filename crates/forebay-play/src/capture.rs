@@ -1,7 +1,7 @@
-//! The verb `capture`: the requests that reach a block device, written as a trace.
+//! The verb `capture`: records the requests that reach a block device as a trace.
 //!
-//! The live crate records the kernel's events. This module reads them as the trace that they are and writes it in any
-//! format.
+//! The live crate records the kernel's events. This module parses them as a blktrace trace and
+//! writes it in any format.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -28,18 +28,18 @@ use crate::error::Error;
 forebay_ask::ask! {
     /// Capture the requests that reach a block device as a trace
     ///
-    /// This needs root. The trace says who accessed which blocks when; contents are never recorded. Ctrl-C ends the
-    /// capture early and keeps what was captured so far.
+    /// Capturing requires root. The trace records who accessed which blocks and when, but never the
+    /// data. Ctrl-C ends the capture early and keeps the requests captured so far.
     pub struct CaptureAsk("capture") {
         /// The block device, e.g. /dev/sda
         device: PathBuf [.positional().word("DEVICE")],
-        /// The trace to write. Its ending selects the format unless a format is given
+        /// The trace to write. Its extension selects the format unless a format is given
         output: PathBuf [.short('o')],
         /// How long to capture: 60s, 5m, 1h
         r#for: Nanos,
         /// The format to write: parquet, csv, fio, disksim or blktrace
         to: Option<String> [.word("FORMAT")],
-        /// The kernel's interface to use
+        /// The kernel interface to use
         via: Via = "any",
     }
 }
@@ -48,15 +48,15 @@ forebay_ask::ask! {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct CaptureAnswer {
     output: String,
-    /// Requests in the trace.
+    /// The number of requests in the trace.
     requests: u64,
-    /// How long requests were captured.
+    /// The duration of the capture.
     elapsed_s: f64,
-    /// The interface that was used.
+    /// The kernel interface that was used.
     via: &'static str,
-    /// Events that the kernel had to drop.
+    /// Events that the kernel dropped.
     events_lost: u64,
-    /// What the format cannot hold, one sentence each.
+    /// Information that the format cannot represent, one sentence each.
     lost: Vec<String>,
 }
 
@@ -114,7 +114,8 @@ pub fn capture_into(
 }
 
 impl CaptureAsk {
-    /// What to capture: the device is there, and the folder of the trace holds the spool.
+    /// Plans the capture. Fails if the device does not exist. The event spool goes into the folder
+    /// of the trace.
     fn plan(&self) -> Result<capture::Plan, Error> {
         let folder = match self.output.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
@@ -130,7 +131,7 @@ impl CaptureAsk {
     }
 }
 
-/// Captures until the time is over or an interruption ends it, and shows the rates.
+/// Captures until the time is over or the user interrupts, and reports the rates.
 fn captured(plan: &capture::Plan, session: &mut dyn Session) -> Result<Captured, forebay::Error> {
     let run = |stop: &AtomicBool, tell: LiveTell<'_>| {
         let mut before: Option<CaptureNews> = None;
@@ -143,7 +144,7 @@ fn captured(plan: &capture::Plan, session: &mut dyn Session) -> Result<Captured,
     Ok(shortened(session, SecondInterruption::Waits, run)?.map_err(Error::from)?)
 }
 
-/// The rates between two pieces of news.
+/// Formats the rates between two progress reports.
 fn rates(before: Option<&CaptureNews>, now: &CaptureNews) -> String {
     let (then, counts) = (before.map(|news| news.counts).unwrap_or_default(), now.counts);
     let since = before.map(|news| news.elapsed).unwrap_or_default();
@@ -160,7 +161,7 @@ fn rates(before: Option<&CaptureNews>, now: &CaptureNews) -> String {
     )
 }
 
-/// A reader of the kernel's events.
+/// Creates a reader of the kernel's events.
 fn reader(device: &Path, captured: Captured) -> Result<Blktrace, forebay::Error> {
     let mut reader =
         Blktrace::from_readers(vec![(device.to_path_buf(), Box::new(captured.spool))])?;

@@ -1,4 +1,4 @@
-//! What can go wrong while playing and capturing.
+//! Errors of playing and capturing.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,35 +9,35 @@ use forebay_core::SpecError;
 use forebay_live::TargetError;
 use forebay_live::capture::CaptureError;
 
-/// Why a trace could not be played, or captured.
+/// An error of playing, of capturing, or of a volume.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The trace, the policy, a device or how they go together.
+    /// An error in the trace, the policy, a device or their combination.
     #[error(transparent)]
     Verb(#[from] forebay::Error),
-    /// A target.
+    /// A target cannot be used.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// A volume.
+    /// A volume cannot be used.
     #[error(transparent)]
     Volume(#[from] forebay_volume::Error),
-    /// The system does not let us capture, or fails.
+    /// Capturing is not permitted, or failed.
     #[error(transparent)]
     Capture(#[from] CaptureError),
-    /// Nothing came.
+    /// No requests arrived.
     #[error("no request reached {} in {:.1} s; nothing is written", device.display(), elapsed.as_secs_f64())]
     Nothing {
-        /// Where.
+        /// The captured device.
         device: PathBuf,
-        /// For how long.
+        /// How long the capture lasted.
         elapsed: Duration,
     },
-    /// The live driver fails; the system is to blame.
+    /// The live driver failed because of an operating-system error.
     #[error("the {driver} driver failed; another may do ({}): {source}", named("driver"))]
     Driver {
-        /// Its name.
+        /// The driver's name.
         driver: &'static str,
-        /// The system's reason.
+        /// The operating-system error.
         source: io::Error,
     },
 }
@@ -66,7 +66,7 @@ impl From<SpecError> for Error {
     }
 }
 
-/// Trace, target and options that do not go together.
+/// Creates an error for a trace, a target and options that cannot be combined.
 pub(crate) fn unfit(what: String) -> Error {
     Error::Verb(forebay::Error::Unfit(what))
 }

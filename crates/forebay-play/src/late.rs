@@ -1,17 +1,19 @@
-//! How late requests were issued, and whose fault it was.
+//! Delays in issuing requests, attributed to the host or to the target.
 //!
-//! Where a device has no room for another I/O, Linux has whoever hands it over wait, and so whatever is wanted meanwhile
-//! is issued late. A request that was held up for most of the time that it was late is the target's, not the host's.
+//! If a device accepts no more I/Os, Linux blocks the submitting thread, so that requests due
+//! meanwhile are issued late. If a request was blocked for most of its delay, the delay is
+//! attributed to the target and not to the host.
 
 use std::collections::VecDeque;
 
 use forebay::statistics::Latencies;
 use forebay_core::Nanos;
 
-/// Spells that are remembered; with more than that between a request's time and its issue, the host is blamed.
+/// The maximum number of blocked spans to remember. If there are more between a request's due time
+/// and its issue, the delay is attributed to the host.
 const SPELLS_MAX: usize = 1 << 16;
 
-/// A span in which the target took nothing, and the sum of those before.
+/// A span in which the target accepted nothing, with the total duration of earlier spans.
 #[derive(Clone, Copy, Debug)]
 struct Spell {
     from: Nanos,
@@ -19,15 +21,15 @@ struct Spell {
     before: Nanos,
 }
 
-/// Lateness of requests.
+/// Collects the delays of requests.
 pub(super) struct Late {
-    /// Of each request.
+    /// The delays of all requests.
     pub(super) all: Latencies,
-    /// The same, but 0 where the target is to blame.
+    /// The same delays, but 0 if the target caused them.
     pub(super) host: Latencies,
-    /// For how long the target took nothing, in all.
+    /// The total time in which the target accepted nothing.
     pub(super) held_up: Nanos,
-    /// Those spells that requests to come may have waited for.
+    /// The blocked spans that may still affect future requests.
     spells: VecDeque<Spell>,
 }
 
@@ -41,7 +43,8 @@ impl Late {
         }
     }
 
-    /// The target took nothing in this span, which ended after all that were told before.
+    /// Registers a span in which the target accepted nothing. Spans must be registered in order of
+    /// their ends.
     pub(super) fn held_up(&mut self, from: Nanos, to: Nanos) {
         if self.spells.len() == SPELLS_MAX {
             self.spells.pop_front();
@@ -50,7 +53,8 @@ impl Late {
         self.held_up += to - from;
     }
 
-    /// A request that was wanted at `wanted`, not before those told before, was issued at `at`.
+    /// Registers that a request due at `wanted` was issued at `at`. Requests must be registered in
+    /// order of their due times.
     pub(super) fn issued(&mut self, wanted: Nanos, at: Nanos) {
         while self.spells.front().is_some_and(|spell| spell.to <= wanted) {
             self.spells.pop_front();
@@ -80,13 +84,15 @@ mod tests {
             assert_eq!(late.host.count(), before + 1);
             late.host.max()
         };
-        // 30 of 40 ms in two spells, the first of which began before it was wanted.
+        // Blocked for 30 of 40 ms in two spans, the first of which began before the request was
+        // due.
         assert_eq!(issued(&[(0, 20), (30, 50)], 10, 50), Nanos::ZERO);
-        // Wanted after them, 3 ms late by itself.
+        // Due after both spans, and 3 ms late without being blocked.
         assert_eq!(issued(&[], 50, 53), ms(3));
-        // 4 of 9 ms are not most.
+        // 4 of 9 ms is not most of the delay.
         assert_eq!(issued(&[(60, 64)], 58, 67), ms(9));
-        // A spell that ended before does not count again: 10 ms late though 20 were lost before.
+        // A span that ended earlier does not count again: the request is 10 ms late although 20 ms
+        // were blocked before.
         assert_eq!(issued(&[(70, 90)], 90, 100), ms(10));
         assert_eq!((late.held_up, late.all.max(), late.all.count()), (ms(64), ms(40), 4));
     }

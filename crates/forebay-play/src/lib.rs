@@ -1,9 +1,10 @@
-//! The verbs that run on the machine itself: `play`, which plays a trace through a policy in wall time on real files and
-//! devices or on an emulated device; [`capture`](mod@capture); and those that look after a [`volume`].
+//! The verbs that use the machine itself: `play`, which plays a trace through a policy in wall time
+//! on real files and devices or on an emulated device; [`capture`](mod@capture); and the verbs that
+//! manage a [`volume`].
 //!
 //! The policy, the workload and the statistics are the simulator's; only the driver differs
-//! ([`forebay_live::run`]). Every result is measured, and says on what, how, and how late requests
-//! were issued.
+//! ([`forebay_live::run`]). All results are measured, and state the target, the driver, and how
+//! late requests were issued.
 
 #![forbid(unsafe_code)]
 
@@ -48,33 +49,33 @@ use error::unfit;
 use on::{LiveLanes, Prepared};
 use watch::{Limits, Watched};
 
-/// The policy that leaves requests as they are: first in, first out, nothing merged.
+/// The policy that leaves requests unchanged: first in, first out, without merging.
 pub const AS_RECORDED: &str =
     "noop:merge=no:reads-max=1024:writes-max=1024:request-max-kib=1024:bio-max-kib=1024";
 
-/// The policy of a volume's drives where nothing is said: neighbours are merged, so that a chunk and its
-/// checksums are one write.
+/// The default policy of a volume's drives. It merges neighboring requests, so that a chunk and its
+/// checksums become one write.
 pub const OF_DRIVES: &str = "noop";
 
-/// What to play, beside the trace.
+/// The parameters of a run other than the trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
-    /// The policy in between.
+    /// The policy spec.
     pub policy: &'a str,
-    /// How requests arrive, and where.
+    /// How requests arrive, and how volumes are mapped.
     pub setup: Setup,
-    /// How long at most.
+    /// The maximum duration.
     pub length: Option<Nanos>,
-    /// Whether the driver runs before everything else on its processor; needs root.
+    /// Whether the driver runs with real-time priority on its processor; requires root.
     pub realtime: bool,
 }
 
-/// Plays `input` on `on`. It ends early, with the results so far, once `stop` is set; `tell` is told
-/// twice a second how it goes.
+/// Plays `input` on `on`. Ends early, with the results so far, once `stop` is set; `tell` is called
+/// twice per second with the progress.
 ///
 /// # Errors
-/// A wrong policy spec, a target that cannot be used, a trace that cannot be read again, or a driver
-/// that fails. I/Os that fail are counted in the result.
+/// The policy spec is invalid, a target cannot be used, the trace cannot be reread, or the driver
+/// fails. Failed I/Os are counted in the result and are not errors.
 pub fn play(
     input: &Input,
     on: On<'_>,
@@ -82,13 +83,13 @@ pub fn play(
     stop: &AtomicBool,
     tell: impl FnMut(&PlayNews),
 ) -> Result<PlayResult, Error> {
-    // Whether it may, before anything is created; while the trace is read there is no hurry.
+    // Check the permission before creating anything; reading the trace does not need the priority.
     drop(punctual(plan)?);
     let prepared = on.prepare(input, plan)?;
     played(input, prepared, plan, stop, tell)
 }
 
-/// Puts this thread first, as far as `plan` has it.
+/// Gives this thread real-time priority if `plan` requests it.
 fn punctual(plan: Plan<'_>) -> Result<Punctual, Error> {
     Punctual::thread(plan.realtime).map_err(|error| {
         unfit(format!(
@@ -98,20 +99,20 @@ fn punctual(plan: Plan<'_>) -> Result<Punctual, Error> {
     })
 }
 
-/// Whether `policy` can be built, before anything is read or created.
+/// Checks that `policy` can be built, before anything is read or created.
 pub fn check(on: On<'_>, policy: &str) -> Result<(), Error> {
     let lanes = on.lanes_before();
     if let On::Emulated(bed) = on {
         bed.check_failures(policy)?;
     }
     if matches!(on, On::Volume(_)) && is_array(policy) {
-        // Its drives say what it can be.
+        // The drives determine which policies are possible, so the check comes later.
         return Ok(());
     }
     refuse_servers(&*build_placed(policy, &lanes)?, policy, on)
 }
 
-/// Servers of a certain rate can only be emulated.
+/// Rejects servers of constant rate on real targets, because they can only be emulated.
 fn refuse_servers(policy: &dyn Policy, name: &str, on: On<'_>) -> Result<(), Error> {
     if policy.servers().is_empty() || matches!(on, On::Emulated(_)) {
         return Ok(());
@@ -123,7 +124,7 @@ fn refuse_servers(policy: &dyn Policy, name: &str, on: On<'_>) -> Result<(), Err
     )))
 }
 
-/// Makes durable what a run left in a volume's memory, and says how long that took; or why it failed.
+/// Flushes a volume's memory to its drives; returns how long that took, or why it failed.
 fn flushed(policy: &mut dyn Policy, lanes: &mut LiveLanes) -> Result<String, String> {
     let began = Instant::now();
     match forebay_volume::flush(policy, lanes) {
@@ -135,7 +136,7 @@ fn flushed(policy: &mut dyn Policy, lanes: &mut LiveLanes) -> Result<String, Str
     }
 }
 
-/// Plays on what is prepared.
+/// Plays on prepared targets.
 fn played(
     input: &Input,
     prepared: Prepared<'_>,
@@ -156,7 +157,7 @@ fn played(
     let (disks, names) = (prepared.disks(&*policy), prepared.names(plan.policy));
     let mut notes = prepared.notes();
     let _punctual = punctual(plan)?;
-    // The clock starts with them.
+    // The clock starts when the lanes are created.
     let mut lanes = prepared.lanes(&*policy, plan.policy, &mut notes)?;
     let mut workload = Patterned::new(workload, lanes.pattern(), is_placement(plan.policy));
     if let Some(block) = lanes.block_bytes().filter(|_| !is_volume) {

@@ -1,4 +1,4 @@
-//! What a trace is played on: real targets through a driver, or an emulated bed of devices.
+//! The targets of a run: files and devices through a driver, a volume, or emulated devices.
 
 use std::io;
 use std::path::PathBuf;
@@ -21,49 +21,50 @@ use forebay_volume::{FoundVolume, find, over, status};
 use crate::error::Error;
 use crate::{Plan, targets};
 
-/// Real targets.
+/// Files and block devices as targets.
 #[derive(Clone, Debug)]
 pub struct Real {
-    /// Where volumes go that are not told otherwise, one after another.
+    /// The target of all volumes without one of their own, which are placed one after another.
     pub target: Option<PathBuf>,
-    /// Where a volume goes.
+    /// Volumes with their own targets.
     pub volumes: Vec<(String, PathBuf)>,
-    /// What placements use beside the targets.
+    /// The flash that placement policies use in addition to the targets.
     pub flash: Option<PathBuf>,
-    /// How I/Os get there; io_uring where it can be had if nothing is said.
+    /// The I/O driver; by default io_uring if the kernel supports it.
     pub driver: Option<Driver>,
-    /// Whether what is on the targets may be overwritten.
+    /// Whether existing data on the targets may be overwritten.
     pub overwrite: bool,
-    /// Whether to keep the page cache out of it.
+    /// Whether to bypass the page cache.
     pub direct: bool,
-    /// I/Os that a target is given at a time.
+    /// The maximum number of I/Os in flight on a target.
     pub depth: u32,
 }
 
-/// A volume of drives.
+/// A volume of drives as the target.
 #[derive(Clone, Debug)]
 pub struct OnVolume {
-    /// Its drives, or a folder of them.
+    /// The drives, or a folder of them.
     pub drives: Vec<PathBuf>,
-    /// How I/Os get there; io_uring where it can be had if nothing is said.
+    /// The I/O driver; by default io_uring if the kernel supports it.
     pub driver: Option<Driver>,
-    /// I/Os that a drive is given at a time.
+    /// The maximum number of I/Os in flight on a drive.
     pub depth: u32,
 }
 
-/// What a trace is played on.
+/// The target of a run.
 #[derive(Clone, Copy)]
 pub enum On<'a> {
-    /// A volume; the policy is that of each of its drives, or `array` with a rule.
+    /// A volume. The policy is either the scheduler of each drive, or `array` with a rule.
     Volume(&'a OnVolume),
     /// Files and block devices.
     Real(&'a Real),
-    /// Device models, in wall time.
+    /// Emulated devices, in wall time.
     Emulated(Bed<'a>),
 }
 
 impl<'a> On<'a> {
-    /// Lanes as a policy has to know them, before targets are opened: right but for their sizes.
+    /// Returns the lanes that a policy needs to know before targets are opened; only their sizes
+    /// are placeholders.
     pub(super) fn lanes_before(&self) -> DeviceSet {
         match self {
             On::Emulated(bed) => bed.lanes(),
@@ -79,12 +80,13 @@ impl<'a> On<'a> {
         }
     }
 
-    /// Opens what has to be opened.
+    /// Opens the targets.
     pub(super) fn prepare(self, input: &Input, plan: Plan<'_>) -> Result<Prepared<'a>, Error> {
         super::check(self, plan.policy)?;
         match self {
             On::Volume(volume) => {
-                // Drives say what it was made for; its records, what it holds since it has grown.
+                // The drives record the size at creation; the volume's records contain its size
+                // after growing.
                 let opened = status(&volume.drives)?;
                 let bytes = opened.geometry.capacity_bytes();
                 let found = find(&volume.drives, true)?;
@@ -129,23 +131,23 @@ impl<'a> On<'a> {
 
 fn policy_lanes(disks: usize, flash_bytes: Option<u64>) -> DeviceSet {
     let flash = |capacity_bytes| FlashLane { len_max: LEN_MAX, capacity_bytes };
-    // A run's data need not be found again.
+    // Data written by a run need not survive a restart.
     let restarts = false;
     DeviceSet {
         disks: disks as u16,
         disk_len_max: LEN_MAX,
-        // Arrays on real drives are volumes.
+        // Arrays on real drives are volumes, so no size is needed.
         disk_bytes: 0,
         flash: flash_bytes.map(flash),
         restarts,
     }
 }
 
-/// Everything opened, nothing begun.
+/// Opened targets, before the run begins.
 pub(super) struct Prepared<'a> {
     pub(super) policy_lanes: DeviceSet,
     pub(super) placement: Placement,
-    /// Lanes below this are disks, others flash.
+    /// The number of disks; later lanes are flash.
     disks: usize,
     source: Source<'a>,
 }
@@ -157,8 +159,8 @@ enum Source<'a> {
 }
 
 impl Prepared<'_> {
-    /// The policy that `spec` names; on a volume that is how it follows its workload, or a scheduler that
-    /// each drive has beneath it.
+    /// Builds the policy that `spec` names. On a volume, that is either the rule for changing
+    /// levels or the scheduler of each drive.
     pub(super) fn policy(&self, spec: &str) -> Result<AnyPolicy, Error> {
         match &self.source {
             Source::Volume { found, .. } => Ok(Box::new(over(found.array(), spec)?)),
@@ -166,17 +168,18 @@ impl Prepared<'_> {
         }
     }
 
-    /// Whether it is a volume, which takes any bytes.
+    /// Returns whether the target is a volume, which accepts I/Os of any alignment.
     pub(super) fn is_volume(&self) -> bool {
         matches!(self.source, Source::Volume { .. })
     }
 
-    /// How many lanes are disks under `policy`.
+    /// Returns the number of lanes that are disks under `policy`.
     pub(super) fn disks(&self, policy: &dyn Policy) -> usize {
         self.disks.max(policy.servers().len())
     }
 
-    /// Names of the devices that the policy that `spec` names uses; none where targets are real.
+    /// Returns the names of the emulated devices that the policy `spec` uses; empty for real
+    /// targets.
     pub(super) fn names(&self, spec: &str) -> Vec<String> {
         match &self.source {
             Source::Models(bed) => bed.devices(spec).iter().map(|one| one.name.clone()).collect(),
@@ -184,7 +187,7 @@ impl Prepared<'_> {
         }
     }
 
-    /// What the user should know of the targets.
+    /// Returns notes about the targets for the user.
     pub(super) fn notes(&self) -> Vec<String> {
         let targets = match &self.source {
             Source::Targets { targets, .. } => targets,
@@ -198,8 +201,8 @@ impl Prepared<'_> {
         targets.iter().flat_map(of).collect()
     }
 
-    /// The lanes for `policy`, which `spec` names; their clock starts now. Adds to `notes` what the
-    /// user should know.
+    /// Creates the lanes for `policy`, which `spec` names, and starts their clock. Adds notes for
+    /// the user to `notes`.
     pub(super) fn lanes(
         self,
         policy: &dyn Policy,
@@ -226,7 +229,7 @@ impl Prepared<'_> {
     }
 }
 
-/// The driver that was asked for, or the best one there is.
+/// Creates lanes with the requested driver, or with the best available one.
 fn real(
     targets: Vec<Target>,
     driver: Option<Driver>,
@@ -274,7 +277,7 @@ macro_rules! each {
 }
 
 impl LiveLanes {
-    /// The driver's name in results.
+    /// Returns the driver's name for results.
     pub(super) fn driver(&self) -> &'static str {
         match self {
             LiveLanes::Uring(_) => "io_uring",
@@ -283,7 +286,7 @@ impl LiveLanes {
         }
     }
 
-    /// The models, where devices are emulated.
+    /// Returns the device models; empty for real targets.
     pub(super) fn models(&self) -> Vec<&DeviceModel> {
         match self {
             LiveLanes::Emulated(emulated) => {
@@ -293,17 +296,17 @@ impl LiveLanes {
         }
     }
 
-    /// What writes carry; 0 without content.
+    /// Returns the data that writes carry; 0 if they have no content.
     pub(super) fn pattern(&self) -> Buf {
         each!(self, lanes => lanes.pattern())
     }
 
-    /// The block that all lanes can move; none where they move any bytes.
+    /// Returns the block size that all lanes support; None if they accept any alignment.
     pub(super) fn block_bytes(&self) -> Option<u32> {
         self.targets().iter().filter_map(|target| target.block_bytes()).max()
     }
 
-    /// The targets, where they are real.
+    /// Returns the real targets; empty if devices are emulated.
     pub(super) fn targets(&self) -> Vec<&Target> {
         match self {
             LiveLanes::Uring(uring) => uring.targets().iter().collect(),
@@ -312,7 +315,7 @@ impl LiveLanes {
         }
     }
 
-    /// What statistics may ask of each lane.
+    /// Returns the properties of each lane for the statistics.
     pub(super) fn known(&self) -> Vec<LaneKnown> {
         match self {
             LiveLanes::Emulated(emulated) => {
@@ -357,7 +360,7 @@ impl Lanes for LiveLanes {
     }
 }
 
-/// What is known of a lane beside what it does: of a real one nothing.
+/// The properties of a lane that its I/Os do not show. Real targets have none.
 pub(super) enum LaneKnown {
     Model(Box<DeviceModel>),
     Real,

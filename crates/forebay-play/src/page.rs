@@ -1,4 +1,4 @@
-//! The page of `play`.
+//! Builds the page of `play`.
 
 use std::path::Path;
 
@@ -49,7 +49,7 @@ pub(crate) fn page(trace: &Path, result: &PlayResult) -> Page {
     page
 }
 
-/// The name of the target in a sentence.
+/// Returns the name of the target for use in a sentence.
 fn target(result: &PlayResult) -> String {
     match result.targets.as_slice() {
         [one] => one.target.clone(),
@@ -57,7 +57,7 @@ fn target(result: &PlayResult) -> String {
     }
 }
 
-/// The verdict and the headline: what spoils the run, else how fast it was.
+/// Returns the verdict and the headline: the main problem of the run, or else its speed.
 fn answer(result: &PlayResult) -> (Verdict, String) {
     let (warning, figures) = (|words| Verdict::new(Tone::Warning, words), &result.figures);
     if result.flush_error.is_some() {
@@ -121,7 +121,7 @@ fn key_figures(result: &PlayResult) -> Vec<KeyFigure> {
     known.collect()
 }
 
-/// How long requests took, and how late they were issued.
+/// Builds the table of latencies and of delays in issuing requests.
 fn times(result: &PlayResult) -> Table {
     let mut table = Table::new([
         Column::words(""),
@@ -171,7 +171,7 @@ fn times(result: &PlayResult) -> Table {
     table
 }
 
-/// Counts, rates and times of the run.
+/// Builds the table of counts, rates and times.
 fn figures(result: &PlayResult) -> Table {
     let (count, time) = (Unit::Count, Unit::Seconds);
     let figures = &result.figures;

@@ -1,4 +1,4 @@
-//! What a trace is played on, found from the inputs of `play`.
+//! Determines the target of a run from the inputs of `play`.
 
 use std::path::PathBuf;
 
@@ -12,10 +12,10 @@ use crate::error::{Error, unfit};
 use crate::verb::PlayAsk;
 use crate::{AS_RECORDED, OF_DRIVES, On, OnVolume, Real};
 
-/// I/Os that a target is given at a time, unless the user says otherwise.
+/// The default number of I/Os in flight on a target.
 const DEPTH: u32 = 256;
 
-/// What a trace is played on, with its device models read. No target is touched yet.
+/// The target of a run, with device models loaded. No target has been opened yet.
 #[derive(Debug)]
 pub(crate) enum PlayTarget {
     Real(Real),
@@ -24,8 +24,10 @@ pub(crate) enum PlayTarget {
 }
 
 impl PlayTarget {
+    /// Determines the target from the inputs.
+    ///
     /// # Errors
-    /// Nothing to play on, or an unknown device.
+    /// There is no target, or the device is unknown.
     pub(crate) fn of(ask: &PlayAsk) -> Result<PlayTarget, Error> {
         let depth = ask.depth.unwrap_or(DEPTH);
         let open =
@@ -72,7 +74,7 @@ impl PlayTarget {
         }
     }
 
-    /// The policy in between: the user's, or the one that leaves requests as they are.
+    /// Returns the policy: the user's, or the one that leaves requests unchanged.
     pub(crate) fn policy<'a>(&self, given: Option<&'a str>) -> &'a str {
         let otherwise = if matches!(self, PlayTarget::Volume(_)) { OF_DRIVES } else { AS_RECORDED };
         given.unwrap_or(otherwise)

@@ -1,4 +1,4 @@
-//! What a live run came to.
+//! The result of a live run.
 
 use std::collections::BTreeMap;
 
@@ -15,117 +15,119 @@ use crate::on::LiveLanes;
 use crate::watch::{Ending, PlayNews, Watched};
 use crate::{Plan, verdict};
 
-/// A live run as it is reported.
+/// The reported result of a live run.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlayResult {
-    /// What a reader has to know, what went wrong first.
+    /// The verdict in sentences, problems first.
     pub verdict: Vec<String>,
-    /// Whether the host issued requests when they were wanted, as far as the target had room for them.
+    /// Whether the host issued requests when they were due, not counting waits for the target.
     pub host_kept_up: bool,
     /// `measured` on real targets, `emulated` on device models in wall time.
     pub result: &'static str,
-    /// How I/Os got there: `io_uring`, `threads` or `emulated`.
+    /// The I/O driver: `io_uring`, `threads` or `emulated`.
     pub driver: &'static str,
     /// The policy with its parameters.
     pub policy: String,
     /// The replay mode.
     pub replay: Replay,
-    /// Why it ended before the trace did: `interrupted` or `time is up`.
+    /// Why the run ended before the trace: `interrupted` or `time is up`.
     pub ended_early: Option<&'static str>,
-    /// Requests moved, cut or left out because the trace reaches beyond the target.
+    /// Requests moved, shortened or omitted because the trace exceeds the target.
     #[serde(flatten)]
     pub changed: Changed,
     /// Share of requests whose latency was imputed (closed replay).
     pub imputed_share: f64,
-    /// The simulator's figures. Latencies run from when a request was wanted. What only a model
-    /// knows (seeks, energy) is 0 on real targets.
+    /// The simulator's figures. Latencies are measured from when a request was due. Figures that
+    /// require a model (seeks, energy) are 0 on real targets.
     #[serde(flatten)]
     pub figures: Figures,
-    /// How late the median request was issued: from when it was wanted until it was handed to the
-    /// policy and what that answered was about to go to the system.
+    /// The median delay in issuing requests: from when a request was due until the policy had
+    /// received it and the resulting I/Os were about to be submitted.
     pub lateness_p50_ms: Option<f64>,
-    /// The lateness that 99 % of the requests do not exceed.
+    /// The 99th percentile of the delay.
     pub lateness_p99_ms: Option<f64>,
-    /// The most late of all.
+    /// The maximum delay.
     pub lateness_max_ms: f64,
-    /// The lateness that 99 % of the requests do not exceed, where one that mostly waited until the target had room
-    /// for it counts as 0: what is left is this host's.
+    /// The 99th percentile of the delay caused by this host: requests that mostly waited for room
+    /// in the target count as 0.
     pub lateness_host_p99_ms: Option<f64>,
-    /// Time in which nothing could be issued because the target had no room for another I/O.
+    /// The time during which nothing could be issued because the target accepted no more I/Os.
     pub target_full_s: f64,
-    /// Of a run that ended early, in open replay: requests whose time had come and that this host had not issued.
+    /// Requests that were due but not issued by this host when the run ended early (open replay
+    /// only).
     pub requests_overdue: u64,
-    /// Requests a second as the workload wanted them, those overdue among them; none in closed replay, which wants none.
+    /// The request rate that the workload wanted, including overdue requests; None in closed
+    /// replay, which has no wanted rate.
     pub wanted_iops: Option<f64>,
-    /// Requests a second that finished.
+    /// The rate of finished requests.
     pub achieved_iops: f64,
     /// Processor time in user mode.
     pub cpu_user_s: f64,
     /// Processor time in the kernel.
     pub cpu_system_s: f64,
-    /// Requests that began or ended within a block of direct I/O: read, changed and written in whole
-    /// blocks.
+    /// Requests that began or ended within a block of direct I/O, so that whole blocks had to be
+    /// read, modified and written.
     pub requests_partial: u64,
-    /// I/Os that failed by kind, the most frequent first.
+    /// Failed I/Os by kind, most frequent first.
     pub errors: Vec<ErrorCount>,
-    /// Each target, disks first.
+    /// The targets, disks first.
     pub targets: Vec<TargetFigures>,
-    /// What the policy counted for itself.
+    /// The policy's own counters.
     pub placement: BTreeMap<&'static str, f64>,
-    /// What the user should know of targets and driver.
+    /// Notes about targets and driver for the user.
     pub notes: Vec<String>,
-    /// Why a volume could not be flushed at the end, so that not all that was written may be kept.
+    /// Why a volume could not be flushed at the end, which means that some writes may be lost.
     pub flush_error: Option<String>,
 }
 
 /// I/Os that failed in the same way.
 #[derive(Clone, Debug, Serialize)]
 pub struct ErrorCount {
-    /// The system's name of the error; `short` where fewer bytes were moved than asked for.
+    /// The system's name of the error; `short` if fewer bytes were moved than requested.
     pub error: String,
-    /// In words.
+    /// The error in words.
     pub message: String,
-    /// What they were to do.
+    /// The operation that failed.
     pub op: &'static str,
-    /// How many.
+    /// The number of I/Os.
     pub ios: u64,
 }
 
-/// One target, or one emulated device.
+/// The figures of one target or emulated device.
 #[derive(Clone, Debug, Serialize)]
 pub struct TargetFigures {
-    /// Its path, or the device's name.
+    /// The target's path or the device's name.
     pub target: String,
     /// `file`, `created file`, `block device` or `emulated device`.
     pub kind: &'static str,
-    /// `disk`, or `flash` for what placements use beside disks.
+    /// `disk`, or `flash` for the device that placement policies use in addition to disks.
     pub role: &'static str,
-    /// Whether the page cache was kept out of it; none where it is emulated.
+    /// Whether the page cache was bypassed; None for emulated devices.
     pub direct: Option<bool>,
-    /// The block that direct I/O moves.
+    /// The block size of direct I/O.
     pub block_bytes: Option<u32>,
-    /// Bytes it holds.
+    /// The capacity in bytes.
     pub capacity_bytes: u64,
-    /// I/Os it did.
+    /// The number of I/Os.
     pub ios: u64,
-    /// I/Os that failed on it.
+    /// The number of failed I/Os.
     pub ios_failed: u64,
-    /// Bytes read from it.
+    /// Bytes read from the target.
     pub read_bytes: u64,
-    /// Bytes written to it.
+    /// Bytes written to the target.
     pub written_bytes: u64,
-    /// Time that at least one I/O was under way.
+    /// The time during which at least one I/O was in flight.
     pub busy_s: f64,
 }
 
-/// Everything a result is made of.
+/// The inputs of a result.
 pub(super) struct Played<'a> {
     pub(super) input: &'a Input,
     pub(super) plan: Plan<'a>,
     pub(super) lanes: &'a LiveLanes,
-    /// Names of emulated devices, by lane.
+    /// The names of emulated devices, by lane.
     pub(super) names: Vec<String>,
-    /// Lanes below this are disks.
+    /// The number of disks; later lanes are flash.
     pub(super) disks: usize,
     pub(super) changed: Changed,
     pub(super) imputed_share: f64,
@@ -218,7 +220,8 @@ impl Played<'_> {
     }
 }
 
-/// What [`forebay_core::stack::Blocks`] counted, if it stands above the policy.
+/// Returns the count of partial requests from [`forebay_core::stack::Blocks`], if it is above the
+/// policy.
 fn partial(placement: &[Figure]) -> u64 {
     let count = placement.iter().find(|(name, _)| *name == "partial_requests");
     count.map_or(0, |(_, count)| *count as u64)
@@ -239,13 +242,14 @@ fn errors<F: FnMut(&PlayNews)>(watch: &Watched<'_, F>) -> Vec<ErrorCount> {
     errors
 }
 
-/// Requests a second from the first that was wanted to the last answer: no more than were wanted, had all been answered.
+/// Returns the rate from the first due request to the last answer, which cannot exceed the wanted
+/// rate if all were answered.
 fn achieved(count: u64, makespan_s: f64, wanted: Option<(Nanos, Nanos)>) -> f64 {
     let first_s = wanted.map_or(0.0, |(first, _)| first.as_secs_f64());
     (count.max(2) - 1) as f64 / (makespan_s - first_s).max(1e-9) * f64::from(count > 0)
 }
 
-/// Requests a second between the first and the last of `count`.
+/// Returns the rate of `count` requests between the first and the last.
 fn rate(count: u64, times: Option<(Nanos, Nanos)>) -> Option<f64> {
     let (first, last) = times.filter(|(first, last)| last > first)?;
     Some((count - 1) as f64 / (last - first).as_secs_f64())

@@ -1,4 +1,4 @@
-//! Which target each volume goes to, and the targets opened.
+//! Assigns volumes to targets, and opens the targets.
 
 use std::path::Path;
 
@@ -13,10 +13,11 @@ use crate::Plan;
 use crate::error::{Error, unfit};
 use crate::on::Real;
 
-/// A flash target that is created is as long as a part of the others together, at least so long.
+/// The minimum size of a new flash target. Otherwise its size is a fraction of the total size of
+/// the other targets.
 const FLASH_MIN_BYTES: u64 = 1 << 30;
 
-/// Open targets, and where volumes lie on them.
+/// Opened targets, and the positions of the volumes on them.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) targets: Vec<Target>,
@@ -24,7 +25,8 @@ pub(super) struct Opened {
     pub(super) placement: Placement,
 }
 
-/// Opens what `real` names for the volumes of `input`. A placement writes wherever it likes.
+/// Opens the targets in `real` for the volumes of `input`. A placement policy may write anywhere on
+/// them.
 pub(super) fn open(
     input: &Input,
     real: &Real,
@@ -77,10 +79,10 @@ pub(super) fn open(
     Ok(Opened { placement, targets, flash })
 }
 
-/// The targets' paths, each once, and of each volume how far it reaches and which of them is its.
+/// The distinct paths of the targets, and for each volume its size and its target.
 type Assigned<'a> = (Vec<&'a Path>, Vec<(u64, Lane)>);
 
-/// Finds each volume's target.
+/// Assigns a target to each volume.
 fn assign<'a>(input: &Input, real: &'a Real) -> Result<Assigned<'a>, Error> {
     let label = |volume: usize| input.volumes.get(volume).map_or("", String::as_str);
     if let Some((name, _)) = real.volumes.iter().find(|(name, _)| !input.volumes.contains(name)) {
@@ -123,7 +125,8 @@ fn assign<'a>(input: &Input, real: &'a Real) -> Result<Assigned<'a>, Error> {
     Ok((paths, volumes))
 }
 
-/// Opens a target unless it is a file to be kept, or open already by another name.
+/// Opens a target. Fails if it is a file whose data must be preserved, or if it is already open
+/// under another name.
 fn open_one(
     path: &Path,
     how: Opening,
@@ -161,7 +164,7 @@ mod tests {
         realtime: false,
     };
 
-    /// A request to each of the volumes `a` and `b`; only the first is written.
+    /// Returns one request each to the volumes `a` and `b`; only the first is a write.
     fn records() -> Vec<Record> {
         let record = |volume, op| Record {
             at: Nanos::ZERO,
@@ -210,7 +213,7 @@ mod tests {
         assert_eq!(lanes, [0, 1]);
         opened.targets.into_iter().for_each(Target::discard);
         assert!(!x.exists() && !y.exists());
-        // A target that comes again, after another.
+        // The same target is used again after another one.
         let mut more = self::input(folder.path());
         more.volumes = ["a", "b", "c"].map(String::from).to_vec();
         more.extents = vec![1 << 20; 3];
@@ -219,7 +222,7 @@ mod tests {
         let (paths, lanes) = assign(&more, &real_three).unwrap();
         assert_eq!(paths, [&x, &y]);
         assert_eq!(lanes.iter().map(|(_, lane)| *lane).collect::<Vec<_>>(), [0, 1, 0]);
-        // One after another on one target.
+        // Both volumes share one target, one after the other.
         let opened = open(&input, &real(Some(&x), &[]), PLAN, false).unwrap();
         assert_eq!(opened.targets[0].capacity_bytes(), 4 << 20);
         assert!(opened.flash.is_none());

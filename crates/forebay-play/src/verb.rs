@@ -21,39 +21,43 @@ use crate::{Driver, Plan, PlayNews, PlayResult, check, page, play};
 forebay_ask::ask! {
     /// Play a trace on real files and devices, or on an emulated one, in wall time
     ///
-    /// Writes carry pseudo-random data. Targets keep their data: a trace with writes needs a file that does not exist
-    /// yet, or permission to overwrite. Ctrl-C ends the run early. On the command line it prints the results so far, and a
-    /// second Ctrl-C does not wait for I/Os under way.
+    /// Writes carry pseudo-random data. Existing data are protected: a trace with writes requires a
+    /// file that does not exist yet, or permission to overwrite. Ctrl-C ends the run early. On the
+    /// command line it prints the results so far, and a second Ctrl-C does not wait for pending
+    /// I/Os.
     pub struct PlayAsk("play") {
-        /// The trace; - is standard input
+        /// The trace; - reads standard input
         trace: TraceInput [.positional()],
-        /// The file or block device to play it on; a file that does not exist is created
+        /// The file or block device to play the trace on; a file that does not exist is created
         target: Option<PathBuf> [.excludes(&["emulate", "volume"])],
         /// A volume of the trace, and the file or block device to play it on
         map_volume: Vec<VolumeTarget> [.repeated().excludes(&["emulate", "volume"])],
-        /// Play it on the volume of these drives, or of the drives in this folder (see `forebay volume`). The policy is
-        /// then the scheduler of each drive, or `array` with its rule for changing levels
+        /// Play the trace on the volume of these drives, or of the drives in this folder (see
+        /// `forebay volume`). The policy is then the scheduler of each drive, or `array` with its
+        /// rule for changing levels
         volume: Vec<PathBuf> [.word("DIR|DEVICE").excludes(&["emulate", "flash", "buffered"])],
-        /// Emulate this device instead (see `forebay devices`): I/Os end when its model says so
+        /// Emulate this device instead (see `forebay devices`): I/Os end at the times its model
+        /// predicts
         emulate: Option<DeviceInput> [.excludes(&["driver", "buffered", "depth"])],
-        /// A file or block device as the flash of placements. For an emulated device, a device
+        /// A file or block device to use as the flash of placement policies; with an emulated
+        /// device, the name of a device
         flash: Option<DeviceInput> [.word("FILE|DEVICE")],
-        /// Let I/Os of the emulated device fail (see `forebay simulate --help`)
+        /// Make I/Os of the emulated device fail (see `forebay simulate --help`)
         fail: Vec<FailureInput> [.requires("emulate")],
-        /// The policy in between (see `forebay policies`)
+        /// The policy to apply (see `forebay policies`)
         policy: Option<String> [.word("POLICY").otherwise(
             "requests as recorded, not merged; noop on a volume, so that a chunk and its checksums are one write")],
         /// Stop after this time: 60s, 5m, 1h
         r#for: Option<Nanos>,
         /// Let writes destroy the data on the target
         overwrite: bool,
-        /// How I/Os reach the target
+        /// How to submit I/Os to the target
         driver: Option<Driver> [.otherwise("io_uring if the kernel has it")],
         /// Use the page cache
         buffered: bool,
-        /// Run before everything else on a processor, to be on time on a busy machine; needs root
+        /// Run with real-time priority, to issue requests on time on a busy machine; needs root
         realtime: bool,
-        /// I/Os that a target gets at a time
+        /// The maximum number of I/Os in flight on a target
         depth: Option<u32> [.word("COUNT").between(1.0, 4096.0).otherwise("256")],
         replaying: ReplayAsk,
         streams: StreamsAsk,
@@ -61,10 +65,11 @@ forebay_ask::ask! {
     }
 }
 
-/// A volume of a trace and the file or block device that it is played on, as `NAME=FILE`. The name may be empty.
+/// A volume of a trace and the file or block device to play it on, as `NAME=FILE`. The name may be
+/// empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeTarget {
-    /// The volume.
+    /// The name of the volume.
     pub volume: String,
     /// The file or block device.
     pub target: PathBuf,
@@ -119,7 +124,7 @@ impl Verb for PlayAsk {
         for note in result.changed.told().iter().chain(&result.notes) {
             session.warn(Path::new(""), note);
         }
-        // Failures that were asked for are no failure of the run.
+        // Failures that the user requested do not make the run fail.
         let ios_failed = result.figures.ios_failed;
         let failed = (self.fail.is_empty() && ios_failed > 0)
             .then(|| format!("{} failed; the verdict says how", counted(ios_failed, "I/O")));
@@ -130,12 +135,12 @@ impl Verb for PlayAsk {
     }
 }
 
-/// The share of a length of time that has passed.
+/// Returns the elapsed share of a length of time.
 pub(crate) fn share(elapsed: Nanos, length: Option<Nanos>) -> Option<f64> {
     length.map(|length| (elapsed.as_secs_f64() / length.as_secs_f64()).min(1.0))
 }
 
-/// What happened between two pieces of news.
+/// Formats the activity between two progress reports.
 fn line(before: &PlayNews, now: &PlayNews) -> String {
     let seconds = (now.elapsed - before.elapsed).as_secs_f64().max(1e-3);
     format!(

@@ -1,4 +1,4 @@
-//! What a live run came to, in words: what spoils it comes first.
+//! The verdict on a live run in words, problems first.
 
 use crate::result::PlayResult;
 use forebay::replayed::Replay;
@@ -6,12 +6,12 @@ use forebay_ask::named;
 use forebay_show::plural::counted;
 use forebay_show::quantities::{millis, seconds, significant};
 
-/// A host that issues one request in a hundred later than this does not play the trace.
+/// If 1 % of the requests are issued later than this, the host is too slow to play the trace.
 const LATE_MS: f64 = 1.0;
-/// A target that does less than this share of what is wanted does not keep up.
+/// If the target achieves less than this share of the wanted rate, it does not keep up.
 const ACHIEVED_SHARE: f64 = 0.98;
 
-/// Writes the verdict into `result`.
+/// Writes the verdict to `result`.
 pub(super) fn judge(result: &mut PlayResult) {
     let late = result.lateness_p99_ms.unwrap_or_default();
     let mut said = Vec::new();
@@ -67,11 +67,11 @@ pub(super) fn judge(result: &mut PlayResult) {
     result.verdict = said;
 }
 
-/// How late requests were issued.
+/// The delays in issuing requests.
 struct Lateness {
     p99_ms: f64,
     max_ms: f64,
-    /// Without those that waited for the target.
+    /// The 99th percentile, excluding delays that the target caused.
     host_p99_ms: f64,
     full_s: f64,
 }
@@ -81,7 +81,7 @@ impl Lateness {
         self.host_p99_ms <= LATE_MS
     }
 
-    /// What there is to say of it, if anything was late.
+    /// Describes the delays, if there were any.
     fn verdict(&self) -> Option<String> {
         let Lateness { p99_ms, max_ms, full_s, .. } = self;
         let late = format!(
@@ -109,7 +109,7 @@ impl Lateness {
     }
 }
 
-/// What there is to say of a target that did not keep up with the workload.
+/// Describes a target that did not keep up with the workload.
 fn rates(result: &PlayResult) -> Option<String> {
     let wanted = result.wanted_iops.filter(|_| target_is_slow(result))?;
     Some(format!(
@@ -119,16 +119,16 @@ fn rates(result: &PlayResult) -> Option<String> {
     ))
 }
 
-/// Whether the target, not this host, was slower than the workload.
+/// Returns whether the target, rather than this host, was slower than the workload.
 pub(super) fn target_is_slow(result: &PlayResult) -> bool {
     let (requests, makespan_s) = (result.figures.requests, result.figures.makespan_s);
     let is_slow = |wanted| is_slow(requests, wanted, makespan_s);
     result.host_kept_up && result.wanted_iops.is_some_and(is_slow)
 }
 
-/// Whether `requests` wanted at a rate took too long.
+/// Returns whether `requests` requests at the wanted rate took too long.
 fn is_slow(requests: u64, wanted_iops: f64, makespan_s: f64) -> bool {
-    // What is still under way when the last request arrives takes its time whatever the rate was.
+    // Requests in flight when the last request arrives take their time regardless of the rate.
     let arriving_s = requests.saturating_sub(1) as f64 / wanted_iops;
     makespan_s * ACHIEVED_SHARE > arriving_s + 1.0
 }
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_target_is_slow_beyond_two_percent_and_a_second() {
-        // Ten seconds of arrivals.
+        // Arrivals last ten seconds.
         assert!(!is_slow(1001, 100.0, 10.0) && !is_slow(1001, 100.0, 11.2));
         assert!(is_slow(1001, 100.0, 11.3));
         assert!(!is_slow(1, 100.0, 1.0) && !is_slow(0, 100.0, 0.0));

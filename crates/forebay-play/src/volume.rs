@@ -18,19 +18,20 @@ use crate::error::Error;
 use answer::VolumeAnswer;
 
 forebay_ask::ask! {
-    /// Make a volume of drives
+    /// Create a volume from drives
     ///
-    /// Drives that hold data are refused unless they may be overwritten.
+    /// Drives that hold data are rejected unless they may be overwritten.
     pub struct VolumeCreateAsk("volume create") {
         /// The hard disks, or a folder of files
         drives: Vec<PathBuf> [.positional().word("DIR|DEVICE")],
-        /// Solid-state drives, a second set: a unit is on the hard disks or on these (play --policy array:hints=)
+        /// Solid-state drives, as a second set: each unit is stored either on the hard disks or on
+        /// these (play --policy array:hints=)
         ssd: Vec<PathBuf> [.repeated().word("DIR|DEVICE")],
-        /// The level of new data
+        /// The redundancy level of new data
         level: LevelInput = "raid6",
-        /// KiB of a chunk, which one drive holds in a row
+        /// The chunk size in KiB: the amount of consecutive data on one drive
         chunk_kib: u32 = "64" [.word("KIB").between(4.0, 1024.0)],
-        /// Data chunks of a unit; each unit has its own level
+        /// Data chunks per unit; each unit has its own redundancy level
         chunks: u16 = "4" [.word("COUNT").between(1.0, 14.0)],
         /// Destroy the data on the drives
         overwrite: bool,
@@ -38,7 +39,7 @@ forebay_ask::ask! {
 }
 
 forebay_ask::ask! {
-    /// Show the state of a volume, and write nothing
+    /// Show the state of a volume without writing anything
     pub struct VolumeStatusAsk("volume status") {
         /// The drives, or a folder of files
         drives: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
@@ -46,23 +47,23 @@ forebay_ask::ask! {
 }
 
 forebay_ask::ask! {
-    /// Read everything on a volume, with all copies and parities, and repair what is wrong
+    /// Read everything on a volume, including all copies and parities, and repair errors
     pub struct VolumeCheckAsk("volume check") {
         /// The drives, or a folder of files
         drives: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
-        /// At most so many MB of data a second
+        /// The maximum rate in MB of data per second
         rate: Option<u32> [.word("MB").otherwise("as fast as possible")],
     }
 }
 
 forebay_ask::ask! {
-    /// Put a new drive in the place of a missing one, and restore its data
+    /// Replace a missing drive with a new one, and restore its data
     ///
-    /// If that is interrupted, the same command continues.
+    /// If interrupted, run the same command again to continue.
     pub struct VolumeReplaceAsk("volume replace") {
         /// The remaining drives, or a folder of files
         drives: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
-        /// The new drive. It may lie in the volume's folder
+        /// The new drive, which may be in the volume's folder
         with: PathBuf [.word("DEVICE")],
         /// Destroy the data on the new drive
         overwrite: bool,
@@ -70,14 +71,14 @@ forebay_ask::ask! {
 }
 
 forebay_ask::ask! {
-    /// Make a volume larger, with more drives or with drives that have become larger
+    /// Enlarge a volume with more drives, or with drives that have become larger
     ///
-    /// The data are spread over all drives first. A volume grows to at most twice its first size. If growing is
-    /// interrupted, the volume holds what it held, and the same command continues.
+    /// The data are first redistributed over all drives. A volume can grow to at most twice its
+    /// initial size. If growing is interrupted, no data are lost, and the same command continues.
     pub struct VolumeGrowAsk("volume grow") {
-        /// The drives it has, or a folder of files
+        /// The existing drives, or a folder of files
         drives: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
-        /// New drives, each as large as the volume was made for
+        /// New drives, each at least as large as the drives with which the volume was created
         with: Vec<PathBuf> [.repeated().word("DEVICE")],
         /// The new drives are solid-state drives
         ssd: bool,
@@ -86,7 +87,7 @@ forebay_ask::ask! {
     }
 }
 
-/// A level of redundancy, as an input.
+/// A redundancy level, as an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelInput(pub Level);
 
@@ -108,7 +109,8 @@ impl Value for LevelInput {
     }
 }
 
-/// Builds the answer about a volume of which `said` is news, and warns of what is wrong with its drives.
+/// Builds the answer about a volume. `said` is what the verb has just done; warnings report
+/// problems with the drives.
 fn answered(
     opened: &Opened,
     drives: &[PathBuf],
@@ -134,7 +136,7 @@ fn answered(
     Ok(Answered::new(&answer, page)?.failing(failure))
 }
 
-/// Reports bytes that are moved, as a rate and, if it is known, a share of all.
+/// Reports the amount of data moved, as a rate and, if the total is known, a share.
 struct MovedReport<'a> {
     session: &'a mut dyn Session,
     doing: &'static str,
@@ -199,7 +201,7 @@ impl Verb for VolumeCheckAsk {
     }
 }
 
-/// What a check found and mended.
+/// Describes what a check found and repaired.
 fn checked(opened: &Opened) -> String {
     let (rotten, mended) = (figure(opened, "rotten_blocks"), figure(opened, "repaired_roles"));
     let wrong = format!("{} {} wrong", counted(rotten, "block"), verb(rotten, "was", "were"));
@@ -266,7 +268,7 @@ impl Verb for VolumeGrowAsk {
     }
 }
 
-/// How much a volume has grown, or why it has not.
+/// Describes how much a volume has grown, or why it has not.
 fn grown(before: &Opened, opened: &Opened) -> String {
     let [held, holds] = [before, opened].map(|it| it.geometry.capacity_bytes());
     let [was, is] = [held, holds].map(|of| bytes(of as f64));
@@ -284,7 +286,7 @@ fn grown(before: &Opened, opened: &Opened) -> String {
     }
 }
 
-/// Why a volume does not grow: which drives are too small, and by how much.
+/// Describes why a volume cannot grow: which drives are too small, and by how much.
 fn limit(opened: &Opened) -> String {
     let lacks = |bytes: u64| counted(bytes, "byte");
     match &opened.too_small[..] {
@@ -304,7 +306,7 @@ fn limit(opened: &Opened) -> String {
     }
 }
 
-/// A figure that the volume counted while it was opened.
+/// Returns a counter of the opened volume.
 fn figure(opened: &Opened, name: &str) -> u64 {
     opened.figures.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value as u64)
 }

@@ -1,5 +1,5 @@
-//! What watches a live run: the simulator's statistics, and how late requests were issued, what
-//! failed, and whether to go on.
+//! Watches a live run: collects the simulator's statistics, delays in issuing requests, and
+//! failures, and decides whether to continue.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,25 +12,25 @@ use forebay_live::{Failure, Watch};
 use crate::late::Late;
 use crate::on::LaneKnown;
 
-/// Between two pieces of news.
+/// The interval between progress reports.
 const TELL: Nanos = Nanos::from_millis(500);
 
-/// PlayNews while playing.
+/// A progress report.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlayNews {
-    /// Time so far.
+    /// The elapsed time.
     pub elapsed: Nanos,
-    /// Requests issued so far.
+    /// The number of issued requests.
     pub issued: u64,
-    /// Requests finished so far.
+    /// The number of finished requests.
     pub finished: u64,
-    /// I/Os that failed so far.
+    /// The number of failed I/Os.
     pub failed: u64,
-    /// How late the last request was issued.
+    /// The delay of the most recently issued request.
     pub late: Nanos,
 }
 
-/// When to end.
+/// When to end the run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits<'a> {
     pub(super) stop: &'a AtomicBool,
@@ -44,7 +44,7 @@ pub(super) enum Ending {
     TimeIsUp,
 }
 
-/// Time that a lane was at work.
+/// The time during which a lane was busy.
 #[derive(Clone, Copy, Debug, Default)]
 struct Work {
     under_way: u32,
@@ -62,17 +62,17 @@ impl Work {
     }
 }
 
-/// Watches a live run.
+/// The watcher of a live run.
 pub(super) struct Watched<'a, F> {
     pub(super) statistics: Statistics<LaneKnown>,
     pub(super) late: Late,
-    /// When the first and the last request were wanted.
+    /// When the first and the last request were due.
     pub(super) wanted: Option<(Nanos, Nanos)>,
     pub(super) failures: BTreeMap<(Failure, Op), u64>,
     pub(super) ending: Option<Ending>,
-    /// When it was to end early.
+    /// The time at which the run was stopped early.
     pub(super) ended: Nanos,
-    /// Requests whose time had come by then, and that were not issued.
+    /// Requests that were due by then but had not been issued.
     pub(super) overdue: u64,
     work: Vec<Work>,
     news: PlayNews,
@@ -104,12 +104,13 @@ impl<'a, F: FnMut(&PlayNews)> Watched<'a, F> {
         }
     }
 
-    /// Time that each lane was at work, and I/Os that failed on it.
+    /// Returns each lane's busy time and its number of failed I/Os.
     pub(super) fn work(&self) -> impl Iterator<Item = (Nanos, u64)> {
         self.work.iter().map(|work| (work.busy, work.failed))
     }
 
-    /// Counts what a host that was late had not issued yet when a run ended early. It is not played.
+    /// Counts the requests that a late host had not issued when a run ended early. They are not
+    /// played.
     pub(super) fn count_overdue(&mut self, workload: &mut impl Workload) {
         while self.ending.is_some() && self.overdue < OVERDUE_MAX {
             let Some(at) = workload.peek().filter(|at| *at <= self.ended) else { break };
@@ -120,7 +121,7 @@ impl<'a, F: FnMut(&PlayNews)> Watched<'a, F> {
     }
 }
 
-/// Of a run that ends early, so many are counted at most: a trace may be without an end.
+/// The maximum number of overdue requests to count, because a workload may be endless.
 const OVERDUE_MAX: u64 = 10_000_000;
 
 impl<F: FnMut(&PlayNews)> Observer for Watched<'_, F> {
@@ -256,7 +257,7 @@ mod tests {
         assert_eq!((watch.late.all.count(), watch.late.all.max()), (3, ms(2)));
         assert_eq!((watch.late.host.max(), watch.late.held_up), (ms(1), ms(2)));
         assert_eq!(watch.wanted, Some((ms(5), ms(25))));
-        // Two at a time, one of which fails; later one alone.
+        // Two I/Os overlap, one of which fails; a later one runs alone.
         watch.started(ms(10), &io(512));
         watch.started(ms(20), &io(1024));
         watch.failed(ms(30), &io(1024), Failure::Short);
@@ -285,7 +286,7 @@ mod tests {
         let mut watch = Watched::new(Vec::new(), &[], limits, |_: &PlayNews| ());
         assert!(watch.stops(Nanos::from_secs(1)));
         assert_eq!(watch.ending, Some(Ending::Interrupted));
-        // The first reason stays.
+        // The first reason is preserved.
         stop.store(false, Ordering::Relaxed);
         assert!(watch.stops(Nanos::from_secs(2)) && watch.ending == Some(Ending::Interrupted));
     }

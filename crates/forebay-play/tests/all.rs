@@ -1,4 +1,4 @@
-//! The verbs that run on the machine, as faces call them.
+//! Tests the verbs that run on the machine, called as front ends call them.
 
 #![allow(clippy::unwrap_used)] // tests
 
@@ -15,7 +15,7 @@ use forebay_ask::{Given, read};
 use law::{Quiet, answered};
 use walk::walk;
 
-/// The inputs of verb `V`.
+/// Reads the inputs of verb `V`.
 fn asked<V: Verb>(given: &[(&str, &str)]) -> V {
     let mut all = Given::default();
     for (name, text) in given {

@@ -1,4 +1,4 @@
-//! `play`. No test depends on how fast the machine is.
+//! Tests `play`. No test depends on the speed of the machine.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use forebay_play::PlayAsk;
 
 use super::{Quiet, answered, asked};
 
-/// Forty requests of 4 KiB, one each millisecond; every third is a write.
+/// Creates a trace of forty requests of 4 KiB, one per millisecond; every third is a write.
 fn trace(folder: &tempfile::TempDir) -> String {
     let mut text = "time_ms,op,offset,len\n".to_string();
     for n in 0..40 {

@@ -1,4 +1,4 @@
-//! `volume create`, `status`, `check`, `replace` and `grow`.
+//! Tests `volume create`, `status`, `check`, `replace` and `grow`.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -9,7 +9,7 @@ use forebay_play::volume::{
 
 use super::answered;
 
-/// A sparse file of 32 MiB.
+/// Creates a sparse file of 32 MiB.
 fn drive(path: &Path) {
     File::create(path).unwrap().set_len(32 << 20).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Adaptation of RAID levels in the cost model: the workloads, and rules held against the optimum.
+//! Adaptive RAID levels in the cost model: workloads, and rules compared with the offline optimum.
 
 use std::sync::Arc;
 
@@ -18,16 +18,18 @@ use crate::given::{given, several};
 use crate::signals::detached;
 use crate::table::Table;
 
-/// Writes and units at most: a unit's index must not make a table larger than memory.
+/// The maximum number of writes and of units, so that a unit's index cannot require a table larger
+/// than memory.
 const UNITS_MAX: u32 = 1 << 26;
 
-/// The writes of one of the adaptive-RAID paper's workloads, a table: `unit` (uint32, from 0) and `chunks`
-/// (uint8, 1 to 4) of each write.
+/// Generates the writes of one of the adaptive-RAID paper's workloads: a table with the `unit`
+/// (uint32, from 0) and `chunks` (uint8, 1 to 4) of each write.
 ///
-/// `kind`: "a" (every size as likely), "b" (nine in ten are large: 3 or 4 chunks) or "c" (nine in ten are
-/// small). A unit receives `writes_per_unit` writes on average, in runs of `run`. `within` a run one size
-/// "repeats" or the run "draws" with its bias; `after` it comes a run of the "same-bias" or of the
-/// "opposite-bias". The same `seed` gives the same writes.
+/// `kind`: "a" (all sizes equally likely), "b" (nine in ten are large: 3 or 4 chunks) or "c" (nine
+/// in ten are small). A unit receives `writes_per_unit` writes on average, in runs of `run`.
+/// `within` a run, one size "repeats" or each write "draws" a size with the run's bias; `after` a
+/// run comes a run with the "same-bias" or the "opposite-bias". The same `seed` gives the same
+/// writes.
 #[pyfunction]
 #[pyo3(signature = (
     kind, *, units=1000, writes_per_unit=24, run=8, within="repeats", after="same-bias", seed=1,
@@ -77,18 +79,19 @@ pub(crate) fn adapt_writes(
     Ok(Table(batch.map_err(|error| PyRuntimeError::new_err(error.to_string()))?))
 }
 
-/// Holds `rules` of adaptation against the offline optimum in the cost model: each write is a unit, counted
-/// from 0, and the chunks that it affects.
+/// Compares `rules` of adaptation with the offline optimum in the cost model. Each write is a unit,
+/// counted from 0, and the number of chunks that it affects.
 ///
-/// `rules`: "never", "bonus-malus" (the paper's), "half-thresholds", "twice-thresholds", "work-function",
-/// "best". `costs`: the paper's "hdd" or "ssd", or a dict of milliseconds, by layout (RAID 6, then RAID 10
-/// with three copies): `writes_ms`, what a write of 1, 2, ... chunks costs in each, `to_mirrors_ms` and
-/// `to_parity_ms`, what a switch costs; a threshold is a hundredth above it. `first`: what units begin as,
-/// "raid6", "raid10" or "write" (what serves the first write best).
+/// `rules`: "never", "bonus-malus" (the paper's), "half-thresholds", "twice-thresholds",
+/// "work-function", "best". `costs`: the paper's "hdd" or "ssd", or a dict of milliseconds by
+/// layout (RAID 6, then RAID 10 with three copies): `writes_ms`, the cost of a write of 1, 2, ...
+/// chunks in each, and `to_mirrors_ms` and `to_parity_ms`, the cost of a switch; a threshold is a
+/// hundredth above the cost of the switch. `first`: the initial layout of units, "raid6", "raid10"
+/// or "write" (the best layout for the first write).
 ///
-/// A list of dicts, one for each rule: `requests`, `switches`, `paid_ms`, `optimum_ms` (of units that begin
-/// as the rule's do), `free_optimum_ms` (whose first layout is free), `raid6_ms` and `raid10_ms`, what
-/// static arrays pay.
+/// Returns a list with one dict per rule: `requests`, `switches`, `paid_ms`, `optimum_ms` (with the
+/// rule's initial layout), `free_optimum_ms` (with a free choice of the initial layout), and
+/// `raid6_ms` and `raid10_ms`, the costs of static arrays.
 #[pyfunction]
 #[pyo3(signature = (units, chunks, *, rules, costs=None, first="raid6"))]
 pub(crate) fn adapt<'py>(
@@ -133,7 +136,7 @@ pub(crate) fn adapt<'py>(
     py.import("json")?.call_method1("loads", (Value::from(told).to_string(),))
 }
 
-/// The rule of this name on these requests, if there is one.
+/// Runs the rule called `name` on these requests; returns None if there is no such rule.
 fn held(name: &str, costs: &Costs, first: First, requests: &[(u32, Class)]) -> Option<Trial> {
     let requests = requests.iter().copied();
     let scaled = |times, over| BonusMalus::new(Factor { times, over });
@@ -162,7 +165,7 @@ fn row(rule: &str, trial: &Trial) -> Value {
     })
 }
 
-/// The paper's costs, or those of a dict.
+/// Returns the paper's costs, or those in a dict.
 fn costs_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Costs> {
     let Some(given) = given else { return Ok(Costs::paper_hdd()) };
     if let Ok(name) = given.extract::<String>() {

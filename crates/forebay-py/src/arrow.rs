@@ -1,8 +1,7 @@
-//! Arrow tables out of Rust, without copies: the buffers cross as they are, through Arrow's C
-//! stream interface in a PyCapsule.
+//! Exports Arrow tables without copies, through Arrow's C stream interface in a PyCapsule.
 //!
-//! What is called through that interface never touches the interpreter: whoever calls may hold its
-//! lock or not, and the lock's state as PyO3 believes it need not be the true one there.
+//! Callbacks of that interface never touch the interpreter: the caller may or may not hold the
+//! interpreter's lock, and PyO3's view of the lock's state may be wrong there.
 
 use std::ffi::CStr;
 use std::sync::PoisonError;
@@ -18,7 +17,7 @@ use crate::trace::{End, Ended};
 
 const STREAM: &CStr = c"arrow_array_stream";
 
-/// A capsule with what `batches` gives.
+/// Creates a capsule that streams `batches`.
 pub(crate) fn stream(
     py: Python<'_>,
     batches: impl RecordBatchReader + Send + 'static,
@@ -26,7 +25,7 @@ pub(crate) fn stream(
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), STREAM)
 }
 
-/// A trace on its way out.
+/// A trace being exported.
 pub(crate) struct Streamed {
     batches: Batches,
     end: End,
@@ -34,7 +33,8 @@ pub(crate) struct Streamed {
 }
 
 impl Streamed {
-    /// What is known when `batches` end is left in `end`.
+    /// Wraps `batches`; when they are exhausted, the information known at the end is stored in
+    /// `end`.
     pub(crate) fn new(batches: Batches, end: End) -> Streamed {
         Streamed { batches, end, records: 0 }
     }
@@ -68,19 +68,20 @@ impl RecordBatchReader for Streamed {
     }
 }
 
-/// A library that tables are opened in: its name, what opens one, what lays several end to end.
+/// A library that opens tables: its name, its function that opens a table, and its function that
+/// concatenates tables.
 pub(crate) struct Library(&'static str, &'static str, &'static str);
 
 pub(crate) const PYARROW: Library = Library("pyarrow", "table", "concat_tables");
 pub(crate) const POLARS: Library = Library("polars", "DataFrame", "concat");
 
 impl Library {
-    /// Opens `table` in it.
+    /// Opens `table` in the library.
     pub(crate) fn open<'py>(&self, table: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         table.py().import(self.0)?.call_method1(self.1, (table,))
     }
 
-    /// Opens `tables` in it as one, and looks at signals before each.
+    /// Opens `tables` in the library as one table, checking for signals before each.
     pub(crate) fn open_all<'py>(
         &self,
         tables: &Bound<'py, PyAny>,
@@ -96,7 +97,7 @@ impl Library {
     }
 }
 
-/// A `pyarrow.Table` in pandas, the columns left in Arrow's form.
+/// Converts a `pyarrow.Table` to pandas, keeping Arrow column types.
 pub(crate) fn to_pandas<'py>(table: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = table.py();
     let mapper = py.import("pandas")?.getattr("ArrowDtype")?;

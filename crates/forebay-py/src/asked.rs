@@ -1,4 +1,5 @@
-//! Declared verbs as Python functions: signature, docstring and stub are made from their declarations.
+//! Exposes declared verbs as Python functions. Signature, docstring and stub are generated from the
+//! declaration.
 
 use std::ffi::CString;
 use std::ops::ControlFlow;
@@ -34,12 +35,12 @@ use crate::signals::{Signals, detached};
 use crate::source::Source;
 use crate::trace::Trace;
 
-/// Turns the answer of a verb into the value that its Python function returns.
+/// Converts the answer of a verb to the return value of its Python function.
 pub(crate) trait Yield: Send + Sized {
     /// The return type, for annotations.
     const TYPE: &'static str;
 
-    /// The return value.
+    /// Converts the answer to a Python object.
     fn python(py: Python<'_>, answered: Answered<Self>) -> PyResult<Py<PyAny>>;
 }
 
@@ -51,12 +52,12 @@ impl Yield for () {
     }
 }
 
-/// A verb as Python has it: `plan_capacity` for `plan capacity`.
+/// Returns the name of a verb's Python function: `plan_capacity` for `plan capacity`.
 fn name_of<V: Verb>() -> String {
     V::VERB.replace(' ', "_")
 }
 
-/// The inputs that Python offers, those that come by place first.
+/// Returns the inputs that Python offers, positional ones first.
 fn inputs<V: Verb>() -> Vec<Input> {
     let offered = V::inputs().into_iter().filter(|input| input.face != Face::Command);
     let (mut first, rest): (Vec<Input>, Vec<Input>) = offered.partition(is_by_place);
@@ -64,7 +65,7 @@ fn inputs<V: Verb>() -> Vec<Input> {
     first
 }
 
-/// The file to write may come by its place too.
+/// Returns whether an input can be given by position. That includes the output file.
 fn is_by_place(input: &Input) -> bool {
     input.is_positional || input.name == "output"
 }
@@ -73,7 +74,7 @@ fn is_by_place(input: &Input) -> bool {
 pub(crate) fn add<V: Verb<Beyond: Yield> + Send>(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let name = name_of::<V>();
     let doc = format!("{name}({})\n--\n\n{}", parameters(&inputs::<V>()), docstring::<V>());
-    // A function's name and docstring live as long as the interpreter.
+    // A function's name and docstring must live as long as the interpreter.
     let leaked = |text: &str| -> PyResult<&'static std::ffi::CStr> {
         Ok(Box::leak(CString::new(text)?.into_boxed_c_str()))
     };
@@ -83,12 +84,13 @@ pub(crate) fn add<V: Verb<Beyond: Yield> + Send>(module: &Bound<'_, PyModule>) -
     module.add(name.as_str(), function)
 }
 
-/// Whether a verb reads a trace, which may be a table whose names a `Trace` has.
+/// Returns whether a verb reads a trace. The trace may be a table, for which the argument `names`
+/// supplies stream and volume names.
 fn takes_trace(inputs: &[Input]) -> bool {
     inputs.iter().any(|input| input.takes == Takes::Trace)
 }
 
-/// The parameters of a signature, with their defaults.
+/// Formats the parameters of a signature, with their defaults.
 fn parameters(inputs: &[Input]) -> String {
     let mut all = Vec::new();
     let mut are_keywords = false;
@@ -109,7 +111,7 @@ fn parameters(inputs: &[Input]) -> String {
     all.join(", ")
 }
 
-/// A default as Python writes it.
+/// Formats a default value as a Python literal.
 fn default(input: &Input) -> String {
     let literal = |text: &str| match text.parse::<f64>() {
         Ok(_) if input.takes == Takes::Number => text.to_string(),
@@ -121,7 +123,7 @@ fn default(input: &Input) -> String {
         (Arity::List, Some(texts)) => {
             let each: Vec<String> = texts.split(',').map(literal).collect();
             match each.as_slice() {
-                // Python drops the comma behind a tuple's only value in a signature.
+                // In a signature, Python omits the trailing comma of a one-element tuple.
                 [one] => one.clone(),
                 several => format!("({})", several.join(", ")),
             }
@@ -152,7 +154,7 @@ fn docstring<V: Verb<Beyond: Yield>>() -> String {
     lines.join("\n")
 }
 
-/// The stub of verb `V`.
+/// Generates the stub of verb `V`.
 pub(crate) fn stub<V: Verb<Beyond: Yield>>() -> String {
     let mut lines = vec![format!("def {}(", name_of::<V>())];
     let mut are_keywords = false;
@@ -228,7 +230,7 @@ fn refused(error: &AskError) -> PyErr {
     raised(error.clone().into())
 }
 
-/// Collects the arguments by the names of their inputs.
+/// Collects the arguments under the names of their inputs.
 fn collected(
     inputs: &[Input],
     args: &Bound<'_, PyTuple>,
@@ -266,7 +268,7 @@ fn collected(
                 collected.object(name, Arc::new(traces.collect::<PyResult<Vec<_>>>()?));
             }
             Some(input) => put(&mut collected, input, value)?,
-            // The declaration refuses it, with the name that was meant.
+            // Reading the declaration rejects an unknown name and suggests the correct one.
             None => {
                 collected.text(name, "");
             }
@@ -275,14 +277,14 @@ fn collected(
     Ok(collected)
 }
 
-/// A trace: a path, a `Trace` or a table.
+/// Converts a trace argument: a path, a `Trace` or a table.
 fn trace(
     object: &Bound<'_, PyAny>,
     is_parsed: bool,
     names: Option<&Bound<'_, Trace>>,
 ) -> PyResult<TraceInput> {
     match Source::new(object, None, names)? {
-        // The declaration's own inputs say how a file is read.
+        // The verb's own inputs specify how to read a file.
         Source::File(path, None) => Ok(path.into()),
         source if is_parsed => {
             drop(source);
@@ -296,7 +298,7 @@ fn trace(
     }
 }
 
-/// A trace in Python's hands.
+/// A trace passed as a Python object.
 struct Held(AssertUnwindSafe<Source>);
 
 impl OpenTrace for Held {
@@ -311,7 +313,7 @@ impl OpenTrace for Held {
     }
 }
 
-/// Adds the value of an input that is no trace.
+/// Adds the value of an input other than a trace.
 fn put(collected: &mut Given, input: &Input, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let expected = || {
         let one = match input.takes {
@@ -370,7 +372,8 @@ fn put(collected: &mut Given, input: &Input, value: &Bound<'_, PyAny>) -> PyResu
     Ok(())
 }
 
-/// An entry of a dict as people write it: `key=value`, a tuple's values with colons between them. A value may be a path.
+/// Formats an entry of a dict as people write it: `key=value`, with the values of a tuple separated
+/// by colons. A value may be a path.
 fn pair(key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> Option<String> {
     let part = |value: &Bound<'_, PyAny>| {
         let path = || value.extract::<PathBuf>().ok()?.into_os_string().into_string().ok();
@@ -383,8 +386,8 @@ fn pair(key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> Option<String> {
     Some(format!("{}={}", text(key)?, parts.join(":")))
 }
 
-/// A text, or a number as it is written. A float's shortest text is what was meant; Python's own would have an exponent
-/// below 0.0001.
+/// Converts a string or a number to text. A float is formatted with the fewest digits that identify
+/// it, and not by Python, which uses an exponent below 0.0001.
 fn text(value: &Bound<'_, PyAny>) -> Option<String> {
     if value.is_instance_of::<PyBool>() {
         return None;
@@ -399,7 +402,7 @@ fn text(value: &Bound<'_, PyAny>) -> Option<String> {
     (is_written || is_number()).then(|| value.str().ok()?.extract().ok()).flatten()
 }
 
-/// A session that looks at signals, and keeps what it is warned of.
+/// A session that checks for signals and collects warnings.
 struct Heard<'a> {
     signals: &'a mut Signals,
     warnings: &'a mut Vec<String>,

@@ -1,4 +1,5 @@
-//! A trace as Arrow tables with the columns of canonical Parquet, batch by batch, so that whoever takes them needs no room for all.
+//! Converts a trace to Arrow tables with the columns of canonical Parquet, batch by batch, so that
+//! readers need not hold all of it in memory.
 
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use forebay_trace::{Dictionary, Reader, Record};
 
 use crate::error::ReadError;
 
-/// The columns. Their `len` is wider than that of a file: who adds up lengths in their own type
-/// must not get a sum that overflowed.
+/// Returns the schema. `len` is wider than in a file, so that libraries that sum lengths in the
+/// column's own type do not overflow.
 fn schema() -> Schema {
     let text = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
     Schema::new(vec![
@@ -30,7 +31,7 @@ fn schema() -> Schema {
     ])
 }
 
-/// Small numbers as strings of a fixed list.
+/// Builds a dictionary column: indices into a fixed list of strings.
 fn texts(keys: impl Iterator<Item = i8>, values: Vec<String>) -> Result<ArrayRef, ArrowError> {
     let keys = Int8Array::from_iter_values(keys);
     let values = Arc::new(StringArray::from(values));
@@ -44,7 +45,7 @@ fn columns(batch: &[Record]) -> Result<Vec<ArrayRef>, ArrowError> {
     let u64s = |field: fn(&Record) -> u64| -> ArrayRef {
         Arc::new(UInt64Array::from_iter_values(batch.iter().map(field)))
     };
-    // Times beyond 292 years are cut.
+    // Times beyond 292 years are clamped.
     let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
     let ops = [Op::Read, Op::Write, Op::Flush, Op::Trim, Op::Park];
     let flags = (0..32).map(|bits| flag_letters(Flags(bits))).collect();
@@ -60,10 +61,10 @@ fn columns(batch: &[Record]) -> Result<Vec<ArrayRef>, ArrowError> {
     ])
 }
 
-/// Rows of a batch that [`Batches`] gives: enough that what a batch costs its taker is little.
+/// Rows per batch of [`Batches`], enough to make the overhead per batch negligible.
 const ROWS: usize = 1 << 16;
 
-/// A trace as a stream of tables.
+/// A trace as a stream of Arrow tables.
 pub(crate) struct Batches {
     reader: Box<dyn Reader>,
     schema: SchemaRef,
@@ -72,8 +73,8 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
-    /// What is left of `reader`. The schema's metadata is that of canonical Parquet with the
-    /// `dictionary`, if one is known before the end.
+    /// Creates batches of the remaining records of `reader`. The schema's metadata is that of
+    /// canonical Parquet, including the `dictionary` if it is known before the end.
     pub(crate) fn new(reader: Box<dyn Reader>, dictionary: Option<&Dictionary>) -> Batches {
         let said = dictionary.map(|known| metadata(known, reader.notes()));
         let said = said.into_iter().flatten().collect::<Metadata>();
@@ -81,7 +82,7 @@ impl Batches {
         Batches { reader, schema, records: Vec::new(), batch: Vec::new() }
     }
 
-    /// What the records come from.
+    /// Returns the underlying reader.
     pub(crate) fn reader(&self) -> &dyn Reader {
         &*self.reader
     }

@@ -1,4 +1,4 @@
-//! Errors of the library as Python exceptions, with the text the command prints.
+//! Converts the library's errors to Python exceptions with the text that the command prints.
 
 use std::ffi::CString;
 use std::io;
@@ -32,8 +32,8 @@ create_exception!(
     "A trace was read with losses, or a result stands on thin ground; the message says which."
 );
 
-/// The exception for what the system refused, which is told as `text`: an [`Error`] that is the `OSError` of its kind
-/// too.
+/// Creates the exception for an operating-system error with the message `text`: an [`Error`] that
+/// is also the corresponding `OSError`.
 pub(crate) fn refused(kind: io::ErrorKind, text: String) -> PyErr {
     let text = with_remedy(text);
     Python::attach(|py| {
@@ -51,12 +51,13 @@ pub(crate) fn refused(kind: io::ErrorKind, text: String) -> PyErr {
     })
 }
 
-/// The exception for a fault of our own.
+/// Creates the exception for a bug in Forebay.
 pub(crate) fn internal() -> PyErr {
     Error::new_err("internal error; please report it with the call that led here")
 }
 
-/// The exception for `error`: what the system refused is the `OSError` of its kind too.
+/// Creates the exception for `error`. An operating-system error also becomes the corresponding
+/// `OSError`.
 pub(crate) fn raised(error: forebay::Error) -> PyErr {
     let error = match error {
         forebay::Error::Face(cause) => {
@@ -84,7 +85,8 @@ pub(crate) fn raised(error: forebay::Error) -> PyErr {
     }
 }
 
-/// An error of reading a trace, in the words of Python: libraries that read a trace through Arrow print it themselves.
+/// An error from reading a trace, with names as Python spells them. Libraries that read a trace
+/// through Arrow print it themselves.
 #[derive(Debug)]
 pub(crate) struct ReadError(pub(crate) TraceError);
 
@@ -96,7 +98,7 @@ impl std::fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// The exception for what came through Arrow, whose cause is an error of ours.
+/// Creates the exception for an error that came through Arrow but was caused by one of ours.
 pub(crate) fn of_arrow(error: ArrowError) -> PyErr {
     match error {
         ArrowError::ExternalError(cause) => match cause.downcast::<ReadError>() {
@@ -107,7 +109,7 @@ pub(crate) fn of_arrow(error: ArrowError) -> PyErr {
     }
 }
 
-/// The exception for a store that cannot be had.
+/// Creates the exception for a store that cannot be opened.
 pub(crate) fn of_store(error: StoreError) -> PyErr {
     let text = spelled(&error.to_string(), Spelling::Python);
     match error {
@@ -118,7 +120,7 @@ pub(crate) fn of_store(error: StoreError) -> PyErr {
     }
 }
 
-/// The exception for a store that cannot answer: what its disks are to blame for is an `OSError` too.
+/// Creates the exception for a failed store operation. A disk failure is also an `OSError`.
 pub(crate) fn of_trouble(trouble: &Trouble) -> PyErr {
     let kind = match trouble {
         Trouble::Disk { .. }
@@ -136,12 +138,12 @@ pub(crate) fn of_trouble(trouble: &Trouble) -> PyErr {
     refused(kind, trouble.to_string())
 }
 
-/// An error about an argument.
+/// Creates an error about an argument.
 pub(crate) fn argument(name: &str, text: String) -> PyErr {
     Error::new_err(format!("{name}: {text}"))
 }
 
-/// Issues a warning from where the verb was called.
+/// Issues a warning attributed to the verb's caller.
 pub(crate) fn warn(py: Python<'_>, text: String) -> PyResult<()> {
     let text = spelled(&text, Spelling::Python);
     let text = CString::new(text.replace('\0', " "))?;

@@ -1,6 +1,8 @@
-//! What is given as an argument: a number or a text that does not fit is an `Error`, as everything else that is wrong
-//! with what was asked for. Something of another type is a `TypeError` that says what was expected. What takes several
-//! takes one as well.
+//! Converts arguments.
+//!
+//! A number or text that is not acceptable raises `Error`, like all other invalid input. An object
+//! of the wrong type raises `TypeError` with the expected type. An argument that accepts several
+//! values also accepts a single one.
 
 use std::any::type_name;
 
@@ -10,14 +12,14 @@ use pyo3::types::{PyBytes, PyString};
 
 use crate::error::Error;
 
-/// Takes an argument of type `T`; Python's note of the exception, or its text, names it.
+/// Converts an argument to type `T`; a note on the exception, or its text, names the argument.
 pub(crate) fn given<'a, 'py, T: FromPyObject<'a, 'py>>(
     object: &'a Bound<'py, PyAny>,
 ) -> PyResult<T> {
     object.extract::<T>().map_err(|error| unfit(error.into(), object, expected(type_name::<T>())))
 }
 
-/// Takes an argument of several, which is a list, or any other sequence, or one by itself.
+/// Converts an argument with several values: a list, any other sequence, or a single value.
 pub(crate) fn several<'py, T: FromPyObjectOwned<'py>>(
     object: &Bound<'py, PyAny>,
 ) -> PyResult<Vec<T>> {
@@ -35,7 +37,7 @@ pub(crate) fn several<'py, T: FromPyObjectOwned<'py>>(
     }
 }
 
-/// What is wrong with `object`, of which PyO3 says `error`.
+/// Creates the exception for an unacceptable `object`, from PyO3's `error`.
 fn unfit(error: PyErr, object: &Bound<'_, PyAny>, expected: String) -> PyErr {
     let py = object.py();
     let said = || format!("got {}, expected {expected}", shown(object));
@@ -46,14 +48,14 @@ fn unfit(error: PyErr, object: &Bound<'_, PyAny>, expected: String) -> PyErr {
         let expected = "text of characters that can be written down as UTF-8";
         return Error::new_err(format!("got {}, expected {expected}", shown(object)));
     }
-    // A type of the caller's may raise what it likes.
+    // A conversion method of the caller's own type may raise any exception.
     match error.get_type(py).is(py.get_type::<PyTypeError>()) {
         true => PyTypeError::new_err(said()),
         false => error,
     }
 }
 
-/// What fits `rust`, a type's name.
+/// Describes the values that the Rust type `rust` accepts.
 fn expected(rust: &str) -> String {
     if let Some((_, each)) = rust.split_once("Vec<") {
         return format!("a list, each of it {}", expected(each));
@@ -75,10 +77,10 @@ fn expected(rust: &str) -> String {
     }
 }
 
-/// The beginning of what was given, for a message.
+/// Returns the beginning of an object's representation, for a message.
 pub(crate) fn shown(object: &Bound<'_, PyAny>) -> String {
     const MOST: usize = 80;
-    // An integer of thousands of digits refuses to be shown.
+    // Python refuses to format an integer with thousands of digits.
     let text =
         object.repr().map_or_else(|_| "what cannot be shown".into(), |text| text.to_string());
     match text.char_indices().nth(MOST) {

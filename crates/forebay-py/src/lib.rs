@@ -1,8 +1,8 @@
-//! The Python package: the verbs as functions, traces and results as Arrow tables.
+//! The Python package: the verbs as functions, and traces and results as Arrow tables.
 //!
-//! A thin face of the crate `forebay`: nothing is computed here. Work runs in the caller's thread
-//! without the interpreter's lock, and looks at signals now and then. Where Arrow's C structures
-//! are taken in, which cannot be checked, the crate `arrow-pyarrow` does it.
+//! This is a thin layer over the crate `forebay` and computes nothing itself. Work runs in the
+//! caller's thread without the interpreter's lock and checks for signals periodically. Arrow's C
+//! structures cannot be validated; the crate `arrow-pyarrow` imports them.
 
 #![deny(unsafe_code)]
 
@@ -49,7 +49,7 @@ use forebay_play::volume::{
 use forebay_store::StoreSimulateAsk;
 use pyo3::prelude::*;
 
-/// Every declared verb, once for the functions, once for their stubs and once for the docs.
+/// Calls a macro with all declared verbs, to generate their functions, stubs and docs.
 macro_rules! verbs {
     ($($verb:ty),* $(,)?) => {
         fn add_verbs(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -99,7 +99,7 @@ verbs! {
     VolumeStatusAsk,
 }
 
-/// Forebay's native half.
+/// The native part of Forebay.
 #[pymodule]
 mod _forebay {
     use super::*;
@@ -123,13 +123,13 @@ mod _forebay {
     #[pymodule_export]
     use super::trace::{Trace, TraceBatches, read};
 
-    /// The stubs of all declared verbs.
+    /// Returns the stubs of all declared verbs.
     #[pyfunction]
     fn declared_stubs() -> String {
         super::stubs().join("\n")
     }
 
-    /// The options of all declared verbs, in Markdown.
+    /// Returns the options of all declared verbs, in Markdown.
     #[pyfunction]
     fn declared_options() -> String {
         super::references().join("\n")
@@ -137,8 +137,8 @@ mod _forebay {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // A library that panics on damaged input is caught where it is called and told as an
-        // error; any other panic reaches Python with its message.
+        // Panics of libraries on damaged input are caught at the call and reported as errors. Any
+        // other panic reaches Python with its message.
         std::panic::set_hook(Box::new(|_| ()));
         super::add_verbs(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))

@@ -1,8 +1,9 @@
-//! Policies written in Python, for exploration: a class with the methods of the core's trait.
+//! Policies written in Python, for experiments: classes with the methods of the core's trait.
 //!
-//! It stands where the schedulers stand, in the block layer ([`order`]), or in its place ([`bare`]).
-//! The core's policies cannot fail; what a Python one raises, or a rule that it breaks, is kept by its
-//! [`Object`], which answers nothing from then on, and is raised when the run has ended.
+//! A policy either acts as a scheduler within the block layer ([`order`]) or replaces the block
+//! layer ([`bare`]). The core's policies cannot fail. If a Python policy raises an exception or
+//! breaks a rule, its [`Object`] stores the error, does nothing from then on, and the error is
+//! raised at the end of the run.
 
 mod bare;
 mod laws;
@@ -33,7 +34,7 @@ use bare::Bare;
 use object::Object;
 use order::Order;
 
-/// The policies that `policies` names or holds.
+/// Converts `policies` to policy inputs: names or objects.
 pub(crate) fn inputs(policies: &Bound<'_, PyAny>) -> PyResult<Vec<PolicyInput>> {
     if let Ok(text) = policies.extract::<String>() {
         return Ok(text.split(',').map(|name| PolicyInput::Named(name.to_string())).collect());
@@ -61,7 +62,7 @@ fn own(policy: &Bound<'_, PyAny>) -> PyResult<PolicyInput> {
     Ok(PolicyInput::Own(Arc::new(Own(AssertUnwindSafe(policy.clone().unbind())))))
 }
 
-/// A policy of the caller's: an object, or what makes one.
+/// A policy from the caller: an object, or a callable that returns one.
 struct Own(AssertUnwindSafe<Py<PyAny>>);
 
 impl OwnPolicy for Own {
@@ -79,12 +80,12 @@ impl OwnPolicy for Own {
     }
 }
 
-/// Whether it is a policy, and not what makes one.
+/// Returns whether the object is itself a policy, and not a callable that returns one.
 fn is_made(policy: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(!policy.is_instance_of::<PyType>() && policy.hasattr("submit")?)
 }
 
-/// The policy itself.
+/// Returns the policy, calling a factory if necessary.
 fn made<'py>(policy: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if is_made(policy)? { Ok(policy.clone()) } else { policy.call0() }
 }
@@ -100,8 +101,8 @@ fn run_one(
     let object = Object::new(&made(policy)?)?;
     let (name, fault) = (object.name().to_string(), object.fault());
     let failed = || fault.lock().ok().and_then(|mut fault| fault.take());
-    // The methods take the lock back call by call where the trace is read meanwhile, which another
-    // thread may have to do in Python; else it is kept.
+    // If the trace is read during the run, another thread may need Python for it, so each method
+    // call takes the interpreter's lock anew. Otherwise the lock is held throughout.
     let outcome = if object.is_bare() {
         let bare = Bare::new(object, model.len_max(), model.capacity());
         ran(py, input, (bed, setup), &name, bare, Bare::end)
@@ -125,7 +126,7 @@ fn run_one(
     }
 }
 
-/// Runs `policy`, then lets `end` look whether it owes anything.
+/// Runs `policy`, then calls `end` to check for unfinished requests.
 fn ran<P: forebay_core::Policy + Send>(
     py: Python<'_>,
     input: &Input,

@@ -1,4 +1,4 @@
-//! What the verbs answer: the dicts of the command's JSON, and tables of them.
+//! Results of the verbs as Python objects: dicts of the command's JSON, and tables.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::arrow;
 use crate::asked::Yield;
 use crate::table::{self, Row, Table};
 
-/// The Python dict of a JSON object.
+/// Parses a JSON object to a Python dict.
 pub(crate) fn loads<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyDict>> {
     Ok(py.import("json")?.call_method1("loads", (text,))?.cast_into()?)
 }
@@ -28,7 +28,7 @@ fn rows<'a, T: serde::Serialize + 'a>(
     table::table(&values.into_iter().map(Row::of).collect::<PyResult<Vec<Row>>>()?)
 }
 
-/// One row for each stream of each run.
+/// Builds a table with one row for each stream of each run.
 fn streams(runs: &[RunResult]) -> PyResult<RecordBatch> {
     let mut all = Vec::new();
     for run in runs {
@@ -41,12 +41,12 @@ fn streams(runs: &[RunResult]) -> PyResult<RecordBatch> {
     table::table(&all)
 }
 
-/// A table of `columns`, all of one length.
+/// Builds a table from columns of equal length.
 fn columns<const N: usize>(columns: [(&str, ArrayRef); N]) -> PyResult<RecordBatch> {
     RecordBatch::try_from_iter(columns).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
-/// Where the heads were in each run.
+/// Builds a table of the head positions in each run.
 fn heads(runs: &[Run]) -> PyResult<RecordBatch> {
     let points = || runs.iter().flat_map(|run| &run.head.points);
     let names = runs
@@ -59,7 +59,7 @@ fn heads(runs: &[Run]) -> PyResult<RecordBatch> {
     ])
 }
 
-/// The latency distributions of each run.
+/// Builds a table of the latency distributions of each run.
 fn latencies(runs: &[Run]) -> PyResult<RecordBatch> {
     let (mut policies, mut ops, mut ms, mut shares) = (vec![], vec![], vec![], vec![]);
     for run in runs {
@@ -81,16 +81,17 @@ fn latencies(runs: &[Run]) -> PyResult<RecordBatch> {
     ])
 }
 
-/// What the package's `_views` shows of a result.
+/// Renders a result with the function `what` of the package's `_views` module.
 pub(crate) fn view<'py, T: PyClass>(of: &Bound<'py, T>, what: &str) -> PyResult<Bound<'py, PyAny>> {
     of.py().import("forebay._views")?.call_method1(what, (of,))
 }
 
-/// What `simulate` answers. Opens as a table in Polars, pandas and pyarrow, one row for each policy.
+/// The result of `simulate`. Opens as a table in Polars, pandas and pyarrow, with one row for each
+/// policy.
 #[pyclass(frozen, name = "Result", module = "forebay")]
 pub(crate) struct Simulation {
     answer: Py<PyDict>,
-    /// Which policy has the least total time, in a sentence.
+    /// A sentence that says which policy has the least total time.
     #[pyo3(get)]
     headline: String,
     runs: RecordBatch,
@@ -119,8 +120,9 @@ impl Yield for Vec<Run> {
 
 #[pymethods]
 impl Simulation {
-    /// A dict for each policy, in the order asked for, with the keys of `forebay simulate --format
-    /// json`: `policy`, `busy_s`, `read_p99_ms`, `energy_j`, ..., the unit last.
+    /// A list with one dict per policy, in the order given, with the keys of `forebay simulate
+    /// --format json`: `policy`, `busy_s`, `read_p99_ms`, `energy_j`, ...; the last word of a key
+    /// is its unit.
     #[getter]
     fn runs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.answer.bind(py).as_any().get_item("runs")
@@ -133,21 +135,21 @@ impl Simulation {
         Table(self.streams.clone())
     }
 
-    /// A table of where the heads of the first disk were: `policy`, `time_s`, `cylinder`, a row for
-    /// each I/O in the order they were done, thinned evenly where there are more than 200 thousand.
+    /// A table of the head positions of the first disk: `policy`, `time_s`, `cylinder`, with a row
+    /// for each I/O in the order of execution, sampled evenly if there are more than 200,000.
     #[getter]
     fn heads(&self) -> Table {
         Table(self.heads.clone())
     }
 
     /// A table of the latency distributions: `policy`, `op` (read, write), `latency_ms`, and the
-    /// `share` of the requests that do not exceed it.
+    /// `share` of requests with at most this latency.
     #[getter]
     fn latencies(&self) -> Table {
         Table(self.latencies.clone())
     }
 
-    /// The whole answer, as the command prints it with `--format json`.
+    /// Returns the whole result, as the command prints it with `--format json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
         self.answer.bind(py).clone()
     }
@@ -163,28 +165,28 @@ impl Simulation {
         table::stream(py, &self.runs)
     }
 
-    /// The runs as a `pyarrow.Table`.
+    /// Returns the runs as a `pyarrow.Table`.
     fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         arrow::PYARROW.open(slf)
     }
 
-    /// The runs as a `polars.DataFrame`.
+    /// Returns the runs as a `polars.DataFrame`.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         arrow::POLARS.open(slf)
     }
 
-    /// The runs as a `pandas.DataFrame` of Arrow columns. Needs pyarrow.
+    /// Returns the runs as a `pandas.DataFrame` of Arrow columns. Needs pyarrow.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         arrow::to_pandas(&arrow::PYARROW.open(slf)?)
     }
 
-    /// Latency distributions by policy, reads beside writes: a matplotlib figure, which notebooks show. Needs matplotlib
-    /// and pyarrow.
+    /// Plots the latency distributions by policy, reads beside writes; returns a matplotlib figure.
+    /// Needs matplotlib and pyarrow.
     fn plot<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         view(slf, "plot")
     }
 
-    /// In notebooks: the headline and a table of the runs.
+    /// Shows the headline and a table of the runs in notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         view(slf, "result_html")
     }
@@ -197,12 +199,12 @@ impl Simulation {
     }
 }
 
-/// What `advise` answers. Opens as a table in Polars, pandas and pyarrow: the ranking, best first.
+/// The result of `advise`. Opens as a table in Polars, pandas and pyarrow: the ranking, best first.
 #[pyclass(frozen, module = "forebay")]
 pub(crate) struct Advice {
     answer: Py<PyDict>,
     ranking: RecordBatch,
-    /// The report: one HTML page that stands by itself.
+    /// The report, a self-contained HTML page.
     #[pyo3(get)]
     html: String,
 }
@@ -229,21 +231,21 @@ impl Advice {
 
 #[pymethods]
 impl Advice {
-    /// The kind of answer: "recommended", "baseline_is_best", "load_too_low", "nothing_to_gain", "depends" (open and
-    /// dependent replay do not agree), "too_short" or "no_times".
+    /// The kind of answer: "recommended", "baseline_is_best", "load_too_low", "nothing_to_gain",
+    /// "depends" (open and dependent replay disagree), "too_short" or "no_times".
     #[getter]
     fn verdict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.get(py, "verdict")
     }
 
-    /// The scheduler to use; None where nothing can be said of schedulers.
+    /// The scheduler to use; None if the trace does not support a recommendation.
     #[getter]
     fn recommended<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.get(py, "recommended")
     }
 
-    /// The scheduler to use of those that Linux has, and the lines that set it (`policy`, `now`, `for_good`); None where
-    /// nothing need be changed.
+    /// The best scheduler that Linux offers, and the commands that set it (`policy`, `now`,
+    /// `for_good`); None if no change is needed.
     #[getter]
     fn today<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.get(py, "today")
@@ -255,57 +257,58 @@ impl Advice {
         self.get(py, "headline")
     }
 
-    /// The answer in full and why, a list of one thing each.
+    /// The full answer with its reasons: a list of findings.
     #[getter]
     fn findings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.get(py, "findings")
     }
 
-    /// How far the model is off what the recorded device did, a dict: `said`, `is_checked`, `retrodiction`,
-    /// `other_replay`, `fit`.
+    /// How far the model deviates from the recorded device, a dict: `said`, `is_checked`,
+    /// `retrodiction`, `other_replay`, `fit`.
     #[getter]
     fn trust<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.get(py, "trust")
     }
 
-    /// Every kind of remedy, free ones first, a list of dicts.
+    /// All kinds of remedies, free ones first, as a list of dicts.
     #[getter]
     fn remedies<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.get(py, "remedies")
     }
 
-    /// What to keep in mind when believing it, a list.
+    /// Limitations of the answer, a list.
     #[getter]
     fn cautions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.get(py, "cautions")
     }
 
-    /// A dict for each scheduler, best first: `policy`, `total_s`, `gain_share`, `read_p99_ms`, ...
+    /// A list with one dict per scheduler, best first: `policy`, `total_s`, `gain_share`,
+    /// `read_p99_ms`, ...
     #[getter]
     fn ranking<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.get(py, "ranking")
     }
 
-    /// The ranking under the replay that the answer is not told by, a dict with `replay`, `ranking` and `disputed`; None
-    /// where there is one alone.
+    /// The ranking under the replay mode not used for the answer, a dict with `replay`, `ranking`
+    /// and `disputed`; None if there is only one mode.
     #[getter]
     fn other_replay<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.get(py, "other_replay")
     }
 
-    /// Which redundancy pays on an array, a dict; None where that was not asked.
+    /// Which redundancy pays on an array, a dict; None if this was not requested.
     #[getter]
     fn redundancy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.get(py, "redundancy")
     }
 
-    /// The runs in full, as `Result.runs`.
+    /// The complete runs, in the form of `Result.runs`.
     #[getter]
     fn runs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.get(py, "runs")
     }
 
-    /// The whole answer, as `forebay advise --format json` prints it.
+    /// Returns the whole result, as `forebay advise --format json` prints it.
     fn to_dict<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
         self.answer.bind(py).clone()
     }
@@ -321,22 +324,22 @@ impl Advice {
         table::stream(py, &self.ranking)
     }
 
-    /// The ranking as a `pyarrow.Table`.
+    /// Returns the ranking as a `pyarrow.Table`.
     fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         arrow::PYARROW.open(slf)
     }
 
-    /// The ranking as a `polars.DataFrame`.
+    /// Returns the ranking as a `polars.DataFrame`.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         arrow::POLARS.open(slf)
     }
 
-    /// The ranking as a `pandas.DataFrame` of Arrow columns. Needs pyarrow.
+    /// Returns the ranking as a `pandas.DataFrame` of Arrow columns. Needs pyarrow.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         arrow::to_pandas(&arrow::PYARROW.open(slf)?)
     }
 
-    /// In notebooks: the report.
+    /// Shows the report in notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         view(slf, "advice_html")
     }

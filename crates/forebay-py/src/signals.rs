@@ -1,4 +1,4 @@
-//! Long work without the interpreter lock, which signals (Ctrl-C) end.
+//! Runs long work without the interpreter's lock; signals such as Ctrl-C interrupt it.
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -11,18 +11,18 @@ use pyo3::prelude::*;
 
 use crate::error;
 
-/// Between one look at signals and the next: taking the interpreter's lock may take a while when
-/// other threads are busy.
+/// The interval between checks for signals. Taking the interpreter's lock may be slow if other
+/// threads are busy.
 const EVERY: Duration = Duration::from_millis(20);
 
-/// Looks at signals now and then. Python handles them in its main thread only.
+/// Checks for signals periodically. Python handles signals in its main thread only.
 pub(crate) struct Signals {
     last: Instant,
     raised: Option<PyErr>,
 }
 
 impl Signals {
-    /// The answer to news of progress.
+    /// Checks for signals; returns `Break` if the work must stop. Called on each progress report.
     pub(crate) fn go_on(&mut self) -> ControlFlow<()> {
         if self.last.elapsed() < EVERY {
             return ControlFlow::Continue(());
@@ -37,13 +37,14 @@ impl Signals {
         }
     }
 
-    /// Does `work` in a thread of its own, which is never held up by the interpreter's lock, and waits for it. If a
-    /// signal's handler raises, `stop` is set; the work then ends cleanly, and the exception is the outcome.
+    /// Runs `work` in its own thread, which never waits for the interpreter's lock, and waits for
+    /// it to end. If a signal handler raises an exception, `stop` is set so that the work ends
+    /// cleanly, and the exception is returned.
     pub(crate) fn beside(&mut self, stop: &AtomicBool, work: impl FnOnce() + Send) {
         thread::scope(|scope| {
             let (done, ended) = sync_channel::<()>(1);
             let thread = scope.spawn(move || {
-                // Dropped when the work ends, even by a panic.
+                // Dropped when the work ends, even if it panics.
                 let _done = done;
                 work();
             });
@@ -62,8 +63,8 @@ impl Signals {
     }
 }
 
-/// Works without the interpreter's lock. `work` stops when [`Signals::go_on`] says so, and what a
-/// signal's handler raised is the outcome.
+/// Runs `work` without the interpreter's lock. It stops when [`Signals::go_on`] returns `Break`; an
+/// exception raised by a signal handler is returned.
 pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&mut Signals) -> Result<T, forebay::Error> + Send,
@@ -71,7 +72,7 @@ pub(crate) fn detached<T: Send>(
     py.detach(|| told(work))
 }
 
-/// As [`detached`], with the interpreter's lock: for work that is done in Python.
+/// Runs work like [`detached`], but with the interpreter's lock, for work done in Python.
 pub(crate) fn attached<T>(
     work: impl FnOnce(&mut Signals) -> Result<T, forebay::Error>,
 ) -> PyResult<T> {

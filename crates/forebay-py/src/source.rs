@@ -1,4 +1,4 @@
-//! Where a trace comes from: a file, or an object that gives Arrow tables.
+//! The source of a trace: a file, or an object that provides Arrow tables.
 
 use std::path::{Path, PathBuf};
 
@@ -20,14 +20,14 @@ use crate::trace::Trace;
 
 /// The trace argument of a verb.
 pub(crate) enum Source {
-    /// A file in a format, or one to be recognised.
+    /// A file, and its format unless the format is to be detected.
     File(PathBuf, Option<String>),
-    /// An object with `__arrow_c_stream__`, and names for its streams and volumes.
+    /// An object with `__arrow_c_stream__`, and the names of its streams and volumes.
     Table(Py<PyAny>, PathBuf, Option<Dictionary>),
 }
 
 impl Source {
-    /// What `trace` is. `from` is for files, `names` for tables.
+    /// Converts the argument `trace`. `from` applies to files, `names` to tables.
     pub(crate) fn new(
         trace: &Bound<'_, PyAny>,
         from: Option<String>,
@@ -58,14 +58,14 @@ impl Source {
         Ok(Source::File(path, from))
     }
 
-    /// What messages call it.
+    /// Returns the name for messages.
     pub(crate) fn name(&self) -> &Path {
         match self {
             Source::File(path, _) | Source::Table(_, path, _) => path,
         }
     }
 
-    /// Its files, which nothing is written over.
+    /// Returns the files of the trace, which must not be overwritten.
     pub(crate) fn kept(&self) -> Kept {
         match self {
             Source::File(path, _) => Kept::trace(path),
@@ -73,7 +73,7 @@ impl Source {
         }
     }
 
-    /// Opens it.
+    /// Opens the trace.
     pub(crate) fn open(&self) -> Result<Box<dyn Reader>, TraceError> {
         match self {
             Source::File(path, from) => open_any(path, from.as_deref(), 0, Consumed::default()),

@@ -1,7 +1,7 @@
-//! A store's handle: keys and values on disks, as a dict has them in memory.
+//! The Python class `Store`: a dict-like key-value store on disks.
 //!
-//! A thin face of `forebay_store::Store`. Keys and values are bytes; what is put is durable when the call
-//! returns. Iteration goes over a snapshot, page by page.
+//! A thin layer over `forebay_store::Store`. Keys and values are bytes, and a put is durable when
+//! the call returns. Iteration reads a snapshot, page by page.
 
 mod asking;
 mod reading;
@@ -20,7 +20,7 @@ use crate::given::{given, several};
 use asking::{Bytes, Opened, apart, asked};
 use reading::{Reader, Records, pair};
 
-/// The value of a key, or a KeyError.
+/// Returns the value of a key, or raises KeyError.
 fn item<'py>(reader: &Reader, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     let py = key.py();
     match reader.value(py, key.extract::<Bytes>()?.0)? {
@@ -29,7 +29,7 @@ fn item<'py>(reader: &Reader, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
     }
 }
 
-/// The value of a key, or what is given in its place.
+/// Returns the value of a key, or the default.
 fn or_else<'py>(
     reader: &Reader,
     py: Python<'py>,
@@ -40,7 +40,7 @@ fn or_else<'py>(
     Ok(value.map(|value| PyBytes::new(py, &value).into_any()).or(default))
 }
 
-/// The first keys from a key on, with their values.
+/// Returns the first keys at or after a given key, with their values.
 fn scanned<'py>(
     reader: &Reader,
     py: Python<'py>,
@@ -58,19 +58,22 @@ fn iterated(reader: Reader, start: Option<Bytes>, stop: Option<Bytes>, values: b
     Records::new(reader, from, stop.map(|stop| stop.0), values)
 }
 
-/// Keys and values on several plain disks, like a dict: `store[key] = value` is durable when it returns.
+/// A key-value store on several plain disks, used like a dict: `store[key] = value` is durable when
+/// it returns.
 ///
-/// `Store(paths)` opens the store on these disks (folders, files or devices, in any order), and locks them.
-/// With `without_disk` one may be missing: what it may decide is an `OSError`, all else is there. With
-/// `read_only` nothing is written. `Store.create` makes one. Best closed, or used in a `with` statement.
+/// `Store(paths)` opens the store on these disks (folders, files or devices, in any order) and
+/// locks them. With `without_disk`, one disk may be missing: keys that may depend on it raise
+/// `OSError`, all others are available. With `read_only`, nothing is written. `Store.create` makes
+/// a new store. Close a store after use, or use a `with` statement.
 ///
-/// Keys and values are bytes, or buffers of bytes, which are copied; a key has up to 64 KiB, a value up to 64
-/// MiB. Any number of threads may use a store; a process that was forked may not. There is no `len`: the
-/// number of keys is known only to who reads them all (`sum(1 for _ in store)`; `status()["records"]` counts
-/// what was replaced or deleted until it is merged away).
+/// Keys and values are bytes or objects with the buffer protocol, which are copied; a key has at
+/// most 64 KiB, a value at most 64 MiB. A store may be shared between threads but not with forked
+/// processes. `len` is not supported because counting keys requires reading all of them (`sum(1 for
+/// _ in store)`; `status()["records"]` also counts replaced and deleted records until they are
+/// merged away).
 ///
-/// Waiting is without the interpreter's lock and ends with Ctrl-C; a put that is interrupted may be done all
-/// the same.
+/// Waiting releases the interpreter's lock and can be interrupted with Ctrl-C; an interrupted put
+/// may still take effect.
 #[pyclass(frozen, mapping, module = "forebay")]
 pub(crate) struct Store(Arc<Opened>);
 
@@ -108,7 +111,8 @@ impl Store {
         Ok(Store(Arc::new(opened.map_err(of_store)?)))
     }
 
-    /// Makes a store on four disks or more, of `mb` MB on each, and opens it. `overwrite` destroys what is there.
+    /// Creates a store with `mb` MB on each of at least four disks, and opens it. `overwrite`
+    /// destroys existing data.
     #[staticmethod]
     #[pyo3(signature = (paths, mb=10_000, overwrite=false))]
     fn create(
@@ -126,7 +130,7 @@ impl Store {
         Ok(Store(Arc::new(opened.map_err(of_store)?)))
     }
 
-    /// The value of a key; `KeyError` if it is not there.
+    /// Returns the value of a key; raises `KeyError` if the key does not exist.
     fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         item(&self.now(), key)
     }
@@ -136,23 +140,23 @@ impl Store {
         self.ask(py, Operation::Write(vec![(key.0, Some(value.0))])).map(drop)
     }
 
-    /// Deletes a key; `KeyError` if it is not there, for which it is read first.
+    /// Deletes a key after reading it; raises `KeyError` if the key does not exist.
     fn __delitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
         item(&self.now(), key)?;
         self.discard(key.py(), key.extract()?)
     }
 
-    /// Whether a key is there; its value is read.
+    /// Returns whether a key exists; reads its value.
     fn __contains__(&self, py: Python<'_>, key: Bytes) -> PyResult<bool> {
         Ok(self.now().value(py, key.0)?.is_some())
     }
 
-    /// The keys in order, as of now.
+    /// Iterates over the keys in order, as of now.
     fn __iter__(&self, py: Python<'_>) -> PyResult<Records> {
         self.keys(py, None, None)
     }
 
-    /// The value of a key, or `default`.
+    /// Returns the value of a key, or `default`.
     #[pyo3(signature = (key, default=None))]
     fn get<'py>(
         &self,
@@ -163,13 +167,13 @@ impl Store {
         or_else(&self.now(), py, key, default)
     }
 
-    /// Deletes a key, which need not be there; nothing is read.
+    /// Deletes a key if it exists, without reading it.
     fn discard(&self, py: Python<'_>, key: Bytes) -> PyResult<()> {
         self.ask(py, Operation::Write(vec![(key.0, None)])).map(drop)
     }
 
-    /// Puts what a mapping, or pairs, say and deletes the keys in `delete`, all or none of it, at once. A batch
-    /// has up to 64 MiB.
+    /// Puts all values of a mapping or of pairs and deletes the keys in `delete`, as one atomic
+    /// batch. A batch has at most 64 MiB.
     #[pyo3(signature = (mapping, delete=None))]
     fn update(
         &self,
@@ -184,7 +188,8 @@ impl Store {
             }
         }
         let dict = PyDict::new(py);
-        // As dict does: what has keys is a mapping, all else are pairs.
+        // As in dict.update, an object with keys is a mapping, and anything else is an iterable of
+        // pairs.
         dict.call_method1("update", (mapping,)).map_err(|error| {
             let text = format!("mapping: {}", error.value(py));
             if error.get_type(py).is(py.get_type::<PyValueError>()) {
@@ -202,14 +207,14 @@ impl Store {
         self.ask(py, Operation::Write(batch.into_iter().collect())).map(drop)
     }
 
-    /// The keys from `start` on and before `stop`, in order, as of now.
+    /// Iterates over the keys from `start` up to but not including `stop`, in order, as of now.
     #[pyo3(signature = (start=None, stop=None))]
     fn keys(&self, py: Python<'_>, start: Option<Bytes>, stop: Option<Bytes>) -> PyResult<Records> {
         Ok(iterated(Reader::hold(py, &self.0)?, start, stop, false))
     }
 
-    /// Keys and values from `start` on and before `stop`, in order, as of now: whatever is put meanwhile. Read page
-    /// by page, some 1 MiB at a time.
+    /// Iterates over keys and values from `start` up to but not including `stop`, in order. Later
+    /// puts are not seen. Reads pages of about 1 MiB.
     #[pyo3(signature = (start=None, stop=None))]
     fn items(
         &self,
@@ -220,7 +225,7 @@ impl Store {
         Ok(iterated(Reader::hold(py, &self.0)?, start, stop, true))
     }
 
-    /// The first `count` keys from `start` on, with their values, in one list.
+    /// Returns the first `count` keys at or after `start`, with their values, as one list.
     #[pyo3(signature = (start=None, count=100))]
     fn scan<'py>(
         &self,
@@ -231,12 +236,14 @@ impl Store {
         scanned(&self.now(), py, start, count)
     }
 
-    /// Holds what there is now, to be read later. Until it is closed nothing of it is freed on the disks.
+    /// Takes a snapshot of the current content. The disks' space for it is not freed until the
+    /// snapshot is closed.
     fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
         Ok(Snapshot(Mutex::new(Some(Reader::hold(py, &self.0)?))))
     }
 
-    /// What the store is doing: a dict of counts, the disks' `stages`, and `losses`, what cannot be read.
+    /// Returns the state of the store: a dict of counters, the disks' `stages`, and `losses`, the
+    /// key ranges that cannot be read.
     fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let store = self.0.store()?;
         let status = py.detach(|| store.status());
@@ -264,20 +271,22 @@ impl Store {
         Ok(dict)
     }
 
-    /// Reads every segment there is: a dict of `segments`, `bytes`, `records` and `losses`.
+    /// Reads and checks every segment; returns a dict of `segments`, `bytes`, `records` and
+    /// `losses`.
     fn check<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.checked(py, Operation::Check)
     }
 
-    /// Saves what can be read of what is damaged or missing, and gives up the rest, which then decides nothing any
-    /// more: its keys have their older values, or none. Without `give_up` nothing is written, and the answer is
-    /// that of `check`.
+    /// Saves what can still be read of damaged or missing data and discards the rest; the affected
+    /// keys then have their older values, or none. Without `give_up`, nothing is written and the
+    /// result is that of `check`.
     #[pyo3(signature = (*, give_up=false))]
     fn repair<'py>(&self, py: Python<'py>, give_up: bool) -> PyResult<Bound<'py, PyDict>> {
         self.checked(py, if give_up { Operation::Repair } else { Operation::Check })
     }
 
-    /// Finishes what was begun and lets the disks go. What was put is safe without it.
+    /// Finishes pending operations and releases the disks. Data is already durable without calling
+    /// this.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match self.0.store() {
             Ok(store) => {
@@ -299,7 +308,7 @@ impl Store {
     }
 }
 
-/// A store as it was at one moment, to be read only. Best closed, or used in a `with` statement.
+/// A read-only view of a store as of one moment. Close it after use, or use a `with` statement.
 #[pyclass(frozen, mapping, module = "forebay")]
 pub(crate) struct Snapshot(Mutex<Option<Reader>>);
 
@@ -312,22 +321,22 @@ impl Snapshot {
 
 #[pymethods]
 impl Snapshot {
-    /// The value of a key; `KeyError` if it was not there.
+    /// Returns the value of a key; raises `KeyError` if the key did not exist.
     fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         item(&self.reader()?, key)
     }
 
-    /// Whether a key was there.
+    /// Returns whether a key existed.
     fn __contains__(&self, py: Python<'_>, key: Bytes) -> PyResult<bool> {
         Ok(self.reader()?.value(py, key.0)?.is_some())
     }
 
-    /// The keys in order.
+    /// Iterates over the keys in order.
     fn __iter__(&self) -> PyResult<Records> {
         self.keys(None, None)
     }
 
-    /// The value of a key, or `default`.
+    /// Returns the value of a key, or `default`.
     #[pyo3(signature = (key, default=None))]
     fn get<'py>(
         &self,
@@ -338,19 +347,19 @@ impl Snapshot {
         or_else(&self.reader()?, py, key, default)
     }
 
-    /// The keys from `start` on and before `stop`, in order.
+    /// Iterates over the keys from `start` up to but not including `stop`, in order.
     #[pyo3(signature = (start=None, stop=None))]
     fn keys(&self, start: Option<Bytes>, stop: Option<Bytes>) -> PyResult<Records> {
         Ok(iterated(self.reader()?, start, stop, false))
     }
 
-    /// Keys and values from `start` on and before `stop`, in order.
+    /// Iterates over keys and values from `start` up to but not including `stop`, in order.
     #[pyo3(signature = (start=None, stop=None))]
     fn items(&self, start: Option<Bytes>, stop: Option<Bytes>) -> PyResult<Records> {
         Ok(iterated(self.reader()?, start, stop, true))
     }
 
-    /// The first `count` keys from `start` on, with their values, in one list.
+    /// Returns the first `count` keys at or after `start`, with their values, as one list.
     #[pyo3(signature = (start=None, count=100))]
     fn scan<'py>(
         &self,
@@ -361,7 +370,7 @@ impl Snapshot {
         scanned(&self.reader()?, py, start, count)
     }
 
-    /// Lets go what only it held. An iteration that is under way goes on.
+    /// Releases data held only by this snapshot. Iterations in progress continue.
     fn close(&self) {
         let reader = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(reader);
@@ -378,7 +387,7 @@ impl Snapshot {
     }
 }
 
-/// What was read or repaired, as a dict.
+/// Converts the result of a check or repair to a dict.
 fn told<'py>(py: Python<'py>, checked: &Checked) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("segments", checked.segments)?;
@@ -388,7 +397,8 @@ fn told<'py>(py: Python<'py>, checked: &Checked) -> PyResult<Bound<'py, PyDict>>
     Ok(dict)
 }
 
-/// Ranges of keys that cannot be read: after one key, up to and with another.
+/// Converts losses to a list of key ranges that cannot be read: after the first key, up to and
+/// including the second.
 fn losses<'py>(py: Python<'py>, losses: &[Loss]) -> PyResult<Bound<'py, PyList>> {
     let dicts = losses.iter().map(|loss| {
         let dict = PyDict::new(py);

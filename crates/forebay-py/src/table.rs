@@ -1,4 +1,4 @@
-//! Results as Arrow tables: a row for each JSON object, a column for each plain key.
+//! Results as Arrow tables: a row for each JSON object, a column for each scalar key.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use serde_json::Value;
 
 use crate::arrow;
 
-/// A JSON object with its keys in their order.
+/// A JSON object whose keys keep their order.
 pub(crate) struct Row(pub(crate) Vec<(String, Value)>);
 
 impl Row {
-    /// `value` as a row.
+    /// Converts `value` to a row.
     pub(crate) fn of(value: &impl Serialize) -> PyResult<Row> {
-        // The text has the order of the keys; numbers may lose their last digit on its way.
+        // Going through text preserves the order of keys; numbers may lose their last digit.
         let mut row: Row = serde_json::from_str(&json(value)?).map_err(internal)?;
         let mut object = serde_json::to_value(value).map_err(internal)?;
         for (key, value) in &mut row.0 {
@@ -57,7 +57,7 @@ impl<'de> Deserialize<'de> for Row {
     }
 }
 
-/// The JSON text of a result.
+/// Serializes a result to JSON.
 pub(crate) fn json(value: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(internal)
 }
@@ -66,7 +66,7 @@ fn internal(error: impl fmt::Display) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
-/// The table of `rows`, which have the keys of the first one. Lists and objects are left out.
+/// Builds a table from `rows`, with the keys of the first one. Lists and objects are omitted.
 pub(crate) fn table(rows: &[Row]) -> PyResult<RecordBatch> {
     let keys = rows.first().map_or(&[][..], |row| &row.0[..]).iter();
     let plain = keys.filter(|(_, value)| !value.is_array() && !value.is_object());
@@ -74,7 +74,7 @@ pub(crate) fn table(rows: &[Row]) -> PyResult<RecordBatch> {
     RecordBatch::try_from_iter_with_nullable(columns).map_err(|error: ArrowError| internal(error))
 }
 
-/// The values of a key. A figure that is null everywhere is a number nobody could measure.
+/// Builds the column for a key. A column of nulls is numeric: a figure that could not be measured.
 fn column(key: &str, rows: &[Row]) -> ArrayRef {
     let values = || rows.iter().map(|row| row.get(key));
     let all = |is: fn(&Value) -> bool| values().all(|value| value.is_null() || is(value));
@@ -91,11 +91,11 @@ fn column(key: &str, rows: &[Row]) -> ArrayRef {
     Arc::new(values().map(Value::as_f64).collect::<Float64Array>())
 }
 
-/// Rows of a result. Opens in Polars, pandas and pyarrow as a `Trace` does.
+/// Rows of a result. Opens in Polars, pandas and pyarrow, as a `Trace` does.
 #[pyclass(frozen, module = "forebay")]
 pub(crate) struct Table(pub(crate) RecordBatch);
 
-/// A capsule with one batch.
+/// Creates a capsule with one batch.
 pub(crate) fn stream<'py>(py: Python<'py>, rows: &RecordBatch) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = rows.schema();
     arrow::stream(py, RecordBatchIterator::new([Ok(rows.clone())], schema))
@@ -114,17 +114,17 @@ impl Table {
         stream(py, &self.0)
     }
 
-    /// The rows as a `pyarrow.Table`.
+    /// Returns the rows as a `pyarrow.Table`.
     fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         arrow::PYARROW.open(slf)
     }
 
-    /// The rows as a `polars.DataFrame`.
+    /// Returns the rows as a `polars.DataFrame`.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         arrow::POLARS.open(slf)
     }
 
-    /// The rows as a `pandas.DataFrame` of Arrow columns. Needs pyarrow.
+    /// Returns the rows as a `pandas.DataFrame` of Arrow columns. Needs pyarrow.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         arrow::to_pandas(&arrow::PYARROW.open(slf)?)
     }

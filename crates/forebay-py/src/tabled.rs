@@ -1,4 +1,4 @@
-//! Arrow tables of others, read as traces.
+//! Reads Arrow tables from other libraries as traces.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,16 +16,16 @@ use forebay_trace::TraceError;
 use forebay_trace::error::Place;
 use forebay_trace::table::{Batch, Column, Field, Kind, Source, Texts, Values};
 
-/// Rows that are taken over at once.
+/// The maximum number of rows converted at a time.
 const ROWS: usize = 1 << 14;
 
 /// A stream of Arrow batches as a table of requests.
 pub(crate) struct Tabled {
-    /// What messages call it.
+    /// The name for messages.
     name: PathBuf,
     fields: Vec<Field>,
     batches: Box<dyn RecordBatchReader + Send>,
-    /// The rest of the batch that was taken last.
+    /// The unread rows of the current batch.
     rest: Option<RecordBatch>,
     batch: Batch,
 }
@@ -43,7 +43,7 @@ impl Tabled {
         Tabled { name: name.to_path_buf(), fields, batches, rest: None, batch }
     }
 
-    /// The next rows, at most [`ROWS`].
+    /// Returns the next rows, at most [`ROWS`].
     fn rows(&mut self) -> Result<Option<RecordBatch>, TraceError> {
         let all = match self.rest.take() {
             Some(rest) => rest,
@@ -123,7 +123,7 @@ fn kind(of: &DataType) -> Kind {
     }
 }
 
-/// The values of a column that [`kind`] has a kind for; of another none.
+/// Converts a column of a type that [`kind`] supports; a column of any other type has no values.
 fn taken(column: &ArrayRef) -> Column {
     match column.data_type() {
         DataType::Int8 => integers::<Int8Type>(column, i64::from),
@@ -160,7 +160,7 @@ fn taken(column: &ArrayRef) -> Column {
     }
 }
 
-/// Which rows have no value; nothing if all have one.
+/// Returns which rows have no value; empty if all have one.
 fn missing(column: &dyn Array) -> Vec<bool> {
     match column.nulls().filter(|nulls| nulls.null_count() > 0) {
         Some(nulls) => nulls.iter().map(|is_valid| !is_valid).collect(),
@@ -178,20 +178,20 @@ fn floats<T: ArrowPrimitiveType>(column: &ArrayRef, to: fn(T::Native) -> f64) ->
     Column { values: Values::Floats(values), missing: missing(column) }
 }
 
-/// A column of strings.
+/// Converts a column of strings.
 fn texts(column: &ArrayRef) -> Column {
     let Some(dictionary) = column.as_any_dictionary_opt() else { return plain_texts(column) };
     let strings = strings(dictionary.values());
     let text = |text: &Option<&str>| text.unwrap_or_default().to_string();
     let distinct: Vec<String> = strings.iter().map(text).collect();
     if distinct.is_empty() {
-        // Nothing that a key could stand for.
+        // An empty dictionary: no key is valid, so every row is missing.
         let (rows, missing) = (vec![0; column.len()], vec![true; column.len()]);
         return Column { values: Values::Texts(Texts { distinct, rows }), missing };
     }
     let keys = dictionary.normalized_keys();
     let mut missing = missing(column);
-    // A dictionary may hold nulls too.
+    // The dictionary's values may be null too.
     if strings.contains(&None) {
         missing.resize(keys.len(), false);
         for (missing, key) in missing.iter_mut().zip(&keys) {
@@ -202,7 +202,7 @@ fn texts(column: &ArrayRef) -> Column {
     Column { values: Values::Texts(Texts { distinct, rows }), missing }
 }
 
-/// A column of strings that is no dictionary.
+/// Converts a column of strings without a dictionary.
 fn plain_texts(column: &ArrayRef) -> Column {
     let mut known: BTreeMap<&str, u32> = BTreeMap::new();
     let mut texts = Texts::default();

@@ -1,4 +1,4 @@
-//! What a fleet needs on one server, each volume's own need being known.
+//! Computes what a fleet needs on one server, given each volume's own need.
 
 use std::path::PathBuf;
 
@@ -17,10 +17,11 @@ use crate::signals::detached;
 use crate::source::Source;
 use crate::table::json;
 
-/// Clients whose requests are told apart at most.
+/// The maximum number of clients.
 const CLIENTS_MAX: usize = 1 << 16;
 
-/// Clients that are given one by one, for `forebay.fleet.needs`. Memory: 12 bytes a request.
+/// Clients that are added one at a time, for `forebay.fleet.needs`. Uses 12 bytes of memory per
+/// request.
 #[pyclass(module = "forebay._forebay")]
 pub(crate) struct Together {
     within: Nanos,
@@ -32,7 +33,8 @@ pub(crate) struct Together {
 
 #[pymethods]
 impl Together {
-    /// What is promised to each: `fraction` of its requests `within` a time; the interval's share and its seed.
+    /// Creates an empty set. Each client is promised that `fraction` of its requests are answered
+    /// `within` a time. `confidence` and `seed` are for the interval.
     #[new]
     fn new(
         within: &str,
@@ -40,7 +42,8 @@ impl Together {
         confidence: Option<f64>,
         seed: u64,
     ) -> PyResult<Together> {
-        // A float's shortest text is what was meant; Python's own would have an exponent below 0.0001.
+        // Formats a float with the fewest digits that identify it, and not with Python, which uses
+        // an exponent below 0.0001.
         let fraction = match fraction.cast::<PyFloat>() {
             Ok(number) => number.value().to_string(),
             Err(_) => fraction.str()?.to_string(),
@@ -53,7 +56,8 @@ impl Together {
         Ok(Together { within, fraction, bootstrap, arrivals: Vec::new(), alone: Vec::new() })
     }
 
-    /// One more, whose trace is at `path`, which begins at `begin_ns` and needs `alone_iops` by itself.
+    /// Adds a client whose trace is at `path`, begins at `begin_ns` and needs `alone_iops` on its
+    /// own.
     fn add(
         &mut self,
         py: Python<'_>,
@@ -68,7 +72,7 @@ impl Together {
             return Err(argument("traces", said));
         }
         let source = Source::File(path, None);
-        // Its times were looked at when it was asked what it needs alone.
+        // The timestamps were already checked when the client's own need was computed.
         let clock = Clock::of([self.within], true);
         let read = detached(py, |signals| {
             let mut reader = source.open()?;
@@ -92,7 +96,7 @@ impl Together {
         Ok(())
     }
 
-    /// What they need together: a row of `forebay plan consolidate --format json`.
+    /// Returns what the clients need together: a row of `forebay plan consolidate --format json`.
     fn answer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let clients: Vec<&ArrivalTimes> = self.arrivals.iter().collect();
         let promises = Promises::new(vec![self.within], vec![self.fraction]);

@@ -1,4 +1,4 @@
-//! `forebay.Trace`: a trace on disk that is read in batches whenever somebody asks for its rows.
+//! `forebay.Trace`: a trace on disk, read in batches each time its rows are requested.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::signals::detached;
 use crate::source::Source;
 use crate::table::Table;
 
-/// What is known at a trace's end.
+/// Information known only at the end of a trace.
 #[derive(Clone)]
 pub(crate) struct Ended {
     pub(crate) records: u64,
@@ -26,48 +26,49 @@ pub(crate) struct Ended {
     pub(crate) notes: Notes,
 }
 
-/// Set by whatever read the trace to its end first.
+/// Set by the first reader that reaches the end of the trace.
 pub(crate) type End = Arc<Mutex<Option<Ended>>>;
 
-/// A block-I/O trace. Nothing is kept in memory: the file is read, in batches, each time somebody
-/// asks for its rows.
+/// A block-I/O trace. It is not held in memory: the file is read in batches each time its rows are
+/// requested.
 ///
-/// Any library that knows Arrow's PyCapsule interface opens it, without copies: `pl.DataFrame(trace)`,
-/// `pa.table(trace)`, `pa.RecordBatchReader.from_stream(trace)` for one batch after another.
+/// Any library that supports Arrow's PyCapsule interface can open it without copies:
+/// `pl.DataFrame(trace)`, `pa.table(trace)`, or `pa.RecordBatchReader.from_stream(trace)` to read
+/// it batch by batch.
 ///
 /// Columns: `at_ns` (int64, nanoseconds from the first request), `op` (read, write, flush, trim),
 /// `offset` (uint64, bytes), `len` (uint64, bytes), `stream` (uint32, an index into `streams`),
-/// `volume` (uint32, an index into `volumes`), `latency_ns` (int64, nanoseconds, null where unknown),
-/// `flags` (letters of PFASM: preflush, FUA, read-ahead, synchronous, metadata).
+/// `volume` (uint32, an index into `volumes`), `latency_ns` (int64, nanoseconds, null where
+/// unknown), `flags` (letters of PFASM: preflush, FUA, read-ahead, synchronous, metadata).
 #[pyclass(frozen, module = "forebay")]
 pub(crate) struct Trace {
-    /// The file.
+    /// The file to read.
     #[pyo3(get)]
     path: PathBuf,
-    /// The name of its format.
+    /// The name of the file's format.
     #[pyo3(get)]
     format: &'static str,
     from: Option<String>,
-    /// Streams and volumes, where the file begins with them.
+    /// Streams and volumes, if they are stored at the beginning of the file.
     first: Option<Dictionary>,
     end: End,
 }
 
 impl Trace {
-    /// Opens the trace to see that it is one.
+    /// Opens the file and checks that it is a trace.
     pub(crate) fn open(py: Python<'_>, path: PathBuf, from: Option<String>) -> PyResult<Trace> {
         detached(py, |_| {
             let reader = open::open(&path, from.as_deref())?;
             let (format, dictionary) = (reader.notes().format, reader.dictionary());
-            // Canonical Parquet has whole dictionaries in its metadata; what other formats know
-            // before their first record may be a part.
+            // Only canonical Parquet stores complete dictionaries in its metadata; those of other
+            // formats may be incomplete before the first record.
             let whole = format == "parquet" && !dictionary.streams.is_empty();
             let first = whole.then(|| dictionary.clone());
             Ok(Trace { path, format, from, first, end: End::default() })
         })
     }
 
-    /// As an argument of a verb.
+    /// Returns the trace as a verb's argument.
     pub(crate) fn source(&self) -> Source {
         Source::File(self.path.clone(), self.from.clone())
     }
@@ -76,7 +77,8 @@ impl Trace {
         self.end.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What is known at the end, which is read to unless it was before.
+    /// Returns the information known at the end, reading to the end unless that has been done
+    /// before.
     fn ended(&self, py: Python<'_>) -> PyResult<Ended> {
         if let Some(ended) = self.known() {
             return Ok(ended);
@@ -100,7 +102,7 @@ impl Trace {
         Ok(ended)
     }
 
-    /// The rows from the beginning.
+    /// Returns all rows from the beginning.
     fn stream(&self, py: Python<'_>) -> PyResult<Streamed> {
         let known = self.first.clone().or_else(|| self.known().map(|end| end.dictionary));
         let reader = detached(py, |_| Ok(self.source().open()?))?;
@@ -108,7 +110,7 @@ impl Trace {
         Ok(Streamed::new(batches, Arc::clone(&self.end)))
     }
 
-    /// Streams and volumes by name.
+    /// Returns the names of streams and volumes.
     pub(crate) fn dictionary(&self, py: Python<'_>) -> PyResult<Dictionary> {
         match &self.first {
             Some(first) => Ok(first.clone()),
@@ -119,8 +121,9 @@ impl Trace {
 
 #[pymethods]
 impl Trace {
-    /// Who submitted requests: for each number in the column `stream` a dict of `thread`, `process`
-    /// (ids, or None) and `name`. Where the file does not begin with them, it is read to its end once.
+    /// The streams that submitted requests: for each number in the column `stream`, a dict of
+    /// `thread`, `process` (ids, or None) and `name`. If the file does not begin with them, it is
+    /// read to its end once.
     #[getter]
     fn streams<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let streams = PyList::empty(py);
@@ -134,24 +137,24 @@ impl Trace {
         Ok(streams)
     }
 
-    /// The name of each number in the column `volume`. As `streams`, it may read the file once.
+    /// The name of each number in the column `volume`. May read the file once, as `streams` does.
     #[getter]
     fn volumes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         Ok(self.dictionary(py)?.volumes)
     }
 
-    /// Rows. The file is read to its end once.
+    /// The number of rows. The file is read to its end once.
     #[getter]
     fn records(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.ended(py)?.records)
     }
 
-    /// The same, for `len(trace)`.
+    /// Returns the number of rows.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(usize::try_from(self.records(py)?)?)
     }
 
-    /// What a user should know about the reading: rows skipped, and warnings, a sentence each. The
+    /// Notes about reading the trace, such as skipped rows and warnings, one sentence each. The
     /// file is read to its end once.
     #[getter]
     fn notes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
@@ -160,40 +163,40 @@ impl Trace {
     }
 
     /// Arrow's PyCapsule interface: a stream of record batches, from the beginning. The schema's
-    /// metadata names streams and volumes if they are known before the end.
+    /// metadata contains streams and volumes if they are known before the end.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // A request for other types may be left to the consumer.
+        // The interface allows producers to ignore a requested schema.
         drop(requested_schema);
         arrow::stream(py, self.stream(py)?)
     }
 
-    /// The rows from the beginning, an iterator of `Table`s of some 65 thousand rows.
+    /// Iterates over all rows as `Table`s of about 65,000 rows.
     fn batches(&self, py: Python<'_>) -> PyResult<TraceBatches> {
         Ok(TraceBatches(Mutex::new(self.stream(py)?)))
     }
 
-    /// All rows as a `pyarrow.Table`.
+    /// Returns all rows as a `pyarrow.Table`.
     fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         opened(slf, &arrow::PYARROW)
     }
 
-    /// All rows as a `polars.DataFrame`.
+    /// Returns all rows as a `polars.DataFrame`.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         opened(slf, &arrow::POLARS)
     }
 
-    /// All rows as a `pandas.DataFrame` whose columns are Arrow's (`pandas.ArrowDtype`), so that
-    /// integers stay integers where some are null. Needs pyarrow.
+    /// Returns all rows as a `pandas.DataFrame` with Arrow columns (`pandas.ArrowDtype`), so that
+    /// integer columns with nulls stay integers. Needs pyarrow.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         arrow::to_pandas(&opened(slf, &arrow::PYARROW)?)
     }
 
-    /// In notebooks: its name, its format and its columns; the file is not read for it.
+    /// Shows the trace's name, format and columns in notebooks, without reading the file.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         view(slf, "trace_html")
     }
@@ -203,7 +206,7 @@ impl Trace {
     }
 }
 
-/// The trace in a library, batch by batch, so that signals end it.
+/// Opens the trace in a library batch by batch, so that signals can interrupt it.
 fn opened<'py>(trace: &Bound<'py, Trace>, library: &Library) -> PyResult<Bound<'py, PyAny>> {
     let batches = trace.get().batches(trace.py())?.into_pyobject(trace.py())?;
     match library.open_all(&batches)? {
@@ -212,7 +215,7 @@ fn opened<'py>(trace: &Bound<'py, Trace>, library: &Library) -> PyResult<Bound<'
     }
 }
 
-/// What `Trace.batches` gives.
+/// The iterator returned by `Trace.batches`.
 #[pyclass(frozen, name = "Batches", module = "forebay")]
 pub(crate) struct TraceBatches(Mutex<Streamed>);
 
@@ -222,19 +225,21 @@ impl TraceBatches {
         slf
     }
 
-    /// The next batch, read without the interpreter's lock.
+    /// Reads the next batch without the interpreter's lock.
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Table>> {
         let next = py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).next());
         next.map(|batch| batch.map(Table).map_err(error::of_arrow)).transpose()
     }
 }
 
-/// Opens the trace at `path`: a file, packed or not, or what names a blktrace set.
+/// Opens the trace at `path`: a file, which may be compressed, or the base name of a blktrace set.
 ///
-/// The format is recognised by content; `from_` names it instead (docs/traces.md has the names), and `columns` says what a text of one request a line has, as `--columns` does, e.g.
-/// "at:us,op,offset:sectors,len:sectors,volume". Only the beginning is read.
+/// The format is detected from the content unless `from_` names it (docs/traces.md lists the
+/// names). `columns` describes a text file with one request per line, as `--columns` does, e.g.
+/// "at:us,op,offset:sectors,len:sectors,volume". Only the beginning of the file is read.
 ///
-/// Raises `Error` if it is no trace, `FileNotFoundError` or another `OSError` if the system refuses.
+/// Raises `Error` if it is not a trace, and `FileNotFoundError` or another `OSError` if it cannot
+/// be opened.
 #[pyfunction]
 #[pyo3(signature = (path, *, from_=None, columns=None))]
 pub(crate) fn read(

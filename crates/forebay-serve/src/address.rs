@@ -1,4 +1,4 @@
-//! Where a server listens: a Unix socket or a loopback address, nowhere else.
+//! Listening addresses: only Unix sockets and loopback addresses are allowed.
 
 use std::fmt;
 use std::io;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::error::{Error, system, unfit};
 
-/// A place to listen at.
+/// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A socket in the file system.
@@ -22,12 +22,12 @@ pub enum Address {
 }
 
 impl fmt::Display for Address {
-    /// As clients name it: an NBD URI.
+    /// Formats the address as an NBD URI.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Address::Unix(path) => {
                 f.write_str("nbd+unix:///?socket=")?;
-                // Whatever may mean something else in a URI is told by its number.
+                // Characters that may have a special meaning in a URI are percent-encoded.
                 path.as_os_str().as_bytes().iter().try_for_each(|byte| match byte {
                     b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
                         write!(f, "{}", char::from(*byte))
@@ -40,10 +40,10 @@ impl fmt::Display for Address {
     }
 }
 
-/// Reads a place to listen at.
+/// Parses a loopback address with a port.
 ///
 /// # Errors
-/// What is no loopback address with a port.
+/// The text is not a loopback address with a port.
 pub fn address(text: &str) -> Result<SocketAddr, Error> {
     let read: Result<SocketAddr, _> = text.parse();
     let address = read.map_err(|_| {
@@ -70,16 +70,16 @@ pub(crate) enum Stream {
     Tcp(TcpStream),
 }
 
-/// What listens.
+/// A listening socket.
 pub(crate) enum Listener {
     Unix(UnixListener, Own),
     Tcp(TcpListener),
 }
 
-/// A socket file that this process made.
+/// A socket file created by this process.
 pub(crate) struct Own {
     path: PathBuf,
-    /// Its device and inode: another server may have put its own there since.
+    /// The device and inode, because another server may have replaced the file since.
     identity: Option<(u64, u64)>,
 }
 
@@ -89,10 +89,10 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 }
 
 impl Address {
-    /// Listens there. A socket file that nobody listens at is replaced, a live one is not.
+    /// Listens on the address. A stale socket file is replaced; a live one is not.
     ///
     /// # Errors
-    /// Where it is no loopback address, is taken, or the system refuses it.
+    /// The address is not a loopback address, is in use, or is refused by the system.
     pub(crate) fn listen(&self) -> Result<(Listener, Address), Error> {
         match self {
             Address::Tcp(address) => {
@@ -144,20 +144,21 @@ impl Address {
 }
 
 impl Listener {
-    /// The next client.
+    /// Waits for the next client.
     pub(crate) fn accept(&self) -> io::Result<Stream> {
         match self {
             Listener::Unix(listener, _) => Ok(Stream::Unix(listener.accept()?.0)),
             Listener::Tcp(listener) => {
                 let stream = listener.accept()?.0;
-                // Answers are sent whole: nothing is gained by waiting for more.
+                // Answers are sent whole, so Nagle's algorithm would only delay them.
                 stream.set_nodelay(true)?;
                 Ok(Stream::Tcp(stream))
             }
         }
     }
 
-    /// What ends a wait in [`Listener::accept`] from another thread, whatever has become of the socket's file.
+    /// Returns a descriptor with which another thread can end a wait in [`Listener::accept`], even
+    /// if the socket's file is gone.
     pub(crate) fn stopper(&self) -> io::Result<OwnedFd> {
         match self {
             Listener::Unix(listener, _) => Ok(listener.try_clone()?.into()),
@@ -172,7 +173,8 @@ impl Drop for Listener {
             && own.identity.is_some()
             && identity(&own.path) == own.identity
         {
-            // Who removes it between these two lines has done our work.
+            // If another process removes the file between the check and this line, the result is
+            // the same.
             let _ = std::fs::remove_file(&own.path);
         }
     }
@@ -192,7 +194,7 @@ impl Stream {
         }
     }
 
-    /// Another name of the same socket, to end it with.
+    /// Duplicates the socket's descriptor, to shut it down from another thread.
     pub(crate) fn other(&self) -> io::Result<OwnedFd> {
         match self {
             Stream::Unix(stream) => Ok(stream.try_clone()?.into()),
@@ -200,7 +202,7 @@ impl Stream {
         }
     }
 
-    /// The socket, without a time limit.
+    /// Returns the socket, with its timeouts cleared.
     pub(crate) fn into_socket(self) -> io::Result<OwnedFd> {
         match self {
             Stream::Unix(stream) => {

@@ -1,4 +1,4 @@
-//! What lies behind exports, opened: targets or models as lanes, and the policies that can be in front of them.
+//! An opened back: targets or models as lanes, and the policies that can be used with them.
 
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -22,35 +22,36 @@ use crate::lanes::{Closed, Lanes};
 use crate::rearrange::{self, Laid};
 use crate::stored::Stored;
 
-/// Sockets that one driver has at a time.
+/// The maximum number of sockets per driver.
 pub(crate) const CLIENTS_MAX: u32 = 256;
 
-/// A back whose targets are open and whose policy is known to be good. Nothing was written.
+/// A back whose targets are open and whose policy is valid. Nothing has been written.
 pub(crate) struct Opened {
     pub(crate) exports: Vec<Export>,
     pub(crate) policies: Policies,
     pub(crate) stored: Option<Stored>,
     pub(crate) notes: Vec<String>,
-    /// By lane: its file or device.
+    /// The files or devices, by lane.
     pub(crate) disks: Vec<PathBuf>,
-    /// What binds a disk to its flash.
+    /// The link between a disk and its flash.
     pub(crate) pair: Option<Pair>,
     lanes: Closed,
 }
 
-/// How policies for it are made.
+/// Builds the policies of a back.
 #[derive(Clone)]
 pub(crate) enum Policies {
-    /// Over a disk, with the flash that its newest data may be on.
+    /// For a disk with a flash that may have its newest data.
     Placed(DeviceSet, Pairing),
-    /// Over a disk whose blocks are rearranged.
+    /// For a disk whose blocks are rearranged.
     Rearranged(DeviceSet, Laid),
-    /// Over a volume; where an array before it lost acknowledged writes, the one stream that need not be told.
+    /// For a volume; and, if an earlier array lost acknowledged writes, the one stream that already
+    /// knows.
     Volume(Shape, Option<u32>),
 }
 
 impl Policies {
-    /// The policy that `spec` names.
+    /// Builds the policy that `spec` names.
     pub(crate) fn build(&self, spec: &str) -> Result<AnyPolicy, Error> {
         let policy: AnyPolicy = match self {
             Policies::Placed(lanes, pairing) => build_paired(spec, lanes, *pairing)?,
@@ -83,24 +84,26 @@ impl Policies {
     }
 }
 
-/// Whether `spec` may have data on the flash that the disk does not have.
+/// Returns whether `spec` may have data on the flash that are not on the disk.
 pub(crate) fn keeps_data(spec: &str) -> bool {
     let disk_has_all = ["write=through", "write=around"];
     is_placement(spec) && !disk_has_all.iter().any(|write| spec.contains(write))
 }
 
-/// Whether `spec` uses a flash, for whatever.
+/// Returns whether `spec` uses a flash for anything.
 pub(crate) fn uses_flash(spec: &str) -> bool {
     is_placement(spec)
 }
 
 impl Policies {
-    /// Whether what clients write is answered only when it is done, and what they read is kept by nobody else.
+    /// Returns whether clients' writes are answered only when they are completed, and reads are not
+    /// cached by the policy.
     pub(crate) fn answers_when_done(&self, spec: &str) -> bool {
         !matches!(self, Policies::Volume(..)) && !is_placement(spec)
     }
 
-    /// The same after `policy`: what it has lost of acknowledged writes its successor tells all but the stream `knows`.
+    /// Updates this after the use of `policy`: its successor reports lost acknowledged writes to
+    /// all streams except `knows`.
     pub(crate) fn after(self, policy: &AnyPolicy, knows: u32) -> Policies {
         let lost = |gauge: &Gauge| gauge.name == "losses" && gauge.value > 0.0;
         match self {
@@ -111,20 +114,21 @@ impl Policies {
         }
     }
 
-    /// Whether another policy finds what this one wrote only where that is durable: a volume, and a rearranged disk, is
-    /// found again as its records say.
+    /// Returns whether a new policy finds its predecessor's writes only if they are durable,
+    /// because it reads its state from records on the disks: true for volumes and rearranged disks.
     pub(crate) fn found_by_records(&self) -> bool {
         !matches!(self, Policies::Placed(..))
     }
 
-    /// Whether a trim under `spec` leaves zeros: on a volume, and where flash may hold what was there, it does not.
+    /// Returns whether a trim under `spec` leaves zeros. It does not on a volume, or if the flash
+    /// may contain the old data.
     pub(crate) fn trims_to_zero(&self, spec: &str) -> bool {
         self.answers_when_done(spec)
     }
 }
 
 impl Opened {
-    /// Opens what `back` names.
+    /// Opens the targets of `back`.
     pub(crate) fn open(back: &Back) -> Result<Opened, Error> {
         match &back.on {
             On::Volume(drives) => Opened::volume(back, drives),
@@ -143,7 +147,7 @@ impl Opened {
                 opened.placed(back, disks, Closed::Real { targets, depth: back.depth })
             }
             On::Emulated { path, device, flash } => {
-                // The model's time alone counts: bytes come from the page cache.
+                // Only the model's time counts, so data come from the page cache.
                 let disk = target(path, back, false)?;
                 let model = device.model.clone();
                 refuse_longer(&disk, &model)?;
@@ -173,7 +177,7 @@ impl Opened {
         Opened::whole(back, drives, &opened, find(drives, true)?, close)
     }
 
-    /// A volume whose drives are models, and files have the bytes.
+    /// Opens a volume whose drives are models, with data in files.
     fn modelled(
         back: &Back,
         drives: &[std::path::PathBuf],
@@ -196,7 +200,7 @@ impl Opened {
         Opened::whole(back, drives, &opened, found, close)
     }
 
-    /// A volume that was found on what was named as its drives.
+    /// Returns the volume found on the named drives.
     fn whole(
         back: &Back,
         drives: &[std::path::PathBuf],
@@ -215,13 +219,13 @@ impl Opened {
     }
 }
 
-/// What is known of a disk, and the flash beside it, on the way to serving them.
+/// A disk, and its flash if any, while they are being opened.
 struct Parts {
-    /// Bytes of the disk that may be exported.
+    /// The size of the part of the disk that may be exported.
     bytes: u64,
     block_bytes: u32,
     len_max: u32,
-    /// Bytes of the flash, and its longest I/O.
+    /// The size of the flash, and its longest I/O.
     flash: Option<(u64, u32)>,
     stored: Option<Stored>,
     pair: Option<Pair>,
@@ -229,7 +233,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Of a disk of so many bytes, once it is known that its newest data are served.
+    /// Describes a disk of this size, after checking that its newest data are being served.
     fn of(back: &Back, bytes: u64, disk: &Path, flash: Option<&Path>) -> Result<Parts, Error> {
         let mut notes = Vec::new();
         let pair = flash::look(back, disk, flash, bytes, &mut notes)?;
@@ -255,7 +259,7 @@ impl Parts {
     }
 }
 
-/// Refuses a file of which the device that is emulated would have a part only.
+/// Rejects a file that is larger than the emulated device.
 fn refuse_longer(disk: &Target, model: &DeviceModel) -> Result<(), Error> {
     let (bytes, room) = (disk.capacity_bytes(), Device::capacity(model));
     if bytes <= room {
@@ -269,14 +273,14 @@ fn refuse_longer(disk: &Target, model: &DeviceModel) -> Result<(), Error> {
 }
 
 impl Opened {
-    /// The lanes, on the thread that drives them; their clock starts now.
+    /// Creates the lanes on the thread that drives them, and starts their clock.
     pub(crate) fn lanes(&mut self, driver: Option<Driver>) -> Result<Lanes, Error> {
         let closed = std::mem::replace(&mut self.lanes, Closed::Gone);
         closed.open(driver, &mut self.notes)
     }
 }
 
-/// Opens a target that is there, and keeps others from it.
+/// Opens an existing target and locks it.
 fn target(path: &Path, back: &Back, direct: bool) -> Result<Target, Error> {
     if let Err(error) = std::fs::metadata(path) {
         return Err(unfit(match error.kind() {
@@ -288,7 +292,7 @@ fn target(path: &Path, back: &Back, direct: bool) -> Result<Target, Error> {
             _ => format!("{}: {error}", path.display()),
         }));
     }
-    // Opening a pipe would wait for whoever writes to it.
+    // Opening a pipe would wait for a writer.
     let is_disk = std::fs::metadata(path)
         .is_ok_and(|found| found.is_file() || found.file_type().is_block_device());
     if is_disk && is_drive(path).unwrap_or(false) {
@@ -310,8 +314,8 @@ fn target(path: &Path, back: &Back, direct: bool) -> Result<Target, Error> {
     }
 }
 
-/// The same target with all its bytes: direct I/O has whole blocks only, so a file that ends within one is opened anew,
-/// through the page cache.
+/// Makes all bytes of a target accessible. Direct I/O transfers only whole blocks, so a file that
+/// ends within a block is reopened through the page cache.
 fn whole(target: Target, how: Opening) -> Result<Target, Error> {
     let path = target.path().to_path_buf();
     let is_file = target.kind() != TargetKind::BlockDevice;
@@ -328,8 +332,8 @@ fn whole(target: Target, how: Opening) -> Result<Target, Error> {
     Ok(target)
 }
 
-/// What tells which parts of a disk are stored, where blocks are at their addresses and the flash has nothing that the
-/// disk has not.
+/// Returns access to the holes of a disk, if blocks are at their addresses and all data are on the
+/// disk.
 fn stored(disk: &Target, back: &Back) -> Result<Option<Stored>, Error> {
     match keeps_data(&back.policy) || back.blocks != Blocks::InPlace {
         true => Ok(None),
@@ -349,7 +353,7 @@ fn notes(targets: &[Target]) -> Vec<String> {
     targets.iter().flat_map(of).collect()
 }
 
-/// What clients see, within what there is.
+/// Determines the exports, and checks that they are within the disk.
 fn exports(
     back: &Back,
     bytes: u64,
@@ -410,7 +414,7 @@ mod tests {
 
     use super::*;
 
-    /// Has lost so many.
+    /// Has lost this many acknowledged writes.
     struct Lossy(f64);
 
     impl Policy for Lossy {

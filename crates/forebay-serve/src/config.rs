@@ -1,4 +1,4 @@
-//! What to serve, as the server takes it; [`crate::file`] reads it from a file.
+//! The server's configuration. [`crate::file`] reads it from a file.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,74 +12,79 @@ use crate::address::Address;
 use crate::error::{Error, unfit};
 use crate::front::Streams;
 
-/// Everything that a server serves.
+/// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where it was read, if it was: that file is never written over.
+    /// The configuration file, if there is one; it is never overwritten.
     pub file: Option<PathBuf>,
-    /// Where it listens, at least one place.
+    /// The addresses to listen on, at least one.
     pub listen: Vec<Address>,
-    /// The loopback address that answers what is counted, in Prometheus's text format.
+    /// The loopback address for metrics in Prometheus's text format.
     pub metrics: Option<SocketAddr>,
-    /// What lies behind its exports.
+    /// The backs.
     pub backs: Vec<Back>,
 }
 
 /// Disks with a policy in front of them.
 #[derive(Clone, Debug)]
 pub struct Back {
-    /// Its name in messages and figures.
+    /// The name for messages and figures.
     pub name: String,
-    /// Where its bytes are.
+    /// The disks that hold the data.
     pub on: On,
-    /// The policy in between (`forebay policies`); on a volume a scheduler for each drive, or `array` with how it follows its workload.
+    /// The policy (see `forebay policies`). On a volume, either the scheduler of each drive, or
+    /// `array` with its rule for changing levels.
     pub policy: String,
-    /// I/Os that a disk is given at a time.
+    /// The maximum number of I/Os in flight on a disk.
     pub depth: u32,
-    /// How I/Os get there; by io_uring where it can be had if nothing is said.
+    /// The I/O driver; by default io_uring if it is available.
     pub driver: Option<Driver>,
     /// Whether I/O goes through the page cache.
     pub page_cache: bool,
-    /// Whether nothing is written.
+    /// Whether nothing may be written.
     pub read_only: bool,
-    /// Whether it is served although its newest data may be elsewhere.
+    /// Whether to serve the back even if its newest data may be elsewhere.
     pub force: bool,
-    /// Who is a stream to the policy; unless said exports, where one of them has a promise or weight, and connections.
+    /// What the policy treats as a stream. By default exports, if one of them has a promise or a
+    /// weight, and otherwise connections.
     pub streams: Option<Streams>,
-    /// Requests a second that its disk does whatever they are; promises are held against it.
+    /// The disk's capacity in requests per second, whatever the requests; promises are checked
+    /// against it.
     pub capacity_iops: Option<u64>,
-    /// Whether promises shrink to what its disk is measured to do.
+    /// Whether promises are reduced to the measured capacity of the disk.
     pub measures_capacity: bool,
-    /// Requests that the policy is given at a time where promises and weights are kept above it; 4 unless said.
+    /// The number of requests that the policy gets at a time below promises and weights; 4 by
+    /// default.
     pub window: Option<u32>,
-    /// Whether its blocks are where they were, or laid as they are read.
+    /// Whether blocks are at their addresses or rearranged.
     pub blocks: Blocks,
-    /// Where to write a trace of what clients asked; complete when the server has ended.
+    /// Where to write a trace of clients' requests; it is complete when the server has ended.
     pub trace: Option<PathBuf>,
-    /// Where to write a trace of what its disks were given.
+    /// Where to write a trace of the disks' I/Os.
     pub trace_issued: Option<PathBuf>,
-    /// What clients see of it, at least one.
+    /// The exports, at least one.
     pub exports: Vec<Named>,
 }
 
-/// Where the blocks of a disk are (docs/serve.md).
+/// The placement of a disk's blocks (docs/serve.md).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Blocks {
     /// At their addresses.
     #[default]
     InPlace,
-    /// As the disk's record says.
+    /// According to the disk's record.
     Rearranged,
-    /// As the disk's record says; where there is none they are laid as this trace of the disk reads them.
+    /// According to the disk's record; if there is none, blocks are rearranged in the order in
+    /// which this trace reads them.
     Learnt(PathBuf),
 }
 
-/// Where bytes are.
+/// The disks that hold the data of a back.
 #[derive(Clone, Debug)]
 pub enum On {
-    /// A file or block device, with flash beside it where a placement wants one.
+    /// A file or block device, with a flash if a placement policy needs one.
     Target {
-        /// It is not created.
+        /// The existing file or device.
         path: PathBuf,
         /// The flash.
         flash: Option<PathBuf>,
@@ -88,32 +93,32 @@ pub enum On {
     Emulated {
         /// The file.
         path: PathBuf,
-        /// The disk.
+        /// The model of the disk.
         device: Box<OpenDevice>,
-        /// The flash: its file and what it is.
+        /// The flash: its file and its model.
         flash: Option<(PathBuf, Box<OpenDevice>)>,
     },
     /// A volume of drives.
     Volume(Vec<PathBuf>),
-    /// A volume of files whose I/Os take the time of a model, each of its own.
+    /// A volume of files, each of whose I/Os take the time of a model.
     EmulatedVolume {
         /// The files.
         drives: Vec<PathBuf>,
-        /// What each of them is.
+        /// The model of each file.
         device: Box<OpenDevice>,
     },
 }
 
-/// Requests that a policy is given at a time beneath promises.
+/// The default number of requests that a policy gets at a time below promises.
 const WINDOW: u32 = 4;
 
 impl On {
-    /// Whether a model says how long its I/Os take.
+    /// Returns whether a model determines the duration of I/Os.
     pub(crate) fn is_emulated(&self) -> bool {
         matches!(self, On::Emulated { .. } | On::EmulatedVolume { .. })
     }
 
-    /// The files and devices that it names; of a volume its drives, or the folder of them.
+    /// Returns the named files and devices; for a volume its drives, or their folder.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
         let (path, flash, drives): (Option<&PathBuf>, Option<&PathBuf>, &[PathBuf]) = match self {
             On::Target { path, flash } => (Some(path), flash.as_ref(), &[]),
@@ -126,36 +131,36 @@ impl On {
     }
 }
 
-/// A range under a name.
+/// A named range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// What clients ask for.
+    /// The export name that clients request.
     pub name: String,
-    /// For people.
+    /// A description for people.
     pub description: String,
-    /// Where it begins.
+    /// The offset in the back.
     pub offset: u64,
-    /// Bytes it has; all that are left if nothing is said.
+    /// The size in bytes; by default everything after the offset.
     pub bytes: Option<u64>,
     /// Whether writes are refused.
     pub read_only: bool,
-    /// What it is promised.
+    /// The promise to the export's clients.
     pub promise: Option<Promise>,
-    /// Its part of what nobody is promised.
+    /// The share of capacity that is not promised.
     pub weight: u64,
 }
 
-/// So many requests a second are answered within a bound.
+/// A promise to answer requests up to a rate within a latency bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promise {
-    /// Requests a second.
+    /// The rate in requests per second.
     pub iops: u64,
-    /// The bound.
+    /// The latency bound.
     pub within: Nanos,
 }
 
 impl Named {
-    /// All there is, under a name.
+    /// Exports everything under one name.
     pub fn all(name: &str) -> Named {
         let (name, description) = (name.to_string(), String::new());
         Named {
@@ -171,7 +176,7 @@ impl Named {
 }
 
 impl Back {
-    /// All of `on` under one name, through `noop`.
+    /// Creates a back that exports all of `on` under one name with the policy `noop`.
     pub fn of(name: &str, on: On) -> Back {
         Back {
             name: name.into(),
@@ -193,10 +198,11 @@ impl Back {
         }
     }
 
-    /// Its policy, with its exports' promises above it where there are any.
+    /// Returns the policy spec, with the promises of its exports above it, if there are any.
     ///
     /// # Errors
-    /// Where they promise more than its disk does, or something is said of promises that there are none of.
+    /// The exports promise more than the disk's capacity, or a key that requires promises is used
+    /// without them.
     pub fn shaped(&self) -> Result<String, Error> {
         let policy = &self.policy;
         let promises = || self.exports.iter().filter_map(|export| export.promise);
@@ -217,7 +223,7 @@ impl Back {
                     "'{name}': capacity_iops: not given, expected what its disk does, since promises are checked against it"
                 )));
             };
-            // What is under way when a request comes has to be done within its bound too.
+            // Requests already in flight when a request arrives must also finish within its bound.
             let beside_iops = 1_000_000_000_u64.div_ceil(shortest.0.max(1));
             let promised_iops: u64 =
                 promises().map(|promise| promise.iops).fold(0, u64::saturating_add);
@@ -228,7 +234,7 @@ impl Back {
                 )));
             }
         }
-        // The server's own flushes, the last of all streams, are promised nothing.
+        // The server's own flushes, which are the last stream, have no promise.
         let own = Named::all("");
         let list = |figure: &dyn Fn(&Named) -> String| {
             self.exports.iter().chain([&own]).map(figure).collect::<Vec<_>>().join("/")
@@ -243,23 +249,23 @@ impl Back {
         let spec = format!(
             "promised:cmin={rates}:delta-ms={bounds}:weight={weights}:dependencies=no{measured}:depth={window}:over={beneath}"
         );
-        // What is wrong in itself, before anything is opened.
+        // Validate the policy by itself before opening anything.
         build(&spec[..spec.find(":over=").unwrap_or(spec.len())], u32::MAX)?;
         Ok(spec)
     }
 
-    /// Whether an export on it has a promise or weight.
+    /// Returns whether an export has a promise or a weight.
     fn is_shaped(&self) -> bool {
         self.exports.iter().any(|export| export.promise.is_some() || export.weight != 1)
     }
 
-    /// Who is a stream to the policy.
+    /// Returns what the policy treats as a stream.
     pub(crate) fn who(&self) -> Streams {
         let unsaid = if self.is_shaped() { Streams::Exports } else { Streams::Connections };
         self.streams.unwrap_or(unsaid)
     }
 
-    /// Refuses what would do nothing, so that nobody takes it for done.
+    /// Rejects keys that would have no effect.
     fn refuse_idle_keys(&self) -> Result<(), Error> {
         let Back { name, window, capacity_iops, measures_capacity, .. } = self;
         let is_promised = self.exports.iter().any(|export| export.promise.is_some());

@@ -1,4 +1,4 @@
-//! One client's connection after the handshake: what it has sent, what it is owed.
+//! A client's connection after the handshake: the received bytes and the pending answers.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -10,19 +10,21 @@ use forebay_live::{PIECES_MAX, Pool};
 use crate::handshake::Agreed;
 use crate::protocol::{Answer, Errno, Header, REQUEST_BYTES, Status};
 
-/// Bytes that are received at a time, beside the rest of a long write.
+/// The number of bytes to receive at a time, in addition to the rest of a long write.
 const INBOX_BYTES: u32 = 128 << 10;
-/// The same after a write of at least so many bytes.
+/// The same limit after a long write, which is one of at least [`LONG_BYTES`].
 const INBOX_SHORT_BYTES: u32 = 4 << 10;
 const LONG_BYTES: u32 = 64 << 10;
-/// A client has so many requests under way and answers to send; then it is not listened to.
+/// The maximum number of a client's requests in flight and unsent answers, beyond which no more
+/// input is read from it.
 const REQUESTS_MAX: u32 = 256;
-/// And so many bytes of them, unless one alone has more.
+/// The maximum number of bytes in these requests and answers, unless a single one is larger.
 const HELD_MAX: u64 = 64 << 20;
-/// All clients together have so many, beyond one request each. No client has more than what is left of them, so that
-/// there is always something left for others: many that do not read share what few may have.
+/// The maximum number of bytes for all clients together, beyond one request each. No client may use
+/// more than what is left, so that some always remains for others: even many clients that do not
+/// read cannot exhaust it.
 const ALL_HELD_MAX: u64 = 1 << 30;
-/// Answers that are sent at a time: bytes.
+/// The maximum number of bytes of answers sent at a time.
 const SEND_MAX: u64 = 4 << 20;
 
 /// An answer that waits to be sent.
@@ -31,11 +33,11 @@ pub(crate) struct Reply {
     pub(crate) told: ReplyContent,
 }
 
-/// What an answer tells.
+/// The content of an answer.
 pub(crate) enum ReplyContent {
     Done,
     Failed(Errno),
-    /// Bytes that were read; the buffer is the connection's to free.
+    /// Bytes that were read; the connection frees the buffer.
     Data {
         offset: u64,
         buf: Buf,
@@ -44,7 +46,7 @@ pub(crate) enum ReplyContent {
     Stored(Vec<Status>),
 }
 
-/// A write whose bytes are still coming.
+/// A write whose data have not arrived completely.
 pub(crate) struct Payload {
     pub(crate) asked: u32,
     pub(crate) buf: Buf,
@@ -52,17 +54,17 @@ pub(crate) struct Payload {
     pub(crate) len: u32,
 }
 
-/// Bytes of requests and answers of all clients.
+/// The number of bytes in requests and answers of all clients.
 #[derive(Clone, Default)]
 pub(crate) struct AllHeld(Rc<Cell<u64>>);
 
-/// What comes next in a connection's stream.
+/// The next item in a connection's input.
 pub(crate) enum Next {
-    /// A request; a write's bytes follow.
+    /// A request; the data of a write follow.
     Request(Header),
-    /// What was sent is no request.
+    /// Bytes that are not a request.
     Foreign,
-    /// More has to be received first.
+    /// More input is needed.
     Starved,
 }
 
@@ -70,28 +72,29 @@ pub(crate) struct Connection {
     pub(crate) agreed: Agreed,
     pub(crate) stream: u32,
     inbox: Buf,
-    /// What was received and not used yet: from, to.
+    /// The range of received but unprocessed bytes in the inbox.
     from: u32,
     to: u32,
-    /// Bytes of a refused write that are thrown away as they come.
+    /// Remaining bytes of a refused write, which are discarded on arrival.
     pub(crate) skip: u32,
     pub(crate) payload: Option<Payload>,
-    /// Whether the last write was a long one.
+    /// Whether the last write was long.
     writes_long: bool,
     pub(crate) receiving: bool,
-    /// Nothing more is taken from it; it is unplugged when all is answered.
+    /// Whether no more input is processed; the client is unplugged when everything is answered.
     pub(crate) leaving: bool,
-    /// It cannot be answered any more.
+    /// Whether the client can no longer receive answers.
     pub(crate) deaf: bool,
-    /// Whether the client said that it goes: what it asked for before that is done.
+    /// Whether the client announced its disconnect, so that its earlier requests are still
+    /// performed.
     pub(crate) took_leave: bool,
     pub(crate) unplugged: bool,
     pub(crate) under_way: u32,
-    /// Bytes of its requests and answers.
+    /// The number of bytes in the client's requests and answers.
     held: u64,
     all_held: AllHeld,
     replies: VecDeque<Reply>,
-    /// What is being sent: bytes, and buffers to free when it is.
+    /// The number of bytes being sent.
     sending: Option<u64>,
     sent: Vec<(Buf, u32)>,
     pieces: Vec<Piece>,
@@ -130,14 +133,14 @@ impl Connection {
         }
     }
 
-    /// Whether it may have another request under way now.
+    /// Returns whether the client may have another request in flight.
     pub(crate) fn admits(&self) -> bool {
         let left = ALL_HELD_MAX.saturating_sub(self.all_held.0.get());
         self.under_way + (self.replies.len() as u32) < REQUESTS_MAX
             && (self.held == 0 || self.held < HELD_MAX.min(left))
     }
 
-    /// A buffer for `len` bytes of its requests.
+    /// Allocates a buffer of `len` bytes for the client's requests.
     pub(crate) fn take(&mut self, len: u32, pool: &mut Pool) -> Buf {
         self.held += u64::from(len);
         self.all_held.0.set(self.all_held.0.get() + u64::from(len));
@@ -151,13 +154,13 @@ impl Connection {
         }
     }
 
-    /// A buffer of `len` bytes was freed for it.
+    /// Registers that a buffer of `len` bytes was freed.
     pub(crate) fn let_free(&mut self, len: u32) {
         self.held -= u64::from(len);
         self.all_held.0.set(self.all_held.0.get() - u64::from(len));
     }
 
-    /// The next of what it has sent.
+    /// Parses the next item of the input.
     pub(crate) fn next(&mut self, pool: &Pool) -> Next {
         let skipped = self.skip.min(self.to - self.from);
         self.skip -= skipped;
@@ -171,7 +174,7 @@ impl Connection {
         Header::parse(bytes).map_or(Next::Foreign, Next::Request)
     }
 
-    /// Moves what is there of a write's bytes to where they belong; answers whether it is all of them.
+    /// Moves received bytes of a write to its buffer; returns whether the write is complete.
     pub(crate) fn fill(&mut self, payload: &mut Payload, pool: &mut Pool) -> bool {
         let count = (payload.len - payload.have).min(self.to - self.from);
         self.writes_long = payload.len >= LONG_BYTES;
@@ -185,7 +188,7 @@ impl Connection {
         payload.have == payload.len
     }
 
-    /// Where to receive next, and whether all of it is wanted.
+    /// Returns where to receive next, and whether that must be filled completely.
     pub(crate) fn room(&mut self, pool: &mut Pool) -> (Piece, bool) {
         if let Some(payload) = &self.payload {
             let len = payload.len - payload.have;
@@ -197,12 +200,13 @@ impl Connection {
             pool.view_mut(all).copy_within(self.from as usize.., 0);
             (self.from, self.to) = (0, left);
         }
-        // After a long write another is likely: what comes beyond its header would only be copied from here.
+        // After a long write, another one is likely, and everything after its header would have to
+        // be copied from the inbox.
         let most = if self.writes_long { INBOX_SHORT_BYTES } else { INBOX_BYTES };
         (Piece { buf: self.inbox, at: left, len: most.max(left + 1) - left }, false)
     }
 
-    /// So many bytes came. With a payload they are its own; answers whether it is complete.
+    /// Registers received bytes. If they belong to a payload, returns whether it is complete.
     pub(crate) fn received(&mut self, count: u32) -> bool {
         match &mut self.payload {
             Some(payload) => {
@@ -220,28 +224,28 @@ impl Connection {
         self.replies.push_back(reply);
     }
 
-    /// Whether there is something to send, and nothing is being sent.
+    /// Returns whether there is something to send and nothing is being sent.
     pub(crate) fn has_to_send(&self) -> bool {
         self.sending.is_none() && !self.replies.is_empty()
     }
 
-    /// Whether all that it is owed was sent.
+    /// Returns whether all answers have been sent.
     pub(crate) fn is_quiet(&self) -> bool {
         self.sending.is_none() && self.replies.is_empty() && self.under_way == 0
     }
 
-    /// Whether it can be unplugged. One that cannot be answered may never read what is being sent, nor send the rest
-    /// of a write.
+    /// Returns whether the client can be unplugged. A client that cannot be answered may never read
+    /// what is being sent, nor send the rest of a write.
     pub(crate) fn is_done(&self) -> bool {
         self.is_quiet() || self.deaf && self.under_way == u32::from(self.payload.is_some())
     }
 
-    /// What to send now: headers together in one buffer, data where they are.
+    /// Assembles the next answers to send: all headers in one buffer, data in place.
     pub(crate) fn compose(&mut self, pool: &mut Pool) -> &[Piece] {
         self.heads.clear();
         self.pieces.clear();
         let mut bytes = 0;
-        // The name of the buffer of headers is known when their length is: until then it is 0.
+        // The buffer of headers is allocated when its length is known; its name is 0 until then.
         while self.pieces.len() + 2 <= PIECES_MAX && bytes < SEND_MAX {
             let Some(Reply { cookie, told }) = self.replies.pop_front() else { break };
             let answer = Answer { structured: self.agreed.structured, cookie };
@@ -273,13 +277,14 @@ impl Connection {
         for piece in self.pieces.iter_mut().filter(|piece| piece.buf == 0) {
             piece.buf = heads;
         }
-        // Headers are not the client's to be counted.
+        // Header buffers do not count toward the client's limit.
         self.sent.push((heads, 0));
         self.sending = Some(bytes);
         &self.pieces
     }
 
-    /// What was composed is sent, or its client is gone; answers whether all of it went out.
+    /// Registers that the composed answers were sent, or that the client is gone; returns whether
+    /// everything was sent.
     pub(crate) fn was_sent(&mut self, count: Option<u32>, pool: &mut Pool) -> bool {
         let bytes = self.sending.take();
         let mut sent = std::mem::take(&mut self.sent);
@@ -290,7 +295,7 @@ impl Connection {
         bytes == count.map(u64::from)
     }
 
-    /// Drops what it was owed.
+    /// Discards all pending answers.
     pub(crate) fn forget(&mut self, pool: &mut Pool) {
         while let Some(reply) = self.replies.pop_front() {
             if let ReplyContent::Data { buf, len, .. } = reply.told {
@@ -299,7 +304,7 @@ impl Connection {
         }
     }
 
-    /// Nothing of it is under way any more.
+    /// Frees all buffers. No request of the client may be in flight.
     pub(crate) fn close(mut self, pool: &mut Pool) {
         debug_assert_eq!(self.under_way, 0, "its name may be another's now");
         self.forget(pool);

@@ -1,4 +1,4 @@
-//! The driver's view of the clients: lanes that sockets wait beside, and requests as they arrive.
+//! The driver's view of clients: lanes that also wait for sockets, and requests as they arrive.
 
 use std::cell::RefCell;
 use std::io;
@@ -10,11 +10,11 @@ use forebay_live::{Ended, Lanes, Waker, Wired};
 
 use crate::front::Front;
 
-/// Lanes with clients in front.
+/// Lanes combined with a front.
 pub(crate) struct Fronted<L> {
     pub(crate) lanes: L,
     pub(crate) front: Rc<RefCell<Front>>,
-    /// I/Os that nobody waits for any more, which end in the next pass without having been done.
+    /// I/Os for clients that are gone. They end in the next pass without having been performed.
     dropped: Vec<(Request, Nanos)>,
 }
 
@@ -75,7 +75,7 @@ impl<L: Wired> Lanes for Fronted<L> {
     fn proceed(&mut self, until: Nanos) -> io::Result<()> {
         let mut front = self.front.borrow_mut();
         front.send(&mut self.lanes);
-        // Requests that came with the last ones are taken first.
+        // Requests that have already arrived are handled before waiting.
         let goes_on = front.peek().is_some() || !self.dropped.is_empty();
         let until = if goes_on { Nanos::ZERO } else { until };
         drop(front);
@@ -87,7 +87,7 @@ impl<L: Wired> Lanes for Fronted<L> {
     }
 }
 
-/// A policy that somebody may look at between its calls.
+/// A policy that can be inspected between calls.
 pub(crate) struct Shared(pub(crate) Rc<RefCell<AnyPolicy>>);
 
 impl Policy for Shared {
@@ -119,7 +119,7 @@ impl Policy for Shared {
     }
 }
 
-/// What clients ask for, as it arrives.
+/// Clients' requests as a workload.
 pub(crate) struct Arrivals(pub(crate) Rc<RefCell<Front>>);
 
 impl Workload for Arrivals {

@@ -1,4 +1,4 @@
-//! What can go wrong before anything is served.
+//! Errors of the server.
 
 use std::io;
 
@@ -8,53 +8,53 @@ use forebay_trace::TraceError;
 /// Why nothing is served.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What was asked for cannot be: the user's to mend.
+    /// An invalid request, which the user can correct.
     #[error("{0}")]
     Unfit(String),
-    /// The disks cannot take what has to be written.
+    /// The disks cannot store what must be written.
     #[error("{0}")]
     Disks(String),
-    /// A target that cannot be used.
+    /// A target cannot be used.
     #[error(transparent)]
     Target(#[from] forebay_live::TargetError),
-    /// A wrong policy.
+    /// A policy spec is invalid.
     #[error(transparent)]
     Policy(#[from] forebay_core::SpecError),
-    /// A wrong volume.
+    /// A volume cannot be used.
     #[error(transparent)]
     Volume(#[from] forebay_volume::Error),
-    /// A trace beside a disk cannot be read or written.
+    /// A trace cannot be read or written.
     #[error("'{back}': {key}: {error}")]
     Beside {
-        /// Whose it is.
+        /// The back that the trace belongs to.
         back: String,
-        /// What names it.
+        /// The configuration key that names the trace.
         key: &'static str,
-        /// What is wrong with it.
+        /// The underlying error.
         error: Box<TraceError>,
-        /// Whether nothing is served yet.
+        /// Whether serving has not begun.
         at_start: bool,
     },
     /// A back ended with an error.
     #[error("'{name}': {error}")]
     Back {
-        /// Which.
+        /// The name of the back.
         name: String,
-        /// Its error.
+        /// The error.
         error: Box<Error>,
     },
-    /// The system refuses something.
+    /// An operation was refused by the system.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// The attempted operation.
         what: String,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// The same as what a back ended with, where it does not name it already.
+    /// Wraps the error in one that names the back, unless it already does.
     pub(crate) fn of(self, name: &str) -> Error {
         match self {
             Error::Beside { .. } | Error::Back { .. } => self,
@@ -62,13 +62,13 @@ impl Error {
         }
     }
 
-    /// Whether the user can mend it by asking otherwise.
+    /// Returns whether the user can fix the error by changing the configuration or command.
     pub fn is_users(&self) -> bool {
         match self {
             Error::System { .. } | Error::Disks(_) => false,
             Error::Volume(error) => error.is_input(),
             Error::Beside { at_start: true, .. } => true,
-            // It could be written when serving began.
+            // The file could be written when serving began.
             Error::Beside { error, .. } => !matches!(**error, TraceError::Io { .. }),
             Error::Back { error, .. } => error.is_users(),
             _ => true,

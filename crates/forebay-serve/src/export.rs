@@ -1,30 +1,30 @@
-//! Exports: what clients see under a name.
+//! Exports: the named disks that clients see.
 
 use crate::protocol::{PAYLOAD_MAX, can};
 
-/// What clients see under a name: a range of what lies behind.
+/// A named range of a back, as clients see it.
 #[derive(Clone, Debug)]
 pub struct Export {
-    /// Its name; the empty one is the default.
+    /// The name; the empty one is the default.
     pub name: String,
-    /// For people.
+    /// A description for people.
     pub description: String,
-    /// Where it begins.
+    /// The offset in the back.
     pub offset: u64,
-    /// Bytes it has.
+    /// The size in bytes.
     pub bytes: u64,
     /// Whether writes are refused.
     pub read_only: bool,
-    /// What requests have to be multiples of.
+    /// The block size to which requests must be aligned.
     pub block_bytes: u32,
-    /// Whether it turns: clients then do not spread their requests.
+    /// Whether the disk is rotational; clients then avoid scattered requests.
     pub rotational: bool,
     /// Whether a trim leaves zeros, so that zeros need not be written.
     pub trims_to_zero: bool,
 }
 
 impl Export {
-    /// What it can do, in the protocol's bits; `structured` says whether answers are.
+    /// Returns the protocol's flags; `structured` says whether replies are structured.
     pub(crate) fn flags(&self, structured: bool) -> u16 {
         let always = can::HAS_FLAGS | can::FLUSH | can::FUA | can::MULTI_CONN | can::CACHE;
         let writing = can::TRIM | can::WRITE_ZEROES | can::FAST_ZERO;
@@ -34,7 +34,7 @@ impl Export {
             | if structured { can::DO_NOT_FRAGMENT } else { 0 }
     }
 
-    /// The least, the preferred and the longest request in bytes.
+    /// Returns the minimum, preferred and maximum request size in bytes.
     pub(crate) fn blocks(&self) -> [u32; 3] {
         [self.block_bytes, self.block_bytes.max(4096), PAYLOAD_MAX]
     }

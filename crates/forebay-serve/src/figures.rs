@@ -1,4 +1,4 @@
-//! What a server says of itself: figures by back, export and disk, as JSON for `forebay top` and as a page for
+//! A server's figures by back, export and disk, as JSON for `forebay top` and as text for
 //! Prometheus.
 
 use forebay_core::Lane;
@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::tally::{ExportTally, Tally};
 
-/// Of the form of [`Figures`] as JSON.
+/// The version of the JSON form of [`Figures`].
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// All figures of a server at one time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
-    /// Of this form.
+    /// The version of this form.
     pub schema_version: u32,
     /// Seconds since the server started.
     pub uptime_s: f64,
-    /// What lies behind exports.
+    /// The figures of each back.
     pub backs: Vec<BackFigures>,
 }
 
@@ -28,68 +28,71 @@ pub struct Figures {
 pub struct BackFigures {
     /// Its name.
     pub name: String,
-    /// The policy now.
+    /// The current policy.
     pub policy: String,
-    /// How often the policy was switched, and how long nothing was taken the last time.
+    /// How often the policy was switched.
     pub switches: u64,
-    /// Milliseconds of the last switch.
+    /// The duration of the last switch in milliseconds, during which no requests were taken.
     pub last_pause_ms: f64,
-    /// By export.
+    /// The figures of each export.
     pub exports: Vec<ExportFigures>,
-    /// By disk; a placement's flash is the last.
+    /// The figures of each disk; the flash of a placement policy comes last.
     pub disks: Vec<DiskFigures>,
-    /// What the policy counts for itself.
+    /// The policy's own counters.
     pub counted: Vec<(String, f64)>,
-    /// How fast a policy's promises go that follow what the disk does; none where they do not.
+    /// The pace of a policy that scales its promises to the disk's measured capacity; None for
+    /// other policies.
     #[serde(default)]
     pub pace: Option<PaceFigures>,
-    /// Whether blocks are at their new places, of a disk that is rearranged.
+    /// Whether the blocks of a rearranged disk are at their new positions; None for other disks.
     #[serde(default)]
     pub rearranged: Option<bool>,
-    /// How late emulated disks are; none where nothing is emulated.
+    /// The delays of emulated disks; None if nothing is emulated.
     #[serde(default)]
     pub late: Option<LateFigures>,
-    /// How a volume is; none where it is none.
+    /// The state of a volume; None if the back is not a volume.
     pub volume: Option<VolumeFigures>,
 }
 
-/// Of promises that follow what the disk does.
+/// Figures about promises that are scaled to the disk's measured capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PaceFigures {
-    /// So much of each promise, reservation or rate is held now.
+    /// The percentage of each promise, reservation or rate that is currently kept.
     pub percent: f64,
-    /// Requests a second that the disk was measured to do; none before it was busy for long enough.
+    /// The measured capacity in requests per second; None until the disk has been busy for long
+    /// enough.
     pub measured_iops: Option<f64>,
 }
 
-/// By how much emulated I/Os ended after the time of their model, for the host was busy.
+/// How much later than their model's time emulated I/Os ended because the host was busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LateFigures {
-    /// Half of them were no later.
+    /// The median.
     pub p50_ms: f64,
-    /// 99 % of them were no later.
+    /// The 99th percentile.
     pub p99_ms: f64,
-    /// None was later.
+    /// The maximum.
     pub longest_ms: f64,
 }
 
-/// How a volume is now.
+/// The current state of a volume.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VolumeFigures {
-    /// Written units by their level.
+    /// The number of written units by level.
     pub units: Vec<(String, u64)>,
-    /// Units that it promises.
+    /// The number of units that the volume provides.
     pub all_units: u64,
-    /// Its drives.
+    /// The number of drives.
     pub drives: u64,
-    /// Those of them that are there and used.
+    /// The number of drives that are present and in use.
     pub drives_present: u64,
-    /// Units that a rebuild, or a look for what needs one, has still before it; 0 where none is under way.
+    /// Units that a rebuild, or a scan for units that need one, has yet to process; 0 if neither is
+    /// in progress.
     pub care_units_left: u64,
-    /// Units of which some bytes cannot be read any more.
+    /// Units in which some bytes can no longer be read.
     #[serde(default)]
     pub lost_units: u64,
-    /// 1 while its drives have no room for what is written, so that writes wait or fail; else 0.
+    /// 1 while the drives have no room for new data, so that writes wait or fail; 0 otherwise.
     #[serde(default)]
     pub lacks_room: u64,
 }
@@ -99,84 +102,85 @@ pub struct VolumeFigures {
 pub struct ExportFigures {
     /// Its name.
     pub name: String,
-    /// Clients that are connected.
+    /// The number of connected clients.
     pub clients: u64,
-    /// Requests under way.
+    /// Requests in flight.
     pub under_way: u64,
-    /// Reads that went well.
+    /// Successful reads.
     pub reads: u64,
-    /// Writes that went well.
+    /// Successful writes.
     pub writes: u64,
-    /// Flushes, trims and others that went well.
+    /// Successful flushes, trims and other requests.
     pub others: u64,
-    /// Bytes of those reads.
+    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes of those writes.
+    /// Bytes written.
     pub written_bytes: u64,
-    /// Requests that failed.
+    /// Failed requests.
     pub failed: u64,
-    /// Of reads and writes of the last five to ten seconds; none where none ended in them.
+    /// The median latency of reads and writes in the last five to ten seconds; None if there were
+    /// none.
     pub recent_p50_ms: Option<f64>,
-    /// The same.
+    /// The 99th percentile of the same latencies.
     pub recent_p99_ms: Option<f64>,
-    /// The same.
+    /// The maximum of the same latencies.
     pub recent_longest_ms: Option<f64>,
-    /// Of all reads and writes: seconds in sum.
+    /// The total latency of all reads and writes in seconds.
     pub latency_s: f64,
-    /// Reads and writes by the longest they took: milliseconds, and how many took no longer.
+    /// A cumulative histogram of latencies: a bound in milliseconds, and the number of reads and
+    /// writes that took no longer.
     pub latency_buckets: Vec<(f64, u64)>,
-    /// What it is promised: requests a second, 0 for nothing.
+    /// The promised rate in requests per second; 0 if nothing is promised.
     pub keep_iops: u64,
-    /// And within how long; none where nothing is promised.
+    /// The promised latency bound; None if nothing is promised.
     pub within_ms: Option<f64>,
-    /// Reads and writes that are kept, and those of them that took no longer.
+    /// Reads and writes that the promise covers.
     pub kept: u64,
-    /// The same.
+    /// Reads and writes that the promise covers and that were answered in time.
     pub kept_in_time: u64,
 }
 
 /// Figures of a disk.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct DiskFigures {
-    /// Its file or device.
+    /// The file or device of the disk.
     pub file: String,
-    /// Reads that it did.
+    /// Completed reads.
     pub reads: u64,
-    /// Writes that it did.
+    /// Completed writes.
     pub writes: u64,
-    /// Flushes and trims that it did.
+    /// Completed flushes and trims.
     pub others: u64,
-    /// Bytes that it moved.
+    /// Bytes read and written.
     pub moved_bytes: u64,
-    /// I/Os that failed.
+    /// Failed I/Os.
     pub failed: u64,
-    /// I/Os under way.
+    /// I/Os in flight.
     pub under_way: u64,
-    /// Seconds with one under way.
+    /// Seconds with at least one I/O in flight.
     #[serde(default)]
     pub busy_s: f64,
-    /// Of a volume's drive: whether it is there and used, bytes that hold nothing, and I/Os that failed since it was
-    /// opened.
+    /// The figures of a volume's drive; None if the disk is not part of a volume.
     pub drive: Option<DriveFigures>,
 }
 
 /// Figures of a volume's drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DriveFigures {
-    /// Whether it is there and used.
+    /// Whether the drive is present and in use.
     pub is_present: bool,
-    /// Bytes of it that hold nothing.
+    /// Unused bytes.
     pub free_bytes: u64,
-    /// I/Os of it that the volume saw failing.
+    /// I/Os that failed since the volume was opened.
     pub faults: u64,
 }
 
-/// Upper bounds of a histogram's buckets, in milliseconds.
+/// The upper bounds of the histogram's buckets in milliseconds.
 const BOUNDS_MS: [f64; 14] =
     [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 10_000.0];
 
 impl BackFigures {
-    /// From what was counted.
+    /// Computes the figures from the counts.
     pub(crate) fn of(name: &str, tally: &Tally) -> BackFigures {
         BackFigures {
             name: name.to_string(),
@@ -233,13 +237,13 @@ impl VolumeFigures {
     }
 }
 
-/// A gauge of this name, in whole numbers.
+/// Returns the gauge with this name as a whole number.
 fn all(gauges: &[Gauge], name: &str, of: GaugeOf) -> Option<u64> {
     let gauge = gauges.iter().find(|gauge| gauge.name == name && gauge.of == of)?;
     Some(gauge.value as u64)
 }
 
-/// Disks, with what a volume knows of its drives.
+/// Returns the figures of disks, including a volume's figures about its drives.
 fn disks(tally: &Tally) -> Vec<DiskFigures> {
     let drive = |lane: usize| {
         let of = |name| all(&tally.gauges, name, GaugeOf::Lane(lane as Lane));
@@ -266,7 +270,7 @@ impl ExportFigures {
 }
 
 impl Figures {
-    /// The same for Prometheus.
+    /// Formats the figures for Prometheus.
     pub fn page(&self) -> String {
         let mut page = Page::default();
         page.head("serve_uptime_seconds", "gauge", "Since the server started.");
@@ -335,7 +339,7 @@ impl Figures {
         }
     }
 
-    /// Exports with what tells them apart.
+    /// Returns the exports with their identifying labels.
     fn labelled(&self) -> impl Iterator<Item = (String, &ExportFigures)> {
         self.backs.iter().flat_map(|back| {
             let of = |one: &ExportFigures| {
@@ -437,7 +441,7 @@ impl Figures {
     }
 }
 
-/// What tells a disk from others.
+/// Formats the labels that identify a disk.
 fn labels(back: &BackFigures, disk: &DiskFigures) -> String {
     format!("back=\"{}\",disk=\"{}\"", Page::label(&back.name), Page::label(&disk.file))
 }

@@ -1,5 +1,5 @@
-//! The configuration file. Units are part of every figure; unknown keys are errors, so a misspelt one never passes for
-//! a default.
+//! The configuration file. All figures have units. Unknown keys are errors, so that a misspelled
+//! key is never silently ignored.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -107,13 +107,13 @@ enum Capacity {
     Measured,
 }
 
-/// The longest file that is read.
+/// The maximum length of a configuration file.
 const FILE_MAX: u64 = 1 << 20;
 
 /// Reads the file at `path`.
 ///
 /// # Errors
-/// One message with the line and what to write there.
+/// Returns one message with the line and what to write there.
 pub fn read(path: &Path) -> Result<Config, Error> {
     let wrong = |what: String| unfit(format!("{}: {what}", path.display()));
     let found = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
@@ -126,10 +126,10 @@ pub fn read(path: &Path) -> Result<Config, Error> {
     parse(path, &text)
 }
 
-/// Reads `text`, which messages call `path`.
+/// Parses `text`, which messages call `path`.
 ///
 /// # Errors
-/// As [`read`].
+/// The same as [`read`].
 pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
     let line = |at: usize| 1 + text.get(..at).map_or(0, |before| before.matches('\n').count());
     let wrong = |at: usize, what: &dyn Display| {
@@ -316,7 +316,7 @@ fn streams(who: Who) -> Streams {
     }
 }
 
-/// Refuses what would do nothing for a device that is emulated.
+/// Rejects options that have no effect on an emulated device.
 fn refuse_of_emulated(on: &On, depth: Option<u32>, page_cache: bool) -> Result<(), String> {
     let key = match (page_cache, depth) {
         (true, _) => "page_cache",
@@ -332,12 +332,12 @@ fn refuse_of_emulated(on: &On, depth: Option<u32>, page_cache: bool) -> Result<(
     }
 }
 
-/// A driver by its name.
+/// Parses the name of a driver.
 fn driver(name: &str) -> Result<Driver, String> {
     name.parse().map_err(|what| format!("driver: {what}"))
 }
 
-/// A count of I/Os or requests.
+/// Checks a number of I/Os or requests.
 fn within(key: &str, count: u32) -> Result<u32, String> {
     match count {
         1..=4096 => Ok(count),
@@ -357,7 +357,7 @@ fn parts(text: &str) -> Option<(f64, &str)> {
     Some((number, text[unit..].trim()))
 }
 
-/// Bytes: `10GiB`, `500MB`.
+/// Parses a size: `10GiB`, `500MB`.
 fn bytes(text: &str) -> Result<u64, String> {
     let expected =
         || format!("got '{text}', expected a size with its unit, as in \"10GiB\" or \"512B\"");
@@ -381,7 +381,7 @@ fn bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A time: `10ms`, `1.5s`.
+/// Parses a time: `10ms`, `1.5s`.
 fn span(text: &str) -> Result<Nanos, String> {
     let expected =
         || format!("got '{text}', expected a time with its unit, as in \"10ms\" or \"1s\"");

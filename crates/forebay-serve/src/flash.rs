@@ -1,5 +1,5 @@
-//! A disk and the flash beside it, looked at before anything is served, and what is written to both when they are served
-//! (docs/placement-log.md): each says which newest data the other may have alone.
+//! A disk and its flash: inspects both before they are served, and writes to both when serving
+//! begins (docs/placement-log.md). Each records whether the other may have newer data.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -20,25 +20,25 @@ use crate::error::{Error, system, unfit};
 use crate::mark::{self, MARK_BYTES, Mark, MarkFound, VERSION, mark_at};
 use crate::pairing::{FlashFound, Standing, Why, Wish, decide};
 
-/// A disk that has, or gets, a mark; and its flash.
+/// A disk with a mark, existing or new, and its flash.
 #[derive(Clone, Debug)]
 pub(crate) struct Pair {
     disk: PathBuf,
     flash: Option<PathBuf>,
-    /// Where the mark is: exports end there.
+    /// The position of the mark, which is the end of the exports.
     at: u64,
     pairing: Pairing,
-    /// What the mark becomes when serving begins.
+    /// The mark to write when serving begins.
     mark: Option<Mark>,
-    /// Whether nothing is written.
+    /// Whether writes are forbidden.
     read_only: bool,
 }
 
-/// What `back` is served as, whose disk holds `disk_bytes`: with a mark, if there is one or one is needed. Says in `notes`
-/// what was forced.
+/// Determines how to serve `back`, whose disk has `disk_bytes` bytes: with a mark, if there is one
+/// or one is needed. Adds a note about everything that was forced.
 ///
 /// # Errors
-/// Where the newest data may be elsewhere, or the flash is not the disk's.
+/// The newest data may be elsewhere, or the flash belongs to another disk.
 pub(crate) fn look(
     back: &Back,
     disk: &Path,
@@ -87,7 +87,7 @@ pub(crate) fn look(
             pair(at("its mark")?, pairing, Some(mark))
         }
     };
-    // Only zeros, or an older mark, are overwritten.
+    // Only zeros or an older mark may be overwritten.
     let from = if found == MarkFound::None { paired.at } else { paired.at + MARK_BYTES };
     let is_free = mark::is_free(&file, from, disk_bytes);
     if !is_free.map_err(|error| names.reading(disk, &error))? {
@@ -111,7 +111,8 @@ pub(crate) fn look(
     Ok(Some(paired))
 }
 
-/// Refuses a disk that is another one's flash, unless that is forced: whoever wrote to it would destroy the log.
+/// Rejects a disk that is the flash of another disk, unless forced, because writing to it would
+/// destroy the log.
 fn refuse_flash(names: &Names<'_>, force: bool, notes: &mut Vec<String>) -> Result<(), Error> {
     let whose = match look_at(names.disk).map_err(|error| names.reading(names.disk, &error))? {
         FlashFound::Of(label) => format!(" (pair {})", uuid(label.pair)),
@@ -134,15 +135,15 @@ fn refuse_flash(names: &Names<'_>, force: bool, notes: &mut Vec<String>) -> Resu
     )))
 }
 
-/// The input that serves a disk or flash anyway, for messages.
+/// Returns the name of the input that forces serving, for messages.
 fn force_input() -> String {
     named("force=true")
 }
 
-/// Refuses a policy that would overwrite the log on this flash while it runs.
+/// Rejects a policy that would overwrite the log on this flash.
 ///
 /// # Errors
-/// Where there is a log.
+/// The flash contains a log.
 pub(crate) fn refuse_overwriting(name: &str, policy: &str, flash: &Path) -> Result<(), Error> {
     let names = Names { back: name, disk: flash, flash: Some(flash) };
     let found = look_at(flash).map_err(|error| names.reading(flash, &error))?;
@@ -155,20 +156,21 @@ pub(crate) fn refuse_overwriting(name: &str, policy: &str, flash: &Path) -> Resu
 }
 
 impl Pair {
-    /// Bytes of the disk that may be exported.
+    /// Returns the size of the part of the disk that may be exported.
     pub(crate) fn bytes(&self) -> u64 {
         self.at
     }
 
-    /// What the log on the flash has to be.
+    /// Returns the requirements for the log on the flash.
     pub(crate) fn pairing(&self) -> Pairing {
         self.pairing
     }
 
-    /// Both are served from now on: flash and disk get another generation, durably, before a client is let in.
+    /// Records that both are served from now on: durably writes a new generation to flash and disk
+    /// before clients are accepted.
     ///
     /// # Errors
-    /// Where one of them cannot be written.
+    /// One of them cannot be written.
     pub(crate) fn begin(&mut self) -> Result<(), Error> {
         let Some(mark) = self.mark.filter(|_| !self.read_only) else { return Ok(()) };
         let Some(flash) = self.flash.clone() else { return self.put(mark) };
@@ -176,7 +178,7 @@ impl Pair {
             relabel(&flash, generation, is_confirmed)
                 .map_err(system(format!("{}: writing its label", flash.display())))
         };
-        // A flash that was begun just now has the pair that it was given.
+        // A new flash uses the pair id that it was given.
         let mark = Mark { pair: self.pairing.pair, ..mark };
         label(mark.generation, false)?;
         self.put(mark)?;
@@ -185,10 +187,11 @@ impl Pair {
         Ok(())
     }
 
-    /// All that was written is durable, and the policy says how its log is: so does the mark from then on.
+    /// Updates the mark with the state of the log from the policy's gauges, after everything
+    /// written has become durable.
     ///
     /// # Errors
-    /// Where the disk cannot be written.
+    /// The disk cannot be written.
     pub(crate) fn end(&self, gauges: &[Gauge]) -> Result<(), Error> {
         let of = |name| gauges.iter().find(|gauge| gauge.name == name).map(|gauge| gauge.value);
         let (Some(mark), Some(newest), Some(named)) =
@@ -202,10 +205,11 @@ impl Pair {
         self.put(Mark { newest: newest as u64, is_drained: named == 0.0, ..mark })
     }
 
-    /// The flash has the record of this number, and the mark says so: an older copy of the flash is known then.
+    /// Updates the mark with the number of a record that is on the flash, so that an older copy of
+    /// the flash is detected.
     ///
     /// # Errors
-    /// Where the disk cannot be written.
+    /// The disk cannot be written.
     pub(crate) fn keep_up(&self, newest: u64) -> Result<(), Error> {
         match self.mark.filter(|_| self.has_log()) {
             Some(mark) => self.put(Mark { newest, ..mark }),
@@ -213,7 +217,7 @@ impl Pair {
         }
     }
 
-    /// Whether there is a log that grows while both are served.
+    /// Returns whether there is a log that grows while both are served.
     pub(crate) fn has_log(&self) -> bool {
         !self.read_only && self.flash.is_some() && self.mark.is_some()
     }
@@ -227,7 +231,7 @@ impl Pair {
     }
 }
 
-/// Gives the flash another generation, durably.
+/// Durably writes a new generation to the flash.
 fn relabel(path: &Path, generation: u64, is_confirmed: bool) -> io::Result<()> {
     let flash = OpenOptions::new().read(true).write(true).open(path)?;
     let mut labels = [0; 2 * LABEL_BYTES];
@@ -243,9 +247,9 @@ fn relabel(path: &Path, generation: u64, is_confirmed: bool) -> io::Result<()> {
     flash.sync_data()
 }
 
-/// What is where the labels of a flash are.
+/// Reads the labels of a flash.
 fn look_at(path: &Path) -> io::Result<FlashFound> {
-    // What is no disk is told when it is opened.
+    // Anything that is not a disk is reported when it is opened.
     if !std::fs::metadata(path).is_ok_and(|it| it.is_file() || it.file_type().is_block_device()) {
         return Ok(FlashFound::Blank);
     }
@@ -253,7 +257,7 @@ fn look_at(path: &Path) -> io::Result<FlashFound> {
     let count = File::open(path)?.read_at(&mut labels, 0)?;
     let of = |label: &[u8]| found_label(label, checksum(&label[8..]));
     let found: Vec<LabelFound> = labels[..count].chunks_exact(LABEL_BYTES).map(of).collect();
-    // Of labels that were being written the later one counts.
+    // If the write of the labels was interrupted, the newer label counts.
     let whole = found.iter().filter_map(|label| match label {
         LabelFound::Of(label) => Some(*label),
         _ => None,
@@ -273,14 +277,14 @@ fn look_at(path: &Path) -> io::Result<FlashFound> {
     })
 }
 
-/// A number that no other pair has.
+/// Generates a unique id for a pair.
 fn draw() -> io::Result<u128> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(u128::from_le_bytes(bytes))
 }
 
-/// What messages call things.
+/// Names for messages.
 struct Names<'a> {
     back: &'a str,
     disk: &'a Path,
@@ -315,7 +319,7 @@ impl Names<'_> {
         ))
     }
 
-    /// What speaks against serving them.
+    /// Explains why disk and flash cannot be served.
     fn why(&self, why: Why) -> String {
         let (disk, flash) = (self.disk.display(), self.flash());
         match why {
@@ -402,7 +406,7 @@ impl Names<'_> {
     }
 }
 
-/// "once", "2 times".
+/// Formats a count: "once", "2 times".
 fn times(count: u64) -> String {
     if count == 1 { "once".into() } else { counted(count, "time") }
 }
@@ -411,7 +415,7 @@ fn age(version: u64, own: u64) -> &'static str {
     if version < own { "an older" } else { "a newer" }
 }
 
-/// A pair's number as people write such numbers.
+/// Formats a pair's id as a UUID.
 fn uuid(pair: u128) -> String {
     let hex = format!("{pair:032x}");
     let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];

@@ -1,9 +1,10 @@
-//! Where clients meet the driver: requests out of connections, answers into them.
+//! Connects clients to the driver: converts their input to requests, and results to answers.
 //!
-//! Invariants: every request that was taken is answered once, or its client is gone; a buffer is freed when its answer was
-//! sent. What one client sends or leaves unread holds up nobody else: each has bounds of its own.
+//! Invariants: every request that was taken is answered once, unless its client is gone; a buffer
+//! is freed when its answer has been sent. A client that sends too much or does not read delays no
+//! other client, because each client has its own limits.
 
-// Signs from other threads are its task.
+// This module receives signals from other threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod course;
@@ -36,11 +37,11 @@ pub(crate) use course::{Course, Order, Switch};
 use gone::Gone;
 use permitted::permitted;
 
-/// Zeros are written in pieces of this.
+/// The size of the pieces in which zeros are written.
 const ZEROS_BYTES: u32 = 1 << 20;
-/// So many of them at a time.
+/// The maximum number of these pieces in flight.
 const ZEROS_AT_ONCE: u32 = 4;
-/// Extents that a client is told of at a time.
+/// The maximum number of extents in an answer.
 const EXTENTS_MAX: usize = 512;
 
 /// A client that has chosen an export.
@@ -49,17 +50,17 @@ pub(crate) struct Newcomer {
     pub(crate) agreed: Agreed,
 }
 
-/// Who is a stream.
+/// What the policy treats as a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streams {
-    /// Each connection: what a scheduler takes for a process.
+    /// Each connection, so that schedulers treat it as a process.
     Connections,
-    /// Each export: what a shaper takes for a tenant.
+    /// Each export, so that shapers treat it as a tenant.
     Exports,
 }
 
 impl Streams {
-    /// The stream of a connection.
+    /// Returns the stream of a connection.
     fn of(self, plug: Plug, agreed: &Agreed) -> u32 {
         match self {
             Streams::Connections => plug,
@@ -68,20 +69,20 @@ impl Streams {
     }
 }
 
-/// A request that was taken and is not answered.
+/// A request that was taken and has not been answered.
 #[derive(Clone, Copy)]
 struct PendingRequest {
-    /// None asks for itself.
+    /// The connection; None for the server's own requests.
     plug: Option<Plug>,
     header: Header,
     at: Nanos,
     buf: Buf,
-    /// What was not begun of it: from, to; what it does with it.
+    /// The range that has not been started.
     rest: (u64, u64),
     op: Op,
     parts: u32,
     outcome: Outcome,
-    /// Whether it was served in the first class there is.
+    /// Whether the request was served in the first class.
     kept: bool,
 }
 
@@ -96,34 +97,35 @@ pub(crate) struct Front {
     gone: Gone,
     asked: Slab<PendingRequest>,
     ready: VecDeque<Request>,
-    /// Writes that came whole while no requests were taken: they are begun when some are again.
+    /// Complete writes that arrived while no requests were taken; they begin when the server takes
+    /// requests again.
     held: Vec<u32>,
     moved: Vec<Moved>,
     zeros: Buf,
     now: Nanos,
-    /// Parts of requests that were begun and have not ended.
+    /// Parts of requests that have begun and not ended.
     begun: u32,
     course: Course,
-    /// Whether clients are to be listened to again.
+    /// Whether to resume reading from clients.
     listens: bool,
     orders: Receiver<Order>,
-    /// Switches that wait for the one under way.
+    /// Switches that wait for the current one.
     switches: VecDeque<Switch>,
-    /// The policy that follows once nothing is under way.
+    /// The policy to use once no requests are in flight.
     next: Option<Ordered>,
-    /// Whether what is there is being made durable before the end, and whether it is.
+    /// Whether the final flush has begun.
     flushing: bool,
     flushed: bool,
     failed: Option<(Op, Fault)>,
-    /// Since when a run is over for clients.
+    /// Since when clients have had no pending work in an ending run.
     over: Option<Nanos>,
-    /// When to wait no longer for clients that do not read.
+    /// When to stop waiting for clients that do not read.
     deadline: Option<Nanos>,
     stop: Arc<AtomicBool>,
-    /// To be called when the policy is open; answers whether it may serve.
+    /// Called when the policy is open; returns whether it may serve.
     opened: Option<Box<dyn FnOnce() -> bool>>,
     pub(crate) tally: Tally,
-    /// The policy, to be asked what it counts.
+    /// The policy, from which counters are read.
     policy: Option<Rc<RefCell<AnyPolicy>>>,
 }
 
@@ -169,7 +171,7 @@ impl Front {
         }
     }
 
-    /// Takes in what came over sockets.
+    /// Processes everything that arrived on sockets.
     pub(crate) fn turn<L: Wired + ?Sized>(&mut self, lanes: &mut L) -> io::Result<()> {
         let mut moved = std::mem::take(&mut self.moved);
         lanes.moved(&mut moved)?;
@@ -206,7 +208,7 @@ impl Front {
         if self.course == Course::Closing {
             return;
         }
-        // With too many the socket is dropped, which its client sees.
+        // If there are too many clients, the socket is closed.
         let Ok(plug) = lanes.plug(socket) else { return };
         let stream = self.streams.of(plug, &agreed);
         let at = plug as usize;
@@ -220,17 +222,19 @@ impl Front {
         self.listen(plug, lanes);
     }
 
-    /// Bytes came, or none will any more.
+    /// Processes received bytes or the end of a stream.
     fn received<L: Wired + ?Sized>(&mut self, plug: Plug, count: Result<u32, i32>, lanes: &mut L) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         connection.receiving = false;
         match count {
-            // What comes after the last flush is not begun: nothing would make it durable.
+            // Requests that arrive after the last flush are not begun, because nothing would make
+            // them durable.
             Ok(count) if count > 0 && !connection.leaving && !self.flushing => {
                 if connection.received(count)
                     && let Some(payload) = connection.payload.take()
                 {
-                    // What a policy got after its last flush its successor might not find.
+                    // The next policy might not find data that the current one receives after its
+                    // last flush.
                     match self.course {
                         Course::Held => self.held.push(payload.asked),
                         _ => self.begin(payload.asked),
@@ -238,12 +242,12 @@ impl Front {
                 }
                 self.read_on(plug, lanes);
             }
-            // A client that is gone without a word, perhaps in the middle of a write.
+            // The client disconnected without notice, possibly in the middle of a write.
             _ => self.leave(plug, lanes),
         }
     }
 
-    /// Takes the requests that are there, and listens for more.
+    /// Processes all complete requests and resumes receiving.
     fn read_on<L: Wired + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
         while self.course == Course::Open {
             let Some(connection) = &mut self.connections[plug as usize] else { return };
@@ -269,7 +273,7 @@ impl Front {
         }
     }
 
-    /// A request's header came.
+    /// Processes a request's header.
     fn take_in<L: Wired + ?Sized>(&mut self, plug: Plug, header: Header, lanes: &mut L) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         if header.command == Command::Disconnect {
@@ -277,7 +281,7 @@ impl Front {
             return self.let_go(plug, lanes);
         }
         if header.command == Command::Write && header.len > PAYLOAD_MAX {
-            // So many bytes nobody waits for.
+            // The announced data are too long to wait for.
             return self.leave(plug, lanes);
         }
         connection.under_way += 1;
@@ -337,14 +341,14 @@ impl Front {
         self.begin(asked);
     }
 
-    /// Makes what was not begun of a request ready to be taken.
+    /// Makes the remaining parts of a request available to the driver.
     fn begin(&mut self, name: u32) {
         let own = self.own_stream();
         let asked = &mut self.asked[name];
         let (offset, end) = asked.rest;
         let left = end - offset;
         let (len, at_once) = match (asked.header.command, asked.op) {
-            // Whatever is not one request below.
+            // Commands that need several requests.
             (Command::WriteZeroes, Op::Write) | (Command::Cache, _) => {
                 (left.min(u64::from(ZEROS_BYTES)), ZEROS_AT_ONCE)
             }
@@ -364,7 +368,8 @@ impl Front {
             stream: stream.map_or(own, |connection| connection.stream),
             lane: 0,
             op: asked.op,
-            // NBD does not say who waits for a write; for one that has to be durable somebody does.
+            // NBD does not say whether anyone waits for a write; a durable write is assumed to be
+            // awaited.
             flags: if durable { Flags::FUA.with(Flags::SYNC) } else { Flags::NONE },
         });
         if more {
@@ -372,7 +377,8 @@ impl Front {
         }
     }
 
-    /// The stream of what no client asked for, which no client is: what it hears nobody else has heard.
+    /// Returns the stream of the server's own requests, which differs from all clients' streams:
+    /// errors reported to it have not been reported to any client.
     pub(crate) fn own_stream(&self) -> u32 {
         match self.streams {
             Streams::Connections => CLIENTS_MAX,
@@ -380,7 +386,7 @@ impl Front {
         }
     }
 
-    /// Where the bytes of a request are.
+    /// Returns the location of a request's bytes.
     pub(crate) fn bytes(&self, request: &Request) -> Bytes {
         let asked = &self.asked[request.id as u32];
         match (asked.header.command, asked.op) {
@@ -394,13 +400,15 @@ impl Front {
         self.ready.front().map(|request| request.at)
     }
 
+    /// Takes the next request.
+    ///
     /// # Panics
-    /// Where there is none ([`Front::peek`]).
+    /// There is none ([`Front::peek`]).
     pub(crate) fn take(&mut self) -> Request {
         self.ready.pop_front().expect("asked for only where there is one")
     }
 
-    /// A request is answered, or a part of one.
+    /// Handles the answer to a request, or to a part of one.
     pub(crate) fn finished(&mut self, now: Nanos, done: &Done, slots: &mut dyn Slots) {
         self.now = self.now.max(now);
         let name = done.request.id as u32;
@@ -413,7 +421,7 @@ impl Front {
         if let (Command::WriteZeroes, Op::Trim, Err(_), false) =
             (asked.header.command, asked.op, asked.outcome, fast)
         {
-            // It cannot make holes: zeros then.
+            // The disk cannot make holes, so zeros are written instead.
             asked.op = Op::Write;
             asked.outcome = Ok(());
             asked.rest.0 = done.request.offset;
@@ -430,7 +438,7 @@ impl Front {
             && asked.outcome.is_ok()
             && asked.header.flags.has(CommandFlags::FUA)
         {
-            // Nothing below knows a trim that is durable at once.
+            // The layers below do not support durable trims, so a flush follows.
             asked.op = Op::Flush;
             asked.rest = (0, 0);
             return self.begin(name);
@@ -463,7 +471,7 @@ impl Front {
         self.owe(plug, &header, told, (asked.at, asked.kept));
     }
 
-    /// Queues an answer, which is sent with the others of the pass.
+    /// Queues an answer, which is sent with the others of this pass.
     fn owe(&mut self, plug: Plug, header: &Header, told: ReplyContent, (at, kept): (Nanos, bool)) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         connection.under_way -= 1;
@@ -473,7 +481,7 @@ impl Front {
         connection.owe(Reply { cookie: header.cookie, told });
     }
 
-    /// Sends what clients are owed.
+    /// Sends the pending answers.
     pub(crate) fn send<L: Wired + ?Sized>(&mut self, lanes: &mut L) {
         for plug in 0..self.connections.len() as Plug {
             let Some(connection) = &mut self.connections[plug as usize] else { continue };
@@ -483,7 +491,7 @@ impl Front {
                 let pieces = connection.compose(lanes.pool());
                 lanes.send(plug, pieces);
             }
-            // What was answered makes room for more.
+            // Sending answers makes room for more requests.
             let listens = connection.receiving || connection.leaving;
             if !listens && connection.payload.is_none() {
                 self.read_on(plug, lanes);
@@ -500,12 +508,13 @@ impl Front {
         self.let_go(plug, lanes);
     }
 
-    /// A client that cannot be talked with any more.
+    /// Stops communicating with a client.
     fn leave<L: Wired + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         connection.leaving = true;
         connection.deaf = true;
-        // What is still being received belongs to the system until that ends, which comes here again.
+        // The system owns the receive buffer until that operation ends, which calls this function
+        // again.
         if !connection.receiving
             && let Some(payload) = connection.payload.take()
         {
@@ -519,7 +528,7 @@ impl Front {
         self.let_go(plug, lanes);
     }
 
-    /// Unplugs a client that is leaving once it is owed nothing.
+    /// Unplugs a leaving client once it has no pending answers.
     fn let_go<L: Wired + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         if connection.leaving && connection.is_done() && !connection.unplugged {

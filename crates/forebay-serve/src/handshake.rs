@@ -1,7 +1,8 @@
-//! The handshake: fixed newstyle, until a client has chosen an export or goes.
+//! The NBD handshake (fixed newstyle), until a client has chosen an export or disconnects.
 //!
-//! Nothing is believed of a client: options have a length and a number, names a length, and who is slow is let go
-//! by the caller's deadline. Bytes of an option that is too long are not kept. Source: `doc/proto.md`.
+//! Clients are not trusted: the number and length of options and the length of names are limited,
+//! and the caller's deadline ends slow handshakes. The bytes of an oversized option are discarded.
+//! Source: `doc/proto.md`.
 
 #[cfg(test)]
 mod tests;
@@ -11,24 +12,25 @@ use std::io::{self, Read, Write};
 use crate::export::Export;
 use crate::protocol::{ALLOCATION, GREETING, OPTION, OPTION_REPLY};
 
-/// Longer options are refused.
+/// The maximum length of an option; longer ones are refused.
 const OPTION_BYTES_MAX: u32 = 16 << 10;
-/// The longest that is skipped to go on; a client with a longer one is let go.
+/// The maximum length of an option that is skipped to continue; a client that sends a longer one is
+/// disconnected.
 const SKIP_MAX: u32 = 1 << 20;
-/// After so many options a client is let go.
+/// The maximum number of options before a client is disconnected.
 const OPTIONS_MAX: u32 = 256;
 
 const FIXED_NEWSTYLE: u16 = 1;
 const NO_ZEROES: u16 = 2;
 
-/// What was agreed on.
+/// The result of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreed {
-    /// Which export.
+    /// The index of the export.
     pub(crate) export: usize,
-    /// Whether answers are structured.
+    /// Whether the client requested structured replies.
     pub(crate) structured: bool,
-    /// Whether the client may ask what is stored.
+    /// Whether the client may query allocation.
     pub(crate) allocation: bool,
 }
 
@@ -63,13 +65,13 @@ mod info {
     pub(super) const BLOCK_SIZE: u16 = 3;
 }
 
-/// The context that tells which parts are stored.
+/// The metadata context that describes which parts are stored.
 const ALLOCATION_NAME: &[u8] = b"base:allocation";
 
-/// Talks with a client until it has chosen one of `exports`, or wants none.
+/// Negotiates with a client until it has chosen one of `exports` or aborts.
 ///
 /// # Errors
-/// Where the client breaks off or does not speak the protocol.
+/// The client disconnected or violated the protocol.
 pub(crate) fn negotiate(
     stream: &mut (impl Read + Write),
     exports: &[Export],
@@ -97,7 +99,7 @@ pub(crate) fn negotiate(
     Err(foreign("more options than anybody needs"))
 }
 
-/// What comes after an option.
+/// The next step after an option.
 enum Turn {
     On,
     Chosen(Agreed),
@@ -109,12 +111,12 @@ struct Talk<'a, S> {
     exports: &'a [Export],
     no_zeroes: bool,
     structured: bool,
-    /// The export for which the client may ask what is stored.
+    /// The export for which the client may query allocation.
     meta: Option<usize>,
 }
 
 impl<S: Read + Write> Talk<'_, S> {
-    /// Takes an option and answers it.
+    /// Receives an option and answers it.
     fn option(&mut self, is_fixed: bool) -> io::Result<Turn> {
         if u64::from_be_bytes(array(self.stream)?) != OPTION {
             return Err(foreign("no option where one is due"));
@@ -139,7 +141,7 @@ impl<S: Read + Write> Talk<'_, S> {
         }
         match option {
             option::ABORT => {
-                // It may not wait for it.
+                // The client may not wait for the answer.
                 let _ = self.say(option, reply::ACK, b"");
                 return Ok(Turn::Gone);
             }
@@ -156,7 +158,7 @@ impl<S: Read + Write> Talk<'_, S> {
         Ok(Turn::On)
     }
 
-    /// The old way to choose, which has no answer but the end.
+    /// Handles EXPORT_NAME, the old way to choose, which can only answer an error by disconnecting.
     fn by_name_alone(&mut self, name: &[u8]) -> io::Result<Turn> {
         let Some(at) = self.find(name) else { return Err(foreign("an export that there is not")) };
         let export = &self.exports[at];
@@ -185,7 +187,7 @@ impl<S: Read + Write> Talk<'_, S> {
         self.say(option::LIST, reply::ACK, b"")
     }
 
-    /// INFO and GO.
+    /// Handles INFO and GO.
     fn choose(&mut self, option: u32, data: &[u8]) -> io::Result<Turn> {
         let mut data = Data(data);
         let (Some(name), Some(count)) = (data.text(), data.number::<2>()) else {
@@ -217,7 +219,7 @@ impl<S: Read + Write> Talk<'_, S> {
                 self.say(option, reply::INFO, &told)?;
             }
         }
-        // Who does not ask of blocks takes 512 bytes for granted.
+        // A client that does not ask for block sizes assumes 512 bytes.
         if export.block_bytes > 512 && !asked.contains(&info::BLOCK_SIZE) && option == option::GO {
             self.say(option, reply::BLOCK_SIZE_REQUIRED, b"ask for its block size")?;
             return Ok(Turn::On);
@@ -229,10 +231,10 @@ impl<S: Read + Write> Talk<'_, S> {
         })
     }
 
-    /// What may be asked of an export beside its bytes.
+    /// Handles the options on metadata contexts.
     fn contexts(&mut self, option: u32, data: &[u8]) -> io::Result<()> {
         if option == option::SET_META_CONTEXT {
-            // Whatever comes of it, it replaces what was set before.
+            // Whatever the outcome, this option replaces earlier settings.
             self.meta = None;
         }
         if !self.structured {
@@ -242,7 +244,8 @@ impl<S: Read + Write> Talk<'_, S> {
         let (Some(name), Some(count)) = (data.text(), data.number::<4>()) else {
             return self.say(option, reply::INVALID, b"it ends too early");
         };
-        // One that says more queries than it has ends the iteration, not the memory.
+        // If the option claims more queries than it contains, parsing stops; nothing is allocated
+        // in advance.
         let mut wanted = count == 0 && option == option::LIST_META_CONTEXT;
         for _ in 0..count {
             let Some(query) = data.text() else {
@@ -258,7 +261,7 @@ impl<S: Read + Write> Talk<'_, S> {
             return self.say(option, reply::UNKNOWN, b"there is no such export");
         };
         if wanted {
-            // In a listing the number says nothing.
+            // In a listing, the id is meaningless.
             let id = if option == option::SET_META_CONTEXT { ALLOCATION } else { 0 };
             let mut told = id.to_be_bytes().to_vec();
             told.extend(ALLOCATION_NAME);
@@ -272,7 +275,7 @@ impl<S: Read + Write> Talk<'_, S> {
 
     fn find(&self, name: &[u8]) -> Option<usize> {
         let exact = self.exports.iter().position(|export| export.name.as_bytes() == name);
-        // The empty name is the default: the first.
+        // The empty name selects the default export, which is the first one.
         exact.or((name.is_empty() && !self.exports.is_empty()).then_some(0))
     }
 
@@ -290,7 +293,7 @@ impl<S: Read + Write> Talk<'_, S> {
     }
 }
 
-/// An option's bytes, from the first that was not read yet.
+/// The unread bytes of an option.
 struct Data<'a>(&'a [u8]);
 
 impl<'a> Data<'a> {
@@ -300,7 +303,7 @@ impl<'a> Data<'a> {
         Some(number.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)))
     }
 
-    /// Bytes with their length before them.
+    /// Reads a string preceded by its length.
     fn text(&mut self) -> Option<&'a [u8]> {
         let len = self.number::<4>()? as usize;
         let (text, rest) = self.0.split_at_checked(len)?;

@@ -1,9 +1,10 @@
-//! Bytes from outside, for fuzzing: whatever they are, nothing may panic, wait for ever, take much memory or keep any.
+//! Untrusted bytes, for fuzzing: no input may cause a panic, an endless wait, excessive memory use
+//! or a leak.
 //!
-//! A [`Wire`] is lanes without a kernel: a disk in memory, a clock that moves only when somebody waits for it, and
-//! sockets that say what they were given to say.
+//! A [`Wire`] implements lanes without a kernel: a disk in memory, a clock that advances only when
+//! the driver waits, and sockets with scripted input.
 
-// Who stops a driver is another thread, but here.
+// The driver's stop flag is normally set by another thread.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::cell::RefCell;
@@ -28,9 +29,9 @@ use crate::protocol::REQUEST_BYTES;
 use crate::tally::{Counting, Tally};
 
 const DISK_BYTES: usize = 1 << 20;
-/// So many waits without an end are a loop.
+/// This many consecutive waits indicate an endless loop.
 const WAITS_MAX: u32 = 1 << 20;
-/// No more data than a fuzzer has time for, beside the requests' headers.
+/// The maximum amount of data, apart from request headers, so that fuzzing stays fast.
 const SAID_MAX: usize = 1 << 17;
 
 fn export(selector: u8) -> Export {
@@ -46,7 +47,7 @@ fn export(selector: u8) -> Export {
     }
 }
 
-/// A client that says everything at once.
+/// A client that sends everything at once.
 struct Script<'a>(Cursor<&'a [u8]>, usize);
 
 impl Read for Script<'_> {
@@ -65,7 +66,8 @@ impl Write for Script<'_> {
     }
 }
 
-/// The handshake of a client that says `bytes`: whether it has chosen an export, and how many bytes it was told.
+/// Performs the handshake with a client that sends `bytes`; returns whether it chose an export, and
+/// how many bytes it was sent.
 pub fn handshake(bytes: &[u8]) -> (bool, usize) {
     let mut script = Script(Cursor::new(bytes), 0);
     let exports = [export(0), Export { name: "other".into(), ..export(3) }];
@@ -76,24 +78,24 @@ pub fn handshake(bytes: &[u8]) -> (bool, usize) {
     (agreed.is_some(), script.1)
 }
 
-/// What became of clients.
+/// The outcome of serving clients.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Served {
-    /// Bytes that the hostile one was told.
+    /// Bytes sent to the hostile client.
     pub told_bytes: usize,
-    /// The most memory that buffers took.
+    /// The peak memory used by buffers.
     pub peak_bytes: u64,
-    /// Buffers that are left when all is over.
+    /// Buffers not freed at the end.
     pub left: usize,
-    /// Answers that the steady client got.
+    /// Answers received by the well-behaved client.
     pub steady: usize,
 }
 
-/// Requests that the steady client sends.
+/// Requests sent by the well-behaved client.
 pub const STEADY: usize = 4;
 
-/// The transmission phase of a client that says `bytes`, the first two of which choose what it is told and how
-/// it listens, beside one that behaves.
+/// Runs the transmission phase for a client that sends `bytes`, alongside a well-behaved client.
+/// The first two bytes choose the negotiated options and how the client receives.
 pub fn requests(bytes: &[u8]) -> Served {
     let (selector, style, says) = match bytes {
         [selector, style, says @ ..] => (*selector, *style, says),
@@ -108,7 +110,7 @@ pub fn requests(bytes: &[u8]) -> Served {
     let agreed = |export, structured| Agreed { export, structured, allocation: structured };
     let structured = selector & 8 != 0;
     for agreed in [agreed(0, structured), agreed(1, false)] {
-        // The wire has its sockets already.
+        // A placeholder: the wire already has its sockets.
         let file = std::fs::File::open("/dev/null").expect("/dev/null");
         let _ = tx.send(Newcomer { socket: OwnedFd::from(file), agreed });
     }
@@ -157,7 +159,7 @@ fn header(command: u8, flags: u8, cookie: u64, offset: u64, len: u32) -> Vec<u8>
     bytes
 }
 
-/// Four requests whose answers carry no data, then the end.
+/// Encodes four requests whose answers carry no data, then the end of the stream.
 fn steady() -> Vec<u8> {
     let mut bytes = header(1, 0, 1, 512, 3);
     bytes.extend(b"abc");
@@ -168,7 +170,8 @@ fn steady() -> Vec<u8> {
     bytes
 }
 
-/// Requests out of eight bytes each, most of which make sense; a write's data follow unless it lies.
+/// Encodes requests from eight bytes each, most of them valid. A write's data follow unless its
+/// length is a lie.
 fn spelled(bytes: &[u8]) -> Vec<u8> {
     let mut said = Vec::new();
     for (nth, one) in bytes.chunks_exact(8).enumerate() {
@@ -185,13 +188,13 @@ fn spelled(bytes: &[u8]) -> Vec<u8> {
     said
 }
 
-/// A client.
+/// A client's socket.
 struct Socket {
     says: Vec<u8>,
     said: usize,
-    /// Bytes that arrive at a time.
+    /// The number of bytes received at a time.
     chunk: usize,
-    /// Whether it takes what it is sent.
+    /// Whether the client reads what it is sent.
     listens: bool,
     heard: usize,
     receiving: Option<(Piece, bool, u32)>,
@@ -216,7 +219,7 @@ impl Socket {
         }
     }
 
-    /// What can be received now, as much as arrives at a time. With `ends` nothing more will come.
+    /// Receives up to one chunk of what is available. With `ends`, nothing more will come.
     fn receive(&mut self, pool: &mut Pool, ends: bool) -> Option<u32> {
         let (piece, whole, have) = self.receiving.take()?;
         let left = self.says.len() - self.said;
@@ -336,7 +339,7 @@ impl Lanes for Wire {
     fn proceed(&mut self, until: Nanos) -> io::Result<()> {
         self.waits += 1;
         assert!(self.waits < WAITS_MAX, "it never ends");
-        // A microsecond for whatever there is to do; only then is time let pass.
+        // Each pass takes a microsecond; the clock otherwise advances only while waiting.
         self.now += Nanos(1000);
         if self.ended.is_empty() && until < Nanos::MAX {
             self.now = self.now.max(until);
@@ -383,7 +386,8 @@ impl Wired for Wire {
     fn moved(&mut self, moved: &mut Vec<Moved>) -> io::Result<()> {
         for plug in 0..self.plugged {
             let (socket, name) = (&mut self.sockets[plug], plug as Plug);
-            // Half-way one that does not listen is gone for answers, or when nobody listens to it either.
+            // A client that does not read disappears half-way through its input, or when the server
+            // no longer listens to it.
             let silent = socket.said >= socket.says.len() / 2 || socket.receiving.is_none();
             let over = silent && self.ended.is_empty();
             if (socket.listens || socket.unplugged || over)
@@ -396,10 +400,10 @@ impl Wired for Wire {
                 }
                 let told = if socket.listens { Ok(count) } else { Err(32) };
                 moved.push(Moved::Sent(name, told));
-                // What it says, or that it is gone, is told later.
+                // Its input, or its disappearance, is reported later.
                 continue;
             }
-            // The end comes when all that was said is answered, as well as it can be.
+            // The stream ends only after everything received has been answered, as far as possible.
             let ends = socket.sending.is_none() && self.ended.is_empty();
             if let Some(count) = socket.receive(&mut self.pool, ends) {
                 moved.push(Moved::Received(name, Ok(count)));
@@ -427,11 +431,11 @@ mod tests {
 
     #[test]
     fn one_that_is_gone_for_answers_may_be_in_the_middle_of_a_write() {
-        // It does not listen, and breaks off in the middle of what it writes.
+        // The client does not read, and ends in the middle of a write.
         let mut said = vec![4, 0xfa];
         said.extend(header(0, 0, 7, 0, 512));
         said.extend(header(1, 0, 8, 0, 1 << 19));
-        // Whether it breaks off there, or goes on and only never reads.
+        // The client either disconnects there, or continues without ever reading.
         for bytes in [5000, 1 << 19] {
             let said = [&said[..], &vec![1; bytes]].concat();
             let served = requests(&said);
@@ -448,7 +452,7 @@ mod tests {
         said.extend(header(9, 0, 9, 0, 0));
         said.extend(header(2, 0, 9, 0, 0));
         let served = requests(&said);
-        // A chunk without data, one of 8 + 5 bytes, one of an error.
+        // A chunk without data, one of 8 + 5 bytes, and one with an error.
         assert_eq!((served.told_bytes, served.steady), (3 * 20 + 13 + 6, STEADY));
         assert_eq!(served.left, 0);
     }
@@ -467,7 +471,7 @@ mod tests {
         }
     }
 
-    /// Notes which streams begin.
+    /// Records which streams begin.
     struct Beginnings(Sender<u32>);
 
     impl Policy for Beginnings {

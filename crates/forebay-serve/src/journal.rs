@@ -1,7 +1,8 @@
-//! What the user is told while a server runs: I/Os that fail, drives that are lost or back, files that can no longer be
-//! written. One line each, and of what happens again and again one every [`EVERY`], with a count of those left out.
+//! Messages to the user while a server runs: failed I/Os, drives that are lost or back, and files
+//! that can no longer be written. Each message is one line. Repeated events are reported once every
+//! [`EVERY`], with the number of events omitted.
 
-// Signs from other threads are its task.
+// The journal receives signals from other threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::path::PathBuf;
@@ -12,12 +13,12 @@ use forebay_core::{Fault, Lane, Nanos, Op, Request};
 use forebay_live::Failure;
 use forebay_show::plural::{counted, verb};
 
-/// How often the same kind of event is told, at most.
+/// The minimum interval between reports of the same kind of event.
 const EVERY: Nanos = Nanos::from_millis(10_000);
-/// How often it is looked whether a drive is lost or back.
+/// The interval between checks for lost or returned drives.
 const LOOKS: Nanos = Nanos::from_millis(1000);
 
-/// Which events are told: the first of a kind, then one every [`EVERY`].
+/// Limits repeated messages: the first event of a kind is reported, then one every [`EVERY`].
 #[derive(Clone, Debug)]
 pub(crate) struct Limiter<K> {
     known: Vec<Known<K>>,
@@ -35,7 +36,8 @@ impl<K: PartialEq + Clone> Limiter<K> {
         Limiter { known: Vec::new() }
     }
 
-    /// An event happens: how many like it were left out before, if it is to be told.
+    /// Registers an event. If it is to be reported, returns the number of similar events omitted
+    /// before.
     pub(crate) fn event(&mut self, kind: &K, now: Nanos) -> Option<u64> {
         let Some(known) = self.known.iter_mut().find(|known| known.kind == *kind) else {
             self.known.push(Known { kind: kind.clone(), told: now, left_out: 0 });
@@ -49,7 +51,8 @@ impl<K: PartialEq + Clone> Limiter<K> {
         Some(std::mem::take(&mut known.left_out))
     }
 
-    /// Kinds of which some were left out and may be told now, with how many; all of them if `is_end`.
+    /// Returns the kinds with omitted events that may be reported now, with their numbers; all of
+    /// them if `is_end`.
     pub(crate) fn due(&mut self, now: Nanos, is_end: bool) -> Vec<(K, u64)> {
         let is_due =
             |known: &&mut Known<K>| known.left_out > 0 && (is_end || now - known.told >= EVERY);
@@ -61,39 +64,39 @@ impl<K: PartialEq + Clone> Limiter<K> {
     }
 }
 
-/// What happens that is told.
+/// A kind of event to report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum JournalEvent {
-    /// I/Os of a lane fail so.
+    /// I/Os of a lane failed in this way.
     Failed(Lane, Op, Failure),
-    /// Requests of clients fail so.
+    /// Clients' requests failed in this way.
     Answered(Op, Fault),
 }
 
-/// What is told of a back.
+/// The messages of one back.
 #[derive(Debug)]
 pub(crate) struct Journal {
     back: String,
-    /// By lane.
+    /// The disks, by lane.
     disks: Vec<PathBuf>,
-    /// Nobody listens to one without.
+    /// The channel for messages; a journal without one is silent.
     says: Option<Sender<String>>,
     limiter: Limiter<JournalEvent>,
-    /// Whether requests fail otherwise than by a failing I/O.
+    /// Whether requests can fail for reasons other than a failed I/O.
     tells_answers: bool,
     drives: Drives,
     looks_at: Nanos,
-    /// Files that are written beside: their keys, and where it comes that they no longer are.
+    /// Output files: their configuration keys, and channels that report write failures.
     files: Vec<(&'static str, Receiver<String>)>,
 }
 
 impl Journal {
-    /// Of a back on these disks.
+    /// Creates a journal for a back on these disks.
     pub(crate) fn new(back: &str, disks: &[PathBuf], says: Sender<String>) -> Journal {
         Journal { disks: disks.to_vec(), says: Some(says), ..Journal::silent(back) }
     }
 
-    /// One that tells nobody anything.
+    /// Creates a journal that reports nothing.
     pub(crate) fn silent(back: &str) -> Journal {
         Journal {
             back: back.to_string(),
@@ -107,19 +110,20 @@ impl Journal {
         }
     }
 
-    /// Requests too, which a policy answers that keeps data in several places.
+    /// Also reports failed requests, for policies that store data in several places and answer
+    /// requests themselves.
     pub(crate) fn telling_answers(self, tells_answers: bool) -> Journal {
         Journal { tells_answers, ..self }
     }
 
-    /// The file that `key` names is written from now on, until something comes from `failed`.
+    /// Watches the output file named by `key` for a failure reported through `failed`.
     pub(crate) fn watch(&mut self, key: &'static str, failed: Receiver<String>) {
         self.files.push((key, failed));
     }
 
     fn say(&self, what: String) {
         if let Some(says) = &self.says {
-            // Where nobody asks for it, all is over.
+            // The receiver is gone only if the server is ending.
             let _ = says.send(format!("'{}': {what}", self.back));
         }
     }
@@ -129,9 +133,9 @@ impl Journal {
         disk.map_or_else(|| format!("disk {lane}"), |path| path.display().to_string())
     }
 
-    /// An I/O failed.
+    /// Registers a failed I/O.
     pub(crate) fn failed(&mut self, now: Nanos, io: &Request, failure: Failure) {
-        // A file system that makes no holes gets zeros instead.
+        // File systems that cannot punch holes get zeros instead.
         if io.op == Op::Trim && failure.fault() == Fault::Refused {
             return;
         }
@@ -143,7 +147,7 @@ impl Journal {
         }
     }
 
-    /// A request of a client was answered.
+    /// Registers the answer to a client's request.
     pub(crate) fn answered(&mut self, now: Nanos, done: &Done) {
         let Err(fault) = done.outcome else { return };
         let op = done.request.op;
@@ -157,13 +161,13 @@ impl Journal {
         }
     }
 
-    /// Whether it is time to look at what nobody tells.
+    /// Returns whether it is time to check drives and files.
     #[inline]
     pub(crate) fn is_due(&self, wall: Nanos) -> bool {
         wall >= self.looks_at && self.says.is_some()
     }
 
-    /// Looks at what nobody tells: drives, by what the policy says of them, and files.
+    /// Checks the drives, through the policy's gauges, and the output files.
     pub(crate) fn look(&mut self, wall: Nanos, gauges: &[Gauge]) {
         self.looks_at = wall + LOOKS;
         let names: Vec<String> =
@@ -180,7 +184,7 @@ impl Journal {
         lines.into_iter().for_each(|line| self.say(line));
     }
 
-    /// All is over: what was left out so far is told.
+    /// Reports everything omitted so far.
     pub(crate) fn end(&mut self, now: Nanos) {
         self.tell_due(now, true);
     }
@@ -199,7 +203,7 @@ impl Journal {
     }
 }
 
-/// What a request or an I/O is.
+/// Describes the range of a request or an I/O.
 fn extent(io: &Request) -> String {
     let Request { op, offset, len, .. } = *io;
     match op {
@@ -208,7 +212,7 @@ fn extent(io: &Request) -> String {
     }
 }
 
-/// "1 more write", "5 more flushes".
+/// Formats a count: "1 more write", "5 more flushes".
 fn more(count: u64, op: Op) -> String {
     counted(count, &format!("more {}", op.name()))
 }
@@ -220,15 +224,15 @@ fn and_more(left_out: u64) -> String {
     }
 }
 
-/// Drives of a volume, as they were when they were last looked at.
+/// The last known state of a volume's drives.
 #[derive(Clone, Debug, Default)]
 struct Drives {
-    /// By lane: whether it is there and used; none before the volume was open.
+    /// Whether each drive, by lane, is present and in use; None before the volume is open.
     present: Option<Vec<bool>>,
 }
 
 impl Drives {
-    /// What is different now, a line each. At first: whether a drive is missing.
+    /// Describes the changes, one line each. On the first call, describes missing drives.
     fn changed(&mut self, gauges: &[Gauge], names: &[String]) -> Vec<String> {
         let of = |name, of| {
             let gauge = gauges.iter().find(|gauge| gauge.name == name && gauge.of == of);

@@ -1,4 +1,5 @@
-//! What serves a back's I/Os: real targets or models of them, through io_uring or, where it is not available, threads.
+//! The lanes of a back: real targets or models, driven by io_uring or, if it is unavailable, by
+//! threads.
 
 use std::io;
 
@@ -8,22 +9,22 @@ use forebay_live::{Driver, Emulated, SocketClock, Store, Target, Threads, Uring}
 use crate::back::CLIENTS_MAX;
 use crate::error::{Error, system, unfit};
 
-/// Lanes that nobody drives yet.
+/// Lanes that are not driven yet.
 pub(crate) enum Closed {
-    /// They are driven.
+    /// The lanes have been moved to their driver.
     Gone,
     Real {
         targets: Vec<Target>,
         depth: u32,
     },
-    /// Models, and what has their bytes.
+    /// Models, and the files with their data.
     Models {
         models: Vec<DeviceModel>,
         stores: Vec<Target>,
     },
 }
 
-/// The lanes there are.
+/// Lanes that are driven.
 pub(crate) enum Lanes {
     Uring(Box<Uring>),
     Threads(Box<Threads>),
@@ -31,8 +32,8 @@ pub(crate) enum Lanes {
 }
 
 impl Closed {
-    /// On the thread that drives them, through the driver that was asked for or the best one there is; their clock starts
-    /// now.
+    /// Opens the lanes on the thread that drives them, with the requested driver or the best
+    /// available one, and starts their clock.
     pub(crate) fn open(
         self,
         driver: Option<Driver>,
@@ -83,7 +84,7 @@ fn clock(driver: Option<Driver>, notes: &mut Vec<String>) -> Result<SocketClock,
     })
 }
 
-/// Says that there is no io_uring, which is an error for who asked for it.
+/// Notes that io_uring is unavailable, or fails if the user requested it.
 fn without_ring(
     driver: Option<Driver>,
     error: &io::Error,

@@ -1,5 +1,5 @@
-//! The server's promises on media that lose power and fail: what a flush or FUA covered is there, and what was
-//! acknowledged is read back.
+//! Tests the server's guarantees on media that lose power and fail: data covered by a flush or FUA
+//! survive, and acknowledged data can be read.
 
 #![allow(clippy::unwrap_used)]
 
@@ -36,7 +36,7 @@ pub(super) struct Cutting {
     client: Client,
     receiving: Option<(Piece, bool, u32)>,
     sending: Option<Vec<Piece>>,
-    /// What is done on each pass.
+    /// Called on each pass.
     meddle: Meddle,
 }
 
@@ -127,14 +127,15 @@ impl Wired for Cutting {
     }
 }
 
-/// What became of serving a client.
+/// The outcome of serving a client.
 struct Served {
     outcome: io::Result<()>,
     crash: Crash,
     client: Client,
 }
 
-/// Serves a client through `policy` until `stop` is set or the power goes; `meddle` is called on each pass.
+/// Serves a client through `policy` until `stop` is set or the power fails; calls `meddle` on each
+/// pass.
 fn serve<P: Policy + ?Sized>(
     policy: &mut P,
     crash: Crash,
@@ -146,7 +147,8 @@ fn serve<P: Policy + ?Sized>(
     serve_ordered(policy, crash, client, stop, meddle, orders)
 }
 
-/// The same with orders from another thread; also until the policy is to be another.
+/// Serves a client as [`serve`] does, with orders from another thread; also ends when the policy is
+/// to be switched.
 fn serve_ordered<P: Policy + ?Sized>(
     policy: &mut P,
     crash: Crash,

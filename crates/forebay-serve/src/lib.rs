@@ -1,10 +1,12 @@
-//! The verb `serve`: a network block device (NBD) with Forebay's policies in the path.
+//! The verb `serve`: a network block device (NBD) server with Forebay's policies in the I/O path.
 //!
-//! A client's requests are a workload of the live driver: taken as they arrive, answered when they are finished.
-//! Sockets and disks wait in one ring, on one thread for each back. The policies are the simulator's.
+//! Clients' requests are a workload of the live driver: they are taken as they arrive and answered
+//! when they are finished. Sockets and disks share one ring, on one thread for each back. The
+//! policies are the simulator's.
 //!
-//! What stands between: [`address`] and [`listen`] take clients in, `handshake` lets them choose an export, a `front`
-//! turns what they send into requests, `drive` is what the driver sees of it, `back` what lies behind.
+//! From client to disk: [`address`] and [`listen`] accept clients, `handshake` negotiates an
+//! export, `front` converts the input to requests, `drive` presents them to the driver, and `back`
+//! contains the targets.
 
 #![forbid(unsafe_code)]
 

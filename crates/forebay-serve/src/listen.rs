@@ -1,9 +1,11 @@
-//! Taking clients in: a thread that accepts, and one for each handshake, with a limit on both and on time.
+//! Accepts clients: one thread accepts connections, and each handshake has its own thread. The
+//! number of handshakes and their duration are limited.
 //!
-//! Where as many shake hands as may, the one that has been at it longest is let go for the next: a handshake takes
-//! a millisecond, and those that take their time would lock all others out.
+//! If the maximum number of handshakes is in progress, a new client replaces the oldest. A normal
+//! handshake takes a millisecond, so that only slow clients, which would otherwise lock out all
+//! others, are dropped.
 
-// Threads and sockets are its task.
+// This module works with threads and sockets.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::io::{self, Read, Write};
@@ -23,21 +25,21 @@ use crate::export::Export;
 use crate::front::Newcomer;
 use crate::handshake::{Agreed, negotiate};
 
-/// Clients that shake hands at a time.
+/// The maximum number of simultaneous handshakes.
 const HANDSHAKES_MAX: usize = 64;
-/// How long a handshake may take.
+/// The maximum duration of a handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(20);
 
-/// Where clients of an export go.
+/// The path to the driver that serves an export.
 #[derive(Clone)]
 pub(crate) struct Door {
-    /// The export's place among those behind this door.
+    /// The export's index among those of its driver.
     pub(crate) at: usize,
     pub(crate) newcomers: Sender<Newcomer>,
     pub(crate) waker: Waker,
 }
 
-/// What all handshakes share.
+/// The state shared by all handshakes.
 struct Reception {
     exports: Vec<Export>,
     doors: Vec<Door>,
@@ -45,14 +47,14 @@ struct Reception {
     shaking: Mutex<Shaking>,
 }
 
-/// Handshakes under way, the oldest first.
+/// The handshakes in progress, oldest first.
 #[derive(Default)]
 struct Shaking {
     begun: u64,
     sockets: Vec<(u64, OwnedFd)>,
 }
 
-/// A thread that takes clients in.
+/// A thread that accepts clients.
 pub(crate) struct Listening {
     address: Address,
     reception: Arc<Reception>,
@@ -61,7 +63,7 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    /// Begins; `doors` are those of `exports`, in their order.
+    /// Starts listening; `doors` and `exports` have the same order.
     pub(crate) fn start(
         listener: Listener,
         address: Address,
@@ -82,10 +84,10 @@ impl Listening {
         &self.address
     }
 
-    /// Takes no more clients.
+    /// Stops accepting clients.
     pub(crate) fn stop(self) {
         self.reception.over.store(true, Ordering::SeqCst);
-        // Who waits for a client is told that none will come; it ends by itself.
+        // The accepting thread wakes up and ends by itself.
         let _ = shutdown(&self.stopper, Shutdown::Both);
         let _ = self.thread.join();
     }
@@ -99,12 +101,12 @@ impl Reception {
                 return;
             }
             let Ok(stream) = accepted else {
-                // Out of descriptors, for example: others have to go first.
+                // The process may be out of descriptors, for example; wait until others are closed.
                 thread::sleep(Duration::from_millis(100));
                 continue;
             };
-            // Out of descriptors or threads the client sees its connection end; so does one that breaks off,
-            // which is no news.
+            // If descriptors or threads are exhausted, the client's connection is closed. A client
+            // that disconnects is not worth a message.
             let Ok(busy) = Busy::begin(self, &stream) else { continue };
             let thread = thread::Builder::new().name("handshake".into());
             let _ = thread.spawn(move || drop(busy.receive(stream)));
@@ -112,25 +114,25 @@ impl Reception {
     }
 
     fn shaking(&self) -> MutexGuard<'_, Shaking> {
-        // No panic leaves it half changed.
+        // The lock protects only complete updates, so a panic cannot leave it inconsistent.
         self.shaking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A handshake while it lasts.
+/// A handshake in progress.
 struct Busy {
     reception: Arc<Reception>,
     name: u64,
 }
 
 impl Busy {
-    /// Another one, for which the oldest goes where there are too many.
+    /// Registers a handshake. If there are too many, drops the oldest one.
     fn begin(reception: &Arc<Reception>, stream: &Stream) -> io::Result<Busy> {
         let socket = stream.other()?;
         let mut shaking = reception.shaking();
         if shaking.sockets.len() >= HANDSHAKES_MAX {
             let (_, oldest) = shaking.sockets.remove(0);
-            // Its thread sees its client gone.
+            // The thread of that handshake sees the connection closed.
             let _ = shutdown(&oldest, Shutdown::Both);
         }
         shaking.begun += 1;
@@ -140,25 +142,25 @@ impl Busy {
         Ok(Busy { reception: Arc::clone(reception), name })
     }
 
-    /// Shakes hands, and shows the client in.
+    /// Performs the handshake and passes the client to its driver.
     fn receive(&self, stream: Stream) -> io::Result<()> {
         let reception = &self.reception;
         let mut timed = Timed { stream, until: Instant::now() + HANDSHAKE_MAX };
         let Some(agreed) = negotiate(&mut timed, &reception.exports)? else { return Ok(()) };
         if !self.end() {
-            // It was let go for another.
+            // This handshake was dropped in favor of another one.
             return Ok(());
         }
         let door = &reception.doors[agreed.export];
         let agreed = Agreed { export: door.at, ..agreed };
         let socket = timed.stream.into_socket()?;
-        // Where the driver is gone, so is the server.
+        // If the driver has ended, so has the server.
         let _ = door.newcomers.send(Newcomer { socket, agreed });
         door.waker.wake();
         Ok(())
     }
 
-    /// It does not last any more; answers whether it did.
+    /// Removes the handshake from the list; returns whether it was still there.
     fn end(&self) -> bool {
         let sockets = &mut self.reception.shaking().sockets;
         let at = sockets.iter().position(|(name, _)| *name == self.name);
@@ -172,7 +174,7 @@ impl Drop for Busy {
     }
 }
 
-/// A stream that ends at a certain time, however slowly the other side goes on.
+/// A stream with a deadline that applies even if the peer keeps sending slowly.
 struct Timed {
     stream: Stream,
     until: Instant,

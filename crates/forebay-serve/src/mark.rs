@@ -1,7 +1,8 @@
-//! The mark of a disk whose newest data may be on a flash, in the disk's last whole block (docs/placement-log.md).
+//! The mark of a disk whose newest data may be on a flash, stored in the disk's last whole block
+//! (docs/placement-log.md).
 //!
-//! Exports end before the mark, so a client never sees or overwrites it. It stands twice in its block, each time in one
-//! sector, which no power cut tears.
+//! Exports end before the mark, so clients never see or overwrite it. The block contains two copies
+//! of the mark, each within one sector, which a power cut cannot tear.
 
 use std::fs::File;
 use std::io;
@@ -10,46 +11,46 @@ use std::os::unix::fs::FileExt;
 use forebay_live::checksum;
 use rustix::fs::{SeekFrom, seek};
 
-/// Bytes of the block that has the mark.
+/// The size of the block that contains the mark.
 pub(crate) const MARK_BYTES: u64 = 4096;
 const SECTOR: usize = 512;
-/// Where in its block the mark stands.
+/// The offsets of the two copies in the block.
 const PLACES: [usize; 2] = [0, 2048];
-/// How a mark begins, after its sum, and the format's version.
+/// The first bytes of a mark after its checksum, followed by the format's version.
 const MAGIC: u64 = u64::from_le_bytes(*b"forebayD");
 pub(crate) const VERSION: u64 = 1;
 
-/// What a disk says of its flash.
+/// The state of a disk with respect to its flash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// The same on both.
+    /// The id that disk and flash share.
     pub(crate) pair: u128,
     /// How often both were served together.
     pub(crate) generation: u64,
-    /// The flash has at least the record of this number.
+    /// The flash contains at least the records up to this number.
     pub(crate) newest: u64,
-    /// Whether the disk had everything when it was last served.
+    /// Whether the disk contained all data when it was last served.
     pub(crate) is_drained: bool,
 }
 
-/// What is where a mark could be.
+/// The content of the place where a mark may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarkFound {
     None,
-    /// A mark of another version of the format.
+    /// A mark in another version of the format.
     Version(u64),
-    /// A mark that is not whole.
+    /// An incomplete or damaged mark.
     Damaged,
     Of(Mark),
 }
 
-/// Where the mark of a disk of so many bytes is; none on a disk that is too short.
+/// Returns the position of the mark on a disk of this size, or None if the disk is too short.
 pub(crate) fn mark_at(disk_bytes: u64) -> Option<u64> {
     (disk_bytes / MARK_BYTES * MARK_BYTES).checked_sub(MARK_BYTES).filter(|at| *at > 0)
 }
 
 impl Mark {
-    /// The mark's block on a disk where it is at `at`.
+    /// Encodes the mark's block for a disk on which it is at `at`.
     pub(crate) fn block(&self, at: u64) -> Vec<u8> {
         let Mark { pair, generation, newest, is_drained } = *self;
         let (low, high) = (pair as u64, (pair >> 64) as u64);
@@ -67,11 +68,11 @@ impl Mark {
     }
 }
 
-/// What a block at `at` says.
+/// Decodes a block at `at`.
 pub(crate) fn found(block: &[u8], at: u64) -> MarkFound {
     let mut all: Vec<MarkFound> =
         PLACES.into_iter().map(|place| in_sector(block, place, at)).collect();
-    // Of a write that was cut in between the first counts, which is the later one.
+    // If a write was interrupted between the copies, the first one is newer.
     let whole = |one: &&MarkFound| matches!(one, MarkFound::Of(_));
     if let Some(MarkFound::Of(first)) = all.iter().find(whole).copied() {
         let later = all.iter().filter_map(|one| match one {
@@ -111,7 +112,7 @@ fn in_sector(block: &[u8], place: usize, at: u64) -> MarkFound {
     })
 }
 
-/// The mark of a disk of so many bytes.
+/// Reads the mark of a disk of this size.
 pub(crate) fn read(disk: &File, disk_bytes: u64) -> io::Result<MarkFound> {
     let Some(at) = mark_at(disk_bytes) else { return Ok(MarkFound::None) };
     let mut block = vec![0; MARK_BYTES as usize];
@@ -119,8 +120,8 @@ pub(crate) fn read(disk: &File, disk_bytes: u64) -> io::Result<MarkFound> {
     Ok(found(&block, at))
 }
 
-/// How long a file of holes was when it was marked, if it has become longer since: the mark is then the last thing that is
-/// stored in it.
+/// Returns the former length of a sparse file that became longer after it was marked. Its mark is
+/// then the last data stored in the file.
 pub(crate) fn was_shorter(disk: &File, disk_bytes: u64) -> io::Result<Option<u64>> {
     let Some(end) = stored_end(disk, disk_bytes) else { return Ok(None) };
     let Some(at) = mark_at(end) else { return Ok(None) };
@@ -129,10 +130,11 @@ pub(crate) fn was_shorter(disk: &File, disk_bytes: u64) -> io::Result<Option<u64
     Ok(matches!(found(&block, at), MarkFound::Of(_)).then_some(at + MARK_BYTES))
 }
 
-/// Where the last bytes that are stored end; none where nobody can say or nothing is.
+/// Returns the end of the last stored data, or None if that is unknown or nothing is stored.
 fn stored_end(disk: &File, disk_bytes: u64) -> Option<u64> {
     let mut back = 1 << 20;
-    // From the end backward, so that a file in many pieces is not looked at as a whole.
+    // Search backward from the end, so that a heavily fragmented file need not be scanned
+    // completely.
     let mut data = loop {
         let from = disk_bytes.saturating_sub(back);
         match seek(disk, SeekFrom::Data(from)) {
@@ -150,7 +152,7 @@ fn stored_end(disk: &File, disk_bytes: u64) -> Option<u64> {
     }
 }
 
-/// Whether a disk holds zeros from `at` to its end.
+/// Returns whether a disk contains only zeros from `at` to its end.
 pub(crate) fn is_free(disk: &File, at: u64, disk_bytes: u64) -> io::Result<bool> {
     let mut tail = vec![0; (disk_bytes - at) as usize];
     disk.read_exact_at(&mut tail, at)?;
@@ -170,7 +172,7 @@ mod tests {
         let block = MARK.block(at);
         assert_eq!(found(&block, at), MarkFound::Of(MARK));
         assert_eq!(found(&[0; 4096], at), MarkFound::None);
-        // Any byte of one of the two may be wrong, of both not.
+        // Any byte in one of the copies may be damaged, but not in both.
         for nth in 8..80 {
             let mut one = block.clone();
             one[nth] ^= 4;

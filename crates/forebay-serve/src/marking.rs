@@ -1,9 +1,10 @@
-//! The mark of a disk, kept up with the log on its flash while both are served.
+//! Updates a disk's mark from the log on its flash while both are served.
 //!
-//! The mark names a record that the flash has at least. So a copy of the flash that is older than the mark is noticed
-//! even after a kill. The mark is written seldom, and by a thread of its own: no client waits for it.
+//! The mark contains the number of a record that the flash has at least, so that an older copy of
+//! the flash is detected even after a crash. The mark is written infrequently and by its own
+//! thread, so that no client waits for it.
 
-// Threads are its task.
+// This module works with threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,24 +16,24 @@ use forebay_core::contract::policy::Gauge;
 use crate::error::{Error, system};
 use crate::flash::Pair;
 
-/// How often the mark is written, at most.
+/// The minimum interval between writes of the mark.
 const EVERY: Nanos = Nanos::from_millis(5000);
 
-/// Writes a disk's mark while it is served.
+/// Writes a disk's mark while the disk is served.
 #[derive(Debug)]
 pub(crate) struct Marking {
     records: Sender<u64>,
-    /// The last record that was sent, and when the next may be.
+    /// The number of the record last sent to the writing thread.
     sent: u64,
     due: Nanos,
     thread: JoinHandle<Result<(), Error>>,
 }
 
 impl Marking {
-    /// Of a pair that is served.
+    /// Starts updating the mark of a pair that is served.
     ///
     /// # Errors
-    /// Where the system gives no thread.
+    /// The system cannot create a thread.
     pub(crate) fn begin(pair: Pair) -> Result<Marking, Error> {
         let (records, wanted) = channel();
         let thread = thread::Builder::new().name("mark".into());
@@ -41,21 +42,21 @@ impl Marking {
         Ok(Marking { records, sent: 0, due: Nanos::ZERO, thread })
     }
 
-    /// The policy says how its log is.
+    /// Reads the state of the log from the policy's gauges.
     pub(crate) fn look(&mut self, wall: Nanos, gauges: &[Gauge]) {
         let newest = gauges.iter().find(|gauge| gauge.name == "log_newest");
         let newest = newest.map_or(0, |gauge| gauge.value as u64);
         if wall >= self.due && newest > self.sent {
             (self.sent, self.due) = (newest, wall + EVERY);
-            // Where it ended, it says why at the end.
+            // If the thread has ended, the reason is reported at the end.
             let _ = self.records.send(newest);
         }
     }
 
-    /// Ends it: nothing is written any more.
+    /// Stops updating the mark.
     ///
     /// # Errors
-    /// Where the mark could not be written.
+    /// The mark could not be written.
     pub(crate) fn end(self) -> Result<(), Error> {
         drop(self.records);
         self.thread.join().unwrap_or(Ok(()))
@@ -64,7 +65,7 @@ impl Marking {
 
 fn write(pair: &Pair, wanted: &Receiver<u64>) -> Result<(), Error> {
     while let Ok(newest) = wanted.recv() {
-        // A slow disk may be behind.
+        // Skip to the newest record, because a slow disk may fall behind.
         let newest = wanted.try_iter().last().unwrap_or(newest);
         pair.keep_up(newest)?;
     }

@@ -1,7 +1,7 @@
-//! Traces that a server writes beside its disks.
+//! The traces that a server writes.
 //!
-//! Invariants: none takes the place of what the configuration names; all are begun before anything is served, and none has a
-//! name where nothing is.
+//! Invariants: no trace replaces a file named in the configuration; all traces are started before
+//! anything is served, and if nothing is served, no trace is left.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
@@ -12,17 +12,17 @@ use crate::error::{Error, beside, unfit};
 use crate::record::{ClientTrace, Issued};
 use crate::report;
 
-/// What a back writes beside its disks.
+/// The traces that a back writes.
 pub(crate) struct Beside<'a> {
     back: &'a Back,
     traces: (Option<ClientTrace>, Option<Issued>),
     says: Sender<String>,
-    /// The first that could not be written while all went on.
+    /// The first write error during operation.
     failed: Option<Error>,
 }
 
 impl<'a> Beside<'a> {
-    /// Begins all files that `back`, on these disks, is to write.
+    /// Starts all traces that `back`, on these disks, writes.
     pub(crate) fn begin(
         back: &'a Back,
         disks: &[PathBuf],
@@ -37,7 +37,7 @@ impl<'a> Beside<'a> {
         Ok(Beside { back, traces: (asked, issued), says, failed: None })
     }
 
-    /// The traces of what clients ask and of what disks are given.
+    /// Returns the traces of clients' requests and of disks' I/Os.
     pub(crate) fn traces(&mut self) -> (Option<ClientTrace>, Option<Issued>) {
         std::mem::take(&mut self.traces)
     }
@@ -45,7 +45,7 @@ impl<'a> Beside<'a> {
     /// Completes the traces.
     ///
     /// # Errors
-    /// The first that could not be written, of all of them.
+    /// Returns the first error of all traces.
     pub(crate) fn finish(
         mut self,
         asked: Option<ClientTrace>,
@@ -55,7 +55,7 @@ impl<'a> Beside<'a> {
             ("trace", asked.map_or(Ok(()), ClientTrace::finish)),
             ("trace_issued", issued.map_or(Ok(()), Issued::finish)),
         ] {
-            // The first is what the server ends with.
+            // The server ends with the first error.
             if let (Err(error), back) = (written, self.back.name.clone()) {
                 let error = Box::new(error);
                 let error = Error::Beside { back, key, error, at_start: false };
@@ -72,13 +72,14 @@ impl<'a> Beside<'a> {
         if let Error::Beside { at_start, .. } = &mut error {
             *at_start = false;
         }
-        // Where nobody asks for it, it is told at the end.
+        // If nobody receives the message, it is reported at the end.
         let _ = self.says.send(error.to_string());
         self.failed.get_or_insert(error);
     }
 }
 
-/// Refuses traces that would replace a disk, a drive, each other, or the trace that a disk is rearranged by.
+/// Rejects traces that would replace a disk, a drive, another trace, or the trace by which a disk
+/// is rearranged.
 pub(crate) fn refuse(config: &Config) -> Result<(), Error> {
     let mut taken: Vec<(PathBuf, String)> = Vec::new();
     taken.extend(config.file.iter().map(|path| (place(path), "the configuration".into())));
@@ -118,13 +119,13 @@ pub(crate) fn refuse(config: &Config) -> Result<(), Error> {
     Ok(())
 }
 
-/// What it writes, by the keys that say so.
+/// Returns the files that a back writes, by their configuration keys.
 fn written(back: &Back) -> impl Iterator<Item = (&'static str, &Path)> {
     let all = [("trace", &back.trace), ("trace_issued", &back.trace_issued)];
     all.into_iter().filter_map(|(key, path)| Some((key, path.as_deref()?)))
 }
 
-/// A file by the folder it is really in, whether it is there yet or not.
+/// Returns the canonical path of a file, which need not exist.
 fn place(path: &Path) -> PathBuf {
     if let Ok(place) = path.canonicalize() {
         return place;

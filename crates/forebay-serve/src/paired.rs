@@ -1,4 +1,4 @@
-//! What binds a disk to its flash while a driver serves both.
+//! The records that link a disk to its flash, updated while a driver serves both.
 
 use forebay_core::Nanos;
 use forebay_core::contract::policy::Gauge;
@@ -7,13 +7,13 @@ use crate::error::Error;
 use crate::flash::Pair;
 use crate::marking::Marking;
 
-/// What binds a disk to its flash, if anything does, while both are served.
+/// The link between a disk and its flash, if there is one.
 #[derive(Debug)]
 pub(crate) struct Paired {
     pair: Option<Pair>,
-    /// What keeps the disk's mark up with the log.
+    /// Updates the disk's mark from the log.
     marking: Option<Marking>,
-    /// Why it could not be written that both are served.
+    /// The error from recording that both are served.
     failed: Option<Error>,
 }
 
@@ -22,7 +22,7 @@ impl Paired {
         Paired { pair, marking: None, failed: None }
     }
 
-    /// Writes that they are served from now on; answers whether it could.
+    /// Records that both are served from now on; returns whether that succeeded.
     pub(crate) fn begin(&mut self) -> bool {
         let begun = self.pair.as_mut().map_or(Ok(()), Pair::begin);
         let log = self.pair.as_ref().filter(|pair| pair.has_log()).cloned();
@@ -34,14 +34,14 @@ impl Paired {
         self.failed.is_none()
     }
 
-    /// The policy says how its log is.
+    /// Reads the state of the log from the policy's gauges.
     pub(crate) fn look(&mut self, wall: Nanos, gauges: &[Gauge]) {
         if let Some(marking) = &mut self.marking {
             marking.look(wall, gauges);
         }
     }
 
-    /// Writes how their log is.
+    /// Records the final state of the log.
     pub(crate) fn end(&mut self, gauges: &[Gauge]) -> Result<(), Error> {
         let marked = self.marking.take().map_or(Ok(()), Marking::end);
         match (self.failed.take(), &self.pair) {

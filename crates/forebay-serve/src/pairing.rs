@@ -1,21 +1,22 @@
-//! Whether a disk and a flash may be served, by what both say of each other (docs/placement-log.md). Nothing here reads or
-//! writes them.
+//! Decides from their records whether a disk and a flash may be served (docs/placement-log.md).
+//! This module does no I/O.
 //!
-//! Each time both are served together they get a new *generation*: the flash first, not confirmed; then the disk's mark;
-//! then the flash's is confirmed. Only then a client is let in. So wherever that is cut off, either both have the same
-//! generation, or the flash is one ahead and not confirmed. Any other difference is an older copy of one of them.
+//! Each time both are served together, they get a new *generation*: first the flash, unconfirmed;
+//! then the disk's mark; then the flash is confirmed. Clients are accepted only after that.
+//! Wherever this sequence is interrupted, either both have the same generation, or the flash is one
+//! ahead and unconfirmed. Any other difference means that one of them is an older copy.
 
 use forebay_core::stack::{FlashLabel, Pairing};
 
 use crate::mark::{Mark, MarkFound};
 
-/// What is where the labels of a flash are.
+/// The content of the place where the labels of a flash may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlashFound {
     Blank,
-    /// A label of another version of the format.
+    /// A label in another version of the format.
     Version(u64),
-    /// A label of ours that is not whole.
+    /// A damaged label.
     Damaged,
     Of(FlashLabel),
     Other,
@@ -24,66 +25,68 @@ pub(crate) enum FlashFound {
 /// How both are to be served.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish {
-    /// Whether the policy may have data on the flash that the disk does not have.
+    /// Whether the policy may have data on the flash that are not on the disk.
     pub(crate) keeps_data: bool,
-    /// Whether it uses the flash at all.
+    /// Whether the policy uses the flash at all.
     pub(crate) uses_flash: bool,
-    /// Whether a blank flash is begun.
+    /// Whether a blank flash may be initialized.
     pub(crate) formats: bool,
-    /// Whether the user takes what is there as it is.
+    /// Whether the user accepts the existing state.
     pub(crate) force: bool,
 }
 
-/// How they are served.
+/// The decision on how to serve them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// The disk has no mark and gets none.
     Unmarked,
-    /// The disk is served alone; its mark becomes this one, if any.
+    /// The disk is served without flash; this becomes its mark, if any.
     Alone(Option<Mark>),
-    /// Both are served; this is the disk's mark from then on.
+    /// Both are served; this becomes the disk's mark.
     Paired { pairing: Pairing, mark: Mark },
-    /// Both are served for the first time: they get a pair of their own.
+    /// Both are served for the first time and get a new pair id.
     Begun,
 }
 
-/// Why they are not served, unless that is forced.
+/// Why they may not be served, unless forced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// The disk's newest data are on a flash that is not there or not used.
+    /// The disk's newest data are on a flash that is missing or not used.
     NewestOnFlash(u128),
-    /// The flash is blank, and the disk's newest data are on another.
+    /// The flash is blank, and the disk's newest data are on another one.
     NewestOnOther(u128),
     /// The flash has a log that the policy does not use.
     UnusedLog(u64),
-    /// The flash is blank and is not to be begun.
+    /// The flash is blank and must not be initialized.
     Blank,
     /// Something else is where the log would be.
     Other,
-    /// The flash was begun by another version of the format.
+    /// The flash was initialized by another version of the format.
     FlashVersion(u64),
     /// The labels of the flash are damaged.
     FlashDamaged,
-    /// The mark of the disk is of another version of the format.
+    /// The disk's mark is in another version of the format.
     MarkVersion(u64),
-    /// The mark of the disk is damaged.
+    /// The disk's mark is damaged.
     MarkDamaged,
-    /// The flash is that of another disk: the disk's pair, if it has one, and that of the flash.
+    /// The flash belongs to another disk: the pair ids of the disk, if it has one, and of the
+    /// flash.
     Swapped(Option<u128>, u128),
-    /// The flash is an older copy, or the disk was served without it: generations of flash and disk.
+    /// The flash is an older copy, or the disk was served without it: generations of flash and
+    /// disk.
     FlashOlder(u64, u64),
     /// The disk is an older copy: generations of flash and disk.
     DiskOlder(u64, u64),
 }
 
 impl Why {
-    /// Whether the user may serve them all the same.
+    /// Returns whether the user may override this reason.
     pub(crate) fn yields(self) -> bool {
         !matches!(self, Why::Blank | Why::Other | Why::FlashVersion(_) | Why::FlashDamaged)
     }
 }
 
-/// How disk and flash are served; and what had to be forced.
+/// Decides how disk and flash are served, and which reason was overridden.
 pub(crate) fn decide(
     mark: MarkFound,
     flash: Option<FlashFound>,
@@ -99,10 +102,10 @@ pub(crate) fn decide(
     }
 }
 
-/// What a decision is, and what speaks against it.
+/// A decision and the overridden reason, or the reason for refusing.
 type Decided = Result<(Standing, Option<Why>), Why>;
 
-/// The disk by itself.
+/// Decides on the disk without its flash.
 fn alone(mark: MarkFound, flash: Option<FlashFound>, wish: Wish) -> Decided {
     let has_log = match flash {
         Some(FlashFound::Of(label)) => Some(Why::UnusedLog(label.id)),
@@ -111,7 +114,7 @@ fn alone(mark: MarkFound, flash: Option<FlashFound>, wish: Wish) -> Decided {
         _ => None,
     };
     if let Some(why) = has_log.filter(|_| wish.uses_flash) {
-        // Such a policy would overwrite the log.
+        // The policy would overwrite the log.
         return Err(why);
     }
     let is_same = |mark: &Mark| matches!(flash, Some(FlashFound::Of(it)) if it.pair == mark.pair);
@@ -123,7 +126,7 @@ fn alone(mark: MarkFound, flash: Option<FlashFound>, wish: Wish) -> Decided {
             (Standing::Alone(None), has_log.filter(|_| !is_same(&mark)))
         }
         MarkFound::Of(mark) => {
-            // What is written to the disk now makes the flash an older one.
+            // Data written to the disk now make the flash outdated.
             let next = Mark { generation: mark.generation + 1, ..mark };
             let why = has_log.unwrap_or(Why::NewestOnFlash(mark.pair));
             (Standing::Alone(Some(next)), Some(why))
@@ -131,7 +134,7 @@ fn alone(mark: MarkFound, flash: Option<FlashFound>, wish: Wish) -> Decided {
     })
 }
 
-/// The disk with its flash.
+/// Decides on the disk with its flash.
 fn together(mark: MarkFound, flash: FlashFound, wish: Wish) -> Decided {
     let not_drained = |mark: Mark| (!mark.is_drained).then_some(mark.pair);
     let label = match (flash, mark) {
@@ -178,7 +181,7 @@ fn together(mark: MarkFound, flash: FlashFound, wish: Wish) -> Decided {
     });
     let newest = known.filter(|_| !wish.force).map_or(0, |mark| mark.newest);
     let pairing = Pairing { pair: label.pair, newest, is_forced: wish.force };
-    // One that was cut off begins again with the same generation, or the flash would be two ahead.
+    // An interrupted start reuses its generation; otherwise the flash would be two ahead.
     let generation = 1 + if is_level { disk } else { label.generation.max(disk) };
     let mark = Mark { pair: label.pair, generation, newest, is_drained: false };
     Ok((Standing::Paired { pairing, mark }, why))
@@ -201,7 +204,7 @@ mod tests {
         Mark { pair, generation, newest: 40, is_drained: false }
     }
 
-    /// Disk and flash as they lie, and the steps by which they are served.
+    /// The state of disk and flash, and the steps of beginning to serve them.
     #[derive(Clone, Copy)]
     struct Both {
         mark: MarkFound,
@@ -213,7 +216,8 @@ mod tests {
             decide(self.mark, Some(self.flash), wish)
         }
 
-        /// Serves them, but does only so many of the writes that this takes; answers whether that was all.
+        /// Begins to serve them but performs only the first `steps` writes; returns whether that
+        /// was all.
         fn begin(&mut self, wish: Wish, steps: u32) -> bool {
             let (standing, _) = self.decided(wish).unwrap();
             let mark = match standing {
@@ -264,7 +268,7 @@ mod tests {
         }
     }
 
-    /// Two pairs that were each served some times, with copies of what they were in between.
+    /// Returns two pairs that were each served several times, with copies of intermediate states.
     fn served(pair: u128, times: u64) -> Vec<Both> {
         let mut both = Both { mark: MarkFound::None, flash: FlashFound::Of(label(pair, 0, false)) };
         let mut all = Vec::new();

@@ -1,26 +1,26 @@
-//! The words of the NBD protocol: what a client's request is, what an answer looks like.
+//! The NBD protocol: parses requests and encodes answers.
 //!
-//! Source: the NetworkBlockDevice project's `doc/proto.md`. Numbers are big-endian. Nothing here waits or holds
-//! state; every function is total over any bytes.
+//! Source: the NetworkBlockDevice project's `doc/proto.md`. Numbers are big-endian. Nothing here
+//! blocks or holds state; every function accepts any bytes.
 
 use forebay_core::Fault;
 
-/// The server's first word.
+/// The first magic number that the server sends.
 pub(crate) const GREETING: u64 = u64::from_be_bytes(*b"NBDMAGIC");
-/// What options begin with, both ways.
+/// The magic number at the beginning of an option, in both directions.
 pub(crate) const OPTION: u64 = u64::from_be_bytes(*b"IHAVEOPT");
-/// What answers to options begin with.
+/// The magic number at the beginning of an option reply.
 pub(crate) const OPTION_REPLY: u64 = 0x0003_e889_0455_65a9;
 const REQUEST: u32 = 0x2560_9513;
 const SIMPLE_REPLY: u32 = 0x6744_6698;
 const CHUNK: u32 = 0x668e_33ef;
 
-/// Bytes of a request's header.
+/// The length of a request's header.
 pub(crate) const REQUEST_BYTES: usize = 28;
-/// The longest read or write that is taken.
+/// The maximum length of a read or write.
 pub(crate) const PAYLOAD_MAX: u32 = 32 << 20;
 
-/// What an export can do, as the protocol tells it.
+/// The protocol's transmission flags, which describe what an export supports.
 pub(crate) mod can {
     pub(crate) const HAS_FLAGS: u16 = 1;
     pub(crate) const READ_ONLY: u16 = 1 << 1;
@@ -35,7 +35,7 @@ pub(crate) mod can {
     pub(crate) const FAST_ZERO: u16 = 1 << 11;
 }
 
-/// What a request does.
+/// The command of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Read,
@@ -46,11 +46,11 @@ pub(crate) enum Command {
     Cache,
     WriteZeroes,
     BlockStatus,
-    /// None that the protocol has.
+    /// A command that is not in the protocol.
     Unknown,
 }
 
-/// A request's flags.
+/// The flags of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CommandFlags(u16);
 
@@ -65,7 +65,7 @@ impl CommandFlags {
         self.0 & other.0 != 0
     }
 
-    /// Those that `command` may carry.
+    /// Returns the flags that `command` may carry.
     fn allowed(command: Command) -> u16 {
         match command {
             Command::Read => Self::DO_NOT_FRAGMENT.0 | Self::FUA.0,
@@ -80,23 +80,24 @@ impl CommandFlags {
     }
 }
 
-/// A request's header.
+/// The header of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) command: Command,
     pub(crate) flags: CommandFlags,
-    /// What the client knows it by.
+    /// The client's identifier for the request.
     pub(crate) cookie: u64,
     pub(crate) offset: u64,
     pub(crate) len: u32,
 }
 
 impl Header {
-    /// A flush that no client asks for.
+    /// A flush that the server itself requests.
     pub(crate) const FLUSH: Header =
         Header { command: Command::Flush, flags: CommandFlags(0), cookie: 0, offset: 0, len: 0 };
 
-    /// What these bytes ask; none where they are no request, after which nothing of the stream can be understood.
+    /// Parses a header; returns None if the bytes are not a request, in which case the rest of the
+    /// stream cannot be parsed either.
     pub(crate) fn parse(bytes: &[u8; REQUEST_BYTES]) -> Option<Header> {
         let field = |at: usize, len: usize| {
             bytes[at..at + len].iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte))
@@ -125,7 +126,7 @@ impl Header {
     }
 }
 
-/// Why a request fails, as the protocol has it.
+/// The protocol's error numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Errno {
     NotPermitted = 1,
@@ -145,28 +146,28 @@ impl From<Fault> for Errno {
     }
 }
 
-/// An extent and whether there is anything in it.
+/// An extent and whether it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status {
     pub(crate) len: u32,
-    /// Nothing is stored: it reads as zeros.
+    /// Whether nothing is stored, so that the extent reads as zeros.
     pub(crate) hole: bool,
 }
 
-/// What goes before the data of an answer, or is all of it.
+/// Encodes the header of an answer, or an entire answer without data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
-    /// Whether the client asked for structured replies.
+    /// Whether the client requested structured replies.
     pub(crate) structured: bool,
     pub(crate) cookie: u64,
 }
 
-/// The one metadata context there is.
+/// The id of the only metadata context.
 pub(crate) const ALLOCATION: u32 = 1;
 const DONE: u16 = 1;
 
 impl Answer {
-    /// Done, with nothing to show.
+    /// Encodes success without data.
     pub(crate) fn done(self, out: &mut Vec<u8>) {
         match self.structured {
             true => self.chunk(0, 0, out),
@@ -174,7 +175,7 @@ impl Answer {
         }
     }
 
-    /// Failed.
+    /// Encodes a failure.
     pub(crate) fn failed(self, errno: Errno, out: &mut Vec<u8>) {
         let errno = errno as u32;
         if !self.structured {
@@ -185,7 +186,7 @@ impl Answer {
         out.extend(0_u16.to_be_bytes());
     }
 
-    /// What goes before `len` bytes that were read at `offset`.
+    /// Encodes the header for `len` bytes that were read at `offset`.
     pub(crate) fn data(self, offset: u64, len: u32, out: &mut Vec<u8>) {
         if !self.structured {
             return self.simple(0, out);
@@ -194,7 +195,7 @@ impl Answer {
         out.extend(offset.to_be_bytes());
     }
 
-    /// Which parts are stored.
+    /// Encodes which parts are stored.
     pub(crate) fn block_status(self, extents: &[Status], out: &mut Vec<u8>) {
         self.chunk(5, 4 + 8 * extents.len() as u32, out);
         out.extend(ALLOCATION.to_be_bytes());
@@ -210,7 +211,7 @@ impl Answer {
         out.extend(self.cookie.to_be_bytes());
     }
 
-    /// The header of the one chunk that answers.
+    /// Encodes the header of an answer's only chunk.
     fn chunk(self, kind: u16, len: u32, out: &mut Vec<u8>) {
         out.extend(CHUNK.to_be_bytes());
         out.extend(DONE.to_be_bytes());

@@ -1,5 +1,6 @@
-//! Disks whose blocks are laid as they are read (docs/serve.md): what is learnt from a trace, and the place behind all
-//! exports where blocks go and the record of it is.
+//! Disks whose blocks are rearranged in the order in which they are read (docs/serve.md). This
+//! module learns the new order from a trace, and finds room after all exports for the moved blocks
+//! and the record of their positions.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -15,25 +16,27 @@ use forebay_trace::open;
 use crate::config::{Back, Blocks, On};
 use crate::error::{Error, beside, unfit};
 
-/// The version of a record that is known here.
+/// The supported version of the record.
 const VERSION: u64 = 1;
 
-/// What jumps and bytes cost a hard disk: a seek and half a turn, and reading on.
+/// Costs of a hard disk: a jump is a seek plus half a rotation; bytes are read sequentially.
 const PRICES: Prices = Prices { jump_s: 0.012, bytes_per_s: 150e6 };
 
 /// How a disk is rearranged.
 #[derive(Clone, Debug)]
 pub(crate) struct Laid {
-    /// Where the record is.
+    /// The position of the record.
     pub(crate) record: Record,
-    /// What is done where there is none.
+    /// The rearrangement to perform if there is no record yet.
     pub(crate) learnt: Option<Rearrangement>,
 }
 
-/// The bytes of a disk that exports may have, and how its blocks are laid, if they are; says in `notes` what is to come.
+/// Returns the part of a disk that exports may use, and its rearrangement, if any. Adds a note
+/// about what will be done.
 ///
 /// # Errors
-/// A disk that is rearranged though nothing is said of it, one that is not, and one that has no room for it.
+/// The disk is rearranged but the configuration does not say so, or the reverse, or the disk has no
+/// room for it.
 pub(crate) fn within(
     back: &Back,
     bytes: u64,
@@ -94,14 +97,15 @@ pub(crate) fn within(
     Ok((marker, Some(Laid { record: Record { at, marker }, learnt: Some(map) })))
 }
 
-/// A disk, looked at before it is served.
+/// A disk that is inspected before it is served.
 struct Disk<'a> {
     path: &'a Path,
     bytes: u64,
 }
 
 impl Disk<'_> {
-    /// The record that there is: the marker says where, whatever the disk's length is now; or else it is at the end.
+    /// Finds the existing record. The marker contains its position, whatever the disk's current
+    /// length; otherwise, the record is at the end of the disk.
     fn found(&self, marker: Option<u64>) -> Result<Option<Found>, String> {
         let marker = marker.filter(|at| at + HEAD_BYTES <= self.bytes);
         for place in marker.into_iter().chain(record_at(self.bytes)) {
@@ -125,7 +129,7 @@ impl Disk<'_> {
             }
             let head = self.head(known.at)?;
             if head.iter().all(|byte| *byte == 0) {
-                // The copying was cut off before its end.
+                // Copying was interrupted before the end.
                 continue;
             }
             if found(&head) != Some(known) {
@@ -139,7 +143,7 @@ impl Disk<'_> {
         Ok(None)
     }
 
-    /// Where a record may be begun.
+    /// Returns the position for a new record.
     fn room(&self, marker: u64) -> Result<u64, String> {
         let name = self.path.display();
         let at = record_at(self.bytes).filter(|at| *at > marker + HEAD_BYTES).ok_or_else(|| {
@@ -164,7 +168,7 @@ impl Disk<'_> {
         }
     }
 
-    /// The first bytes of where a head may be.
+    /// Reads the first bytes of a possible head.
     fn head(&self, at: u64) -> Result<[u8; 64], String> {
         let mut head = [0; 64];
         self.read(&mut head, at)?;
@@ -177,7 +181,7 @@ impl Disk<'_> {
     }
 }
 
-/// Bytes that exports have, counted from the disk's begin.
+/// Returns the end of the last export.
 fn taken(back: &Back) -> Result<u64, String> {
     let mut ends = back.exports.iter().map(|export| {
         let bytes = export.bytes.ok_or_else(|| {
@@ -191,7 +195,8 @@ fn taken(back: &Back) -> Result<u64, String> {
     ends.try_fold(0, |most, end: Result<u64, String>| Ok(most.max(end?)))
 }
 
-/// What a trace of the disk of `name`, of whose exports `taken` is the end, says is worth moving to between `from` and `end`.
+/// Learns from a trace which blocks to move to the space between `from` and `end`. `name` is the
+/// disk, and `taken` is the end of its exports.
 fn learn(
     name: &str,
     trace: &Path,

@@ -1,8 +1,8 @@
-//! What clients asked and what disks were given, as traces: each request or I/O with its begin and how long it took, in
-//! order of these.
+//! Records clients' requests and disks' I/Os as traces. Each record has its start and its duration;
+//! records are in order of their starts.
 //!
-//! A thread writes the file, so that the driver does not wait for it. It gets its name when the server has ended; where
-//! nothing is served after all there is none.
+//! A thread writes the file, so that the driver never waits for it. The file gets its name when the
+//! server ends; if nothing is served after all, no file is left.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -14,29 +14,31 @@ use forebay_core::{Completion, Nanos, Op, Request, RequestId};
 use forebay_trace::write::{Kept, Writer, create};
 use forebay_trace::{Dictionary, Notes, Record, Stream, TraceError};
 
-/// Records that are handed over at a time, and how many bunches may wait.
+/// The number of records in a bunch passed to the thread, and the number of bunches that may wait.
 const BUNCH: usize = 1024;
 const BUNCHES: usize = 256;
 
-/// All of a trace that has no name yet.
+/// A completely written trace that has not been renamed yet.
 type Written = Result<(Box<dyn Writer>, Dictionary), TraceError>;
 
 /// A trace that is being written.
 struct Recording {
-    /// Where it comes why it can no longer be written; none once somebody waits for that.
+    /// Reports a write failure; None once another receiver has taken it over.
     fails: Option<Receiver<String>>,
-    /// None once it is complete.
+    /// None once the trace is complete.
     to: Option<(SyncSender<Vec<Record>>, JoinHandle<Written>)>,
-    /// Records in their order, from the first that has not ended; what has ended waits for those before.
+    /// Records in order, beginning with the first that has not ended; later ones that have ended
+    /// wait for it.
     waiting: VecDeque<(Record, bool)>,
-    /// Which of all records is the first of them.
+    /// The number of the first waiting record.
     first: u64,
     bunch: Vec<Record>,
     origin: Option<Nanos>,
 }
 
 impl Recording {
-    /// Begins a trace that will be called `path`, of these `volumes`; `like` beside it is never written over.
+    /// Starts a trace of `volumes` that will be called `path`; existing files such as `like` are
+    /// never overwritten.
     fn begin(
         path: &Path,
         volumes: Vec<String>,
@@ -48,7 +50,7 @@ impl Recording {
         let (to, coming) = sync_channel(BUNCHES);
         let (failed, fails) = channel();
         let thread = thread::spawn(move || {
-            // Where nobody listens, `finish` tells.
+            // If nobody receives the error, `finish` reports it.
             write(writer, volumes, coming, is_issued)
                 .inspect_err(|error| drop(failed.send(error.to_string())))
         });
@@ -62,7 +64,7 @@ impl Recording {
         })
     }
 
-    /// Something begins; answers which of all it is.
+    /// Adds a record and returns its number.
     fn begins(&mut self, at: Nanos, request: &Request, volume: u32) -> u64 {
         let Request { offset, len, stream, op, flags, .. } = *request;
         let at = at - *self.origin.get_or_insert(at);
@@ -73,7 +75,7 @@ impl Recording {
         self.first + self.waiting.len() as u64 - 1
     }
 
-    /// It ends, after `latency` where it went well.
+    /// Completes a record, with its `latency` if it succeeded.
     fn ends(&mut self, which: u64, latency: Option<Nanos>) {
         if let Some((record, has_ended)) = self.waiting.get_mut((which - self.first) as usize) {
             (record.latency, *has_ended) = (latency, true);
@@ -91,7 +93,7 @@ impl Recording {
     fn hand_over(&mut self) {
         let bunch = std::mem::replace(&mut self.bunch, Vec::with_capacity(BUNCH));
         if let Some((to, _)) = &self.to {
-            // Where writing failed nobody takes it; `finish` tells.
+            // If writing has failed, nobody receives the records; `finish` reports the error.
             let _ = to.send(bunch);
         }
     }
@@ -110,7 +112,7 @@ impl Recording {
         }
     }
 
-    /// Waits until all that was handed over is written.
+    /// Waits until everything passed to the thread has been written.
     fn end(&mut self) -> Option<thread::Result<Written>> {
         let (to, thread) = self.to.take()?;
         drop(to);
@@ -119,22 +121,22 @@ impl Recording {
 }
 
 impl Drop for Recording {
-    /// What is not complete goes away before the process may end.
+    /// An incomplete file must be removed before the process may end.
     fn drop(&mut self) {
         drop(self.end());
     }
 }
 
-/// The trace of what clients asked.
+/// The trace of clients' requests.
 pub(crate) struct ClientTrace {
     recording: Recording,
-    /// Requests under way: which of all they are.
-    /// Parts of a request have its name and places of their own.
+    /// Requests in flight and the numbers of their records. The parts of a request share its id but
+    /// have different positions.
     under_way: BTreeMap<(RequestId, u64), u64>,
 }
 
 impl ClientTrace {
-    /// Of what clients ask of `name`.
+    /// Starts the trace of clients' requests to `name`.
     pub(crate) fn begin(
         path: &Path,
         name: &str,
@@ -144,12 +146,12 @@ impl ClientTrace {
         Ok(ClientTrace { recording, under_way: BTreeMap::new() })
     }
 
-    /// Where it comes why the trace can no longer be written; to be asked for once.
+    /// Returns the channel that reports a write failure. May be called only once.
     pub(crate) fn fails(&mut self) -> Option<Receiver<String>> {
         self.recording.fails.take()
     }
 
-    /// A client's request arrived.
+    /// Registers the arrival of a client's request.
     pub(crate) fn arrived(&mut self, request: &Request) {
         if request.op != Op::Open {
             let which = self.recording.begins(request.at, request, 0);
@@ -157,7 +159,7 @@ impl ClientTrace {
         }
     }
 
-    /// It is answered.
+    /// Registers the answer to a request.
     pub(crate) fn finished(&mut self, now: Nanos, done: &Done) {
         if let Some(which) = self.under_way.remove(&(done.request.id, done.request.offset)) {
             self.recording.ends(which, done.outcome.is_ok().then(|| now - done.request.at));
@@ -170,37 +172,38 @@ impl ClientTrace {
     }
 }
 
-/// The trace of what disks were given.
+/// The trace of disks' I/Os.
 pub(crate) struct Issued {
     recording: Recording,
-    /// I/Os under way, some hundred at most: which of all they are. Their names need not differ.
+    /// I/Os in flight, at most a few hundred, and the numbers of their records. Their ids need not
+    /// be unique.
     under_way: Vec<(Request, u64)>,
 }
 
 impl Issued {
-    /// Of the disks at `disks`, which are never written over.
+    /// Starts the trace of the disks at `disks`, which are never overwritten.
     pub(crate) fn begin(path: &Path, disks: &[&Path]) -> Result<Issued, TraceError> {
         let names = disks.iter().map(|disk| disk.display().to_string()).collect();
         Ok(Issued { recording: Recording::begin(path, names, disks, true)?, under_way: Vec::new() })
     }
 
-    /// Where it comes why the trace can no longer be written; to be asked for once.
+    /// Returns the channel that reports a write failure. May be called only once.
     pub(crate) fn fails(&mut self) -> Option<Receiver<String>> {
         self.recording.fails.take()
     }
 
-    /// A disk was given an I/O.
+    /// Registers the start of an I/O.
     pub(crate) fn started(&mut self, now: Nanos, io: &Request) {
-        // What opens a policy moves nothing.
+        // The request that opens a policy transfers no data.
         if io.op != Op::Open {
-            // What no client asked for is stream 0.
+            // Stream 0 is for I/Os that no client requested.
             let shifted = Request { stream: io.stream.wrapping_add(1), ..*io };
             let which = self.recording.begins(now, &shifted, u32::from(io.lane));
             self.under_way.push((*io, which));
         }
     }
 
-    /// It ended.
+    /// Registers the end of an I/O.
     pub(crate) fn ended(&mut self, done: &Completion) {
         let Some(at) = self.under_way.iter().position(|(io, _)| *io == done.io) else { return };
         let (_, which) = self.under_way.swap_remove(at);
@@ -213,7 +216,7 @@ impl Issued {
     }
 }
 
-/// Writes what comes.
+/// Writes the received records.
 fn write(
     mut writer: Box<dyn Writer>,
     volumes: Vec<String>,
@@ -311,7 +314,7 @@ mod tests {
         all.iter().for_each(|one| recording.arrived(one));
         recording.finished(Nanos::from_millis(110), &done(all[2], Ok(())));
         recording.finished(Nanos::from_millis(111), &done(all[0], Err(forebay_core::Fault::Media)));
-        // The second is never answered.
+        // The second request is never answered.
         recording.finish().unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         let rows: Vec<&str> = text.lines().collect();

@@ -1,6 +1,6 @@
-//! Telling figures to whoever asks: `forebay top` over a socket beside the one that is served, Prometheus over HTTP.
+//! Publishes figures: to `forebay top` over a second socket, and to Prometheus over HTTP.
 
-// Threads and sockets are its task.
+// This module works with threads and sockets.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::io::Write;
@@ -22,19 +22,19 @@ use crate::error::{Error, system, unfit};
 use crate::figures::{BackFigures, Figures, SCHEMA_VERSION};
 use crate::front::Order;
 
-/// How long who asks may take to listen, and a driver to answer.
+/// The timeout for sending to a client, and for a driver's answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Asks drivers for their figures.
+/// Queries drivers for their figures.
 #[derive(Clone)]
 pub(crate) struct Reporter {
     pub(crate) started: Instant,
-    /// Backs by name.
+    /// The backs by name.
     pub(crate) backs: Vec<(String, Sender<Order>, Waker)>,
 }
 
 impl Reporter {
-    /// Figures of all backs that are still served.
+    /// Returns the figures of all backs that are still served.
     pub(crate) fn figures(&self) -> Figures {
         let of = |(name, orders, waker): &(String, Sender<Order>, Waker)| {
             let (told, telling) = channel();
@@ -49,17 +49,17 @@ impl Reporter {
     }
 }
 
-/// Where the figures of the server at `socket` are told.
+/// Returns the path of the figures socket for the server at `socket`.
 pub(crate) fn beside(socket: &Path) -> PathBuf {
     let mut name = socket.as_os_str().to_owned();
     name.push(".figures");
     PathBuf::from(name)
 }
 
-/// The figures of the server at `socket`, from its other process.
+/// Requests the figures of the server at `socket`, from another process.
 ///
 /// # Errors
-/// Where nobody tells them.
+/// No server answers there.
 pub fn ask(socket: &Path) -> Result<Figures, Error> {
     let path = beside(socket);
     let what = |error: &dyn std::fmt::Display| {
@@ -73,7 +73,7 @@ pub fn ask(socket: &Path) -> Result<Figures, Error> {
     serde_json::from_reader(stream).map_err(|error| what(&error))
 }
 
-/// A thread that tells figures over a socket.
+/// A thread that publishes figures over a socket.
 pub(crate) struct Telling {
     over: Arc<AtomicBool>,
     stopper: OwnedFd,
@@ -81,12 +81,12 @@ pub(crate) struct Telling {
 }
 
 impl Telling {
-    /// Tells beside `socket`, at which this server listens: whoever told figures there before serves no more, or
-    /// not by that name.
+    /// Starts publishing next to `socket`, on which this server listens. A stale figures socket is
+    /// replaced, because its server no longer owns `socket`.
     pub(crate) fn start(socket: &Path, reporter: Reporter) -> Result<Telling, Error> {
         let path = beside(socket);
         if std::fs::symlink_metadata(&path).is_ok_and(|found| found.file_type().is_socket()) {
-            // What stays there is told of when it is listened at.
+            // If the file cannot be removed, listening fails with an error.
             let _ = std::fs::remove_file(&path);
         }
         let (listener, _) = Address::Unix(path).listen()?;
@@ -99,10 +99,10 @@ impl Telling {
         Ok(Telling { over, stopper, thread })
     }
 
-    /// Ends it.
+    /// Stops publishing.
     pub(crate) fn stop(self) {
         self.over.store(true, Ordering::SeqCst);
-        // It wakes from its wait whatever has become of the socket's file, and ends by itself.
+        // The thread wakes up even if the socket's file is gone, and ends by itself.
         let _ = shutdown(&self.stopper, Shutdown::Both);
         let _ = self.thread.join();
     }
@@ -115,14 +115,14 @@ fn tell(listener: &Listener, over: &AtomicBool, reporter: &Reporter) {
             return;
         }
         let Ok(mut stream) = accepted else {
-            // Out of descriptors, for example: others have to end first.
+            // The process may be out of descriptors, for example; wait until others are closed.
             thread::sleep(Duration::from_millis(100));
             continue;
         };
         if stream.set_timeout(PATIENCE).is_ok()
             && let Ok(text) = serde_json::to_vec(&reporter.figures())
         {
-            // Who goes away is no news.
+            // A client that disconnects is not worth a message.
             let _ = stream.write_all(&text);
         }
     }

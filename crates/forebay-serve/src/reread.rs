@@ -1,7 +1,8 @@
-//! A configuration that is read again while a server runs: what of it is taken up, and what has to wait for a restart.
+//! Rereads a configuration while a server runs: applies what can be changed and lists what must
+//! wait for a restart.
 //!
-//! Invariant: policies and all that they are made of (promises, weights, `window`, `capacity`) are taken up; nothing that is
-//! open, listened at or written is.
+//! Invariant: policies and their parameters (promises, weights, `window`, `capacity`) are applied;
+//! open files, listening sockets and output files never change.
 
 use std::mem::discriminant;
 
@@ -11,8 +12,8 @@ use crate::config::{Back, Blocks, Config, Named, On};
 use crate::server::Server;
 
 impl Server {
-    /// Takes up what `now`, its configuration read again, says of policies and of what they are made of. Answers what came
-    /// of it and what waits for a restart, a sentence each.
+    /// Applies the policies and their parameters in `now`, the reread configuration. Returns what
+    /// was changed and what must wait for a restart, one sentence each.
     pub fn reread(&self, now: &Config) -> Vec<String> {
         let mut said = Vec::new();
         for served in self.served() {
@@ -41,13 +42,13 @@ impl Server {
 }
 
 impl Back {
-    /// This one with the policy, and what exports are promised, of `now`.
+    /// Returns this back with the policy and promises of `now`.
     pub(crate) fn with_policy_of(&self, now: &Back) -> Back {
         let export = |one: &Named| match now.exports.iter().find(|other| other.name == one.name) {
             Some(Named { promise, weight, .. }) => {
                 Named { promise: *promise, weight: *weight, ..one.clone() }
             }
-            // Who is no longer there is promised nothing.
+            // Exports that are no longer configured have no promise.
             None => Named { promise: None, weight: 1, ..one.clone() },
         };
         let exports: Vec<Named> = self.exports.iter().map(export).collect();
@@ -62,7 +63,7 @@ impl Back {
         }
     }
 
-    /// The keys of `now` that wait for a restart.
+    /// Returns the keys of `now` that must wait for a restart.
     pub(crate) fn left_of(&self, now: &Back) -> Vec<String> {
         let is_in_place = |back: &Back| back.blocks == Blocks::InPlace;
         let changed = [
@@ -93,7 +94,7 @@ impl Back {
 }
 
 impl Named {
-    /// Whether it is the same range, seen the same.
+    /// Returns whether both are the same range with the same properties.
     fn is_alike(&self, other: &Named) -> bool {
         (self.offset, self.bytes, self.read_only, &self.description)
             == (other.offset, other.bytes, other.read_only, &other.description)
@@ -101,7 +102,7 @@ impl Named {
 }
 
 impl On {
-    /// Whether it is the same files, emulated as the same devices.
+    /// Returns whether both have the same files, emulated as the same devices.
     fn is(&self, other: &On) -> bool {
         let devices = |on: &On| match on {
             On::Target { .. } | On::Volume(_) => Vec::new(),
@@ -118,7 +119,8 @@ impl On {
 }
 
 impl Config {
-    /// What of `now` waits for a restart beside what its disks and volumes have in themselves: a sentence each.
+    /// Returns the changes in `now`, other than those within its disks and volumes, that must wait
+    /// for a restart; one sentence each.
     pub(crate) fn left_of(&self, now: &Config) -> Vec<String> {
         let mut left = Vec::new();
         if self.listen != now.listen || self.metrics != now.metrics {
@@ -156,7 +158,7 @@ mod tests {
         let now = back(|now| {
             (now.policy, now.window, now.capacity_iops) = ("bid".into(), Some(9), Some(77));
             (now.measures_capacity, now.streams) = (true, Some(Streams::Exports));
-            // In another order than they are served.
+            // The order differs from the one being served.
             now.exports.reverse();
             (now.exports[0].promise, now.exports[1].weight) = (promise, 5);
         });

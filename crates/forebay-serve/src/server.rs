@@ -1,6 +1,6 @@
-//! A server: a driver's thread for each back, one that accepts for each place it listens at.
+//! A server: one driver thread for each back, and one accepting thread for each address.
 
-// Threads and their signs to each other are its task.
+// This module works with threads and their signals.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::cell::RefCell;
@@ -35,7 +35,7 @@ use crate::record::{ClientTrace, Issued};
 use crate::report::{Reporter, Telling};
 use crate::tally::{Counting, Tally};
 
-/// A server that serves.
+/// A running server.
 pub struct Server {
     config: Config,
     listening: Vec<Listening>,
@@ -49,10 +49,10 @@ pub struct Server {
     said: Mutex<Receiver<String>>,
 }
 
-/// A back's thread.
+/// The thread of a back.
 struct Driver {
     name: String,
-    /// What it serves, with the policy that there is now.
+    /// The back being served, with its current policy.
     served: Mutex<Back>,
     policies: Policies,
     orders: Sender<Order>,
@@ -67,7 +67,7 @@ impl Driver {
     }
 }
 
-/// What a driver tells once all that it needs is there and nothing is written yet.
+/// The message from a driver that everything it needs is open and nothing has been written yet.
 struct Ready {
     exports: Vec<Export>,
     policies: Policies,
@@ -79,7 +79,8 @@ impl Server {
     /// Opens everything, then listens.
     ///
     /// # Errors
-    /// What is wrong with the configuration, a target, a policy or a place to listen at. Nothing was written then.
+    /// The configuration, a target, a policy or an address is invalid. Nothing has been written in
+    /// this case.
     pub fn start(config: &Config) -> Result<Server, Error> {
         refuse_doubles(config)?;
         outputs::refuse(config)?;
@@ -99,7 +100,7 @@ impl Server {
         match server.begin(config) {
             Ok(()) => Ok(server),
             Err(error) => {
-                // Nobody was let in yet: what begins to run has nothing that could be lost.
+                // No client has been accepted yet, so no data can be lost.
                 let _ = server.stop();
                 Err(error)
             }
@@ -121,17 +122,17 @@ impl Server {
                 doors.push(Door { at, newcomers, waker });
             }
             self.exports.extend(ready.exports);
-            // What is so for all backs is told once.
+            // Notes that apply to all backs are reported once.
             let new: Vec<String> =
                 ready.notes.into_iter().filter(|note| !self.notes.contains(note)).collect();
             self.notes.extend(new);
         }
         self.tell(config)?;
-        // All is known to be good: from here on something may be written.
+        // All backs are ready, so from here on data may be written.
         for (nth, Starting { go, open }) in drivers.into_iter().enumerate() {
             let _ = go.send(());
             if open.recv().is_err() {
-                // It ended before its policy was open.
+                // The driver ended before its policy was open.
                 let Driver { thread, name, .. } = self.drivers.remove(nth);
                 let ended = ended(thread).err();
                 return Err(ended.unwrap_or_else(|| unfit("its driver ended at once")).of(&name));
@@ -144,7 +145,7 @@ impl Server {
         Ok(())
     }
 
-    /// Tells figures to whoever asks.
+    /// Starts publishing figures.
     fn tell(&mut self, config: &Config) -> Result<(), Error> {
         for address in &config.listen {
             if let Address::Unix(path) = address {
@@ -159,7 +160,8 @@ impl Server {
         Ok(())
     }
 
-    /// Opens a back on the thread that will drive it, which waits for a word before it writes anything.
+    /// Opens a back on the thread that will drive it. The thread waits for a message before it
+    /// writes anything.
     fn prepare(
         &mut self,
         back: &Back,
@@ -183,43 +185,44 @@ impl Server {
                 self.drivers.push(Driver { name, served, policies, orders, waker, stop, thread });
                 Ok((ready, Starting { go, open }))
             }
-            // It ended before it could say anything.
+            // The thread ended before it could report anything.
             Err(_) => Err(ended(thread).err().unwrap_or_else(|| unfit("its driver ended at once"))),
         }
     }
 
-    /// Where it listens.
+    /// Returns the addresses on which the server listens.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> {
         self.listening.iter().map(Listening::address)
     }
 
-    /// What clients see.
+    /// Returns the exports.
     pub fn exports(&self) -> &[Export] {
         &self.exports
     }
 
-    /// What the user should know, one sentence each.
+    /// Returns notes for the user, one sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// What went wrong since this was last asked and does not end it, a sentence each.
+    /// Returns the problems since the last call that do not end the server, one sentence each.
     pub fn said(&self) -> Vec<String> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).try_iter().collect()
     }
 
-    /// Gives a back another policy: what is under way is answered first, what comes meanwhile waits. Answers how
-    /// long nothing was taken.
+    /// Switches the policy of a back. Requests in flight are answered first; requests that arrive
+    /// meanwhile wait. Returns how long no requests were taken.
     ///
     /// # Errors
-    /// Where there is no such back or policy: all stays as it is.
+    /// There is no such back or policy; nothing changes.
     pub fn switch(&self, back: &str, policy: &str) -> Result<Duration, Error> {
         let served = self.driver(back)?.served().clone();
         let pause = self.follow(back, Back { policy: policy.into(), ..served })?;
         Ok(pause.unwrap_or_default())
     }
 
-    /// Gives the back called `name` the policy of `next`, with its promises; none where it has that already.
+    /// Gives the back called `name` the policy and the promises of `next`; returns None if no
+    /// switch was necessary.
     pub(crate) fn follow(&self, name: &str, next: Back) -> Result<Option<Duration>, Error> {
         let driver = self.driver(name)?;
         let mut served = driver.served();
@@ -248,7 +251,7 @@ impl Server {
             refuse_overwriting(name, &next.policy, flash)?;
         }
         let (done, switched) = channel();
-        // Caches and tiers stay.
+        // Caches and tiers remain.
         let flushes = driver.policies.found_by_records();
         let (streams, exports) = (next.who(), next.exports.clone());
         let order = Order::Switch(Switch { spec, streams, exports, flushes, done });
@@ -273,17 +276,17 @@ impl Server {
         })
     }
 
-    /// What it serves, with the policies that there are now.
+    /// Returns all backs with their current policies.
     pub(crate) fn served(&self) -> impl Iterator<Item = Back> {
         self.drivers.iter().map(|driver| driver.served().clone())
     }
 
-    /// What it was started with.
+    /// Returns the configuration with which the server was started.
     pub(crate) fn config(&self) -> &Config {
         &self.config
     }
 
-    /// What was counted since the start.
+    /// Returns the counts since the start.
     pub fn figures(&self) -> Figures {
         self.reporter().figures()
     }
@@ -294,20 +297,20 @@ impl Server {
         Reporter { started: self.started, backs: self.drivers.iter().map(of).collect() }
     }
 
-    /// Whether a driver ended by itself, for a reason that [`Server::stop`] tells.
+    /// Returns whether a driver ended by itself; [`Server::stop`] returns the reason.
     pub fn is_broken(&self) -> bool {
         self.drivers.iter().any(|driver| driver.thread.is_finished())
     }
 
-    /// Takes no more requests, answers those under way, makes all durable, and ends.
+    /// Stops taking requests, answers those in flight, makes everything durable, and ends.
     ///
     /// # Errors
-    /// Where a driver failed, or what was written could not be made durable.
+    /// A driver failed, or data could not be made durable.
     pub fn stop(self) -> Result<(), Error> {
         self.end().1
     }
 
-    /// The same; answers too what was not yet told, a sentence each.
+    /// Stops like [`Server::stop`]; also returns unreported problems, one sentence each.
     pub fn end(self) -> (Vec<String>, Result<(), Error>) {
         self.listening.into_iter().for_each(Listening::stop);
         self.telling.into_iter().for_each(Telling::stop);
@@ -327,20 +330,20 @@ impl Server {
     }
 }
 
-/// A driver that waits to begin, and tells when its policy is open.
+/// A driver that waits for permission to begin and reports when its policy is open.
 struct Starting {
     go: Sender<()>,
     open: Receiver<()>,
 }
 
-/// The driver's side of that.
+/// The driver's side of [`Starting`].
 struct Beginning {
     told: Sender<Ready>,
     goes: Receiver<()>,
     opened: Sender<()>,
 }
 
-/// How a driver's thread ended.
+/// Waits for a driver's thread and returns its result.
 fn ended(thread: JoinHandle<Result<(), Error>>) -> Result<(), Error> {
     match thread.join() {
         Ok(outcome) => outcome,
@@ -348,7 +351,7 @@ fn ended(thread: JoinHandle<Result<(), Error>>) -> Result<(), Error> {
     }
 }
 
-/// Names that clients could not tell apart.
+/// Rejects duplicate names and files.
 fn refuse_doubles(config: &Config) -> Result<(), Error> {
     let mut names: Vec<&str> = Vec::new();
     for export in config.backs.iter().flat_map(|back| &back.exports) {
@@ -363,9 +366,9 @@ fn refuse_doubles(config: &Config) -> Result<(), Error> {
     let mut files: Vec<(PathBuf, &str)> = Vec::new();
     for back in &config.backs {
         let named: Vec<PathBuf> = back.on.paths().map(PathBuf::from).collect();
-        // What cannot be looked at is told when it is opened.
+        // Drives that cannot be inspected are reported when they are opened.
         for path in forebay_volume::drives_in(&named).unwrap_or(named) {
-            // What cannot be found is told when it is opened.
+            // Files that cannot be found are reported when they are opened.
             let Ok(file) = path.canonicalize() else { continue };
             if let Some((_, other)) = files.iter().find(|(known, _)| *known == file) {
                 return Err(unfit(format!(
@@ -380,16 +383,16 @@ fn refuse_doubles(config: &Config) -> Result<(), Error> {
     Ok(())
 }
 
-/// What reaches a driver from other threads.
+/// A driver's channels from other threads.
 struct Inbound {
     arriving: Receiver<Newcomer>,
     ordered: Receiver<Order>,
     stop: Arc<AtomicBool>,
-    /// Where sentences for the user go while it runs.
+    /// The channel for messages to the user.
     says: Sender<String>,
 }
 
-/// The thread of a back: opens it, tells, and drives it until it is to stop.
+/// The thread of a back: opens the back, reports, and drives it until it is told to stop.
 fn driver(back: &Back, inbound: Inbound, begun: Beginning) -> Result<(), Error> {
     let mut opened = Opened::open(back)?;
     match opened.lanes(back.driver)? {
@@ -415,7 +418,7 @@ fn drive<L: Wired>(
     let mut front = Front::new(exports, back.who(), stored, arriving, ordered, tally, lanes.pool());
     let mut beside = Beside::begin(back, &disks, inbound.says.clone())?;
     let Beginning { told, goes, opened } = begun;
-    // Where nobody waits for it, or says a word, another back is wrong and nothing is served.
+    // If nobody receives this, another back has failed and nothing is served.
     let _ = told.send(ready);
     if goes.recv().is_err() {
         return Ok(());
@@ -442,7 +445,7 @@ fn drive<L: Wired>(
     ended.and(beside.finish(counting.asked, counting.issued))
 }
 
-/// Drives one policy after another, until the server is to end; answers what the last one says of itself.
+/// Drives one policy after another until the server ends; returns the last one's gauges.
 fn take_turns<L: Wired>(
     back: &Back,
     policies: &Policies,
@@ -452,7 +455,7 @@ fn take_turns<L: Wired>(
     let front = Rc::clone(&counting.front);
     let (mut spec, mut policies) = (back.shaped()?, policies.clone());
     loop {
-        // It was built before it was ordered.
+        // The spec was checked before the switch was ordered.
         let policy = policies.build(&spec)?;
         let policy = Rc::new(RefCell::new(policy));
         front.borrow_mut().follow(&policy, &spec);
@@ -476,7 +479,7 @@ fn take_turns<L: Wired>(
     }
 }
 
-/// What came of opening the policy, or of the last flush.
+/// Converts the outcome of opening the policy, or of the last flush.
 fn closed(failed: Option<(Op, Fault)>) -> Result<(), Error> {
     let Some((op, fault)) = failed else { return Ok(()) };
     let why = match (op, fault) {

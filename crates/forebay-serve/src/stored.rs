@@ -1,4 +1,4 @@
-//! Which parts of a file are stored, and which are holes.
+//! Determines which parts of a file are stored and which are holes.
 
 use std::fs::File;
 use std::io;
@@ -7,12 +7,12 @@ use rustix::fs::{SeekFrom, seek};
 
 use crate::protocol::Status;
 
-/// A file of which it can be told.
+/// A file whose holes can be determined.
 pub(crate) struct Stored(pub(crate) File);
 
 impl Stored {
-    /// The extents from `offset` on, `len` bytes of them or as many as `most` extents are; where nothing is known
-    /// all is stored.
+    /// Returns the extents from `offset` on, covering `len` bytes or at most `most` extents. If
+    /// nothing is known, everything counts as stored.
     pub(crate) fn extents(
         stored: Option<&Stored>,
         offset: u64,
@@ -31,7 +31,7 @@ impl Stored {
                     Ok(hole) if hole > at => (false, hole),
                     _ => (false, end),
                 },
-                // A file system that cannot tell.
+                // The file system does not report holes.
                 Err(_) => (false, end),
             };
             let until = until.min(end);
@@ -42,7 +42,7 @@ impl Stored {
     }
 }
 
-/// Where the next stored byte is from `at` on.
+/// Returns the position of the next stored byte at or after `at`.
 fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
     match seek(file, SeekFrom::Data(at)) {
         Ok(data) => Ok(Some(data)),
@@ -67,7 +67,7 @@ mod tests {
             let extents = Stored::extents(stored.as_ref(), at, len, most);
             extents.iter().map(|one| (one.len, one.hole)).collect::<Vec<_>>()
         };
-        // Wherever the file system has blocks as short as these.
+        // Only on file systems with blocks as small as the extents in this test.
         let all = told(0, 1 << 20, 9);
         assert_eq!(all.iter().map(|(len, _)| len).sum::<u32>(), 1 << 20);
         assert!(all.iter().any(|(_, hole)| !hole), "{all:?}");

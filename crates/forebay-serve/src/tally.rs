@@ -1,4 +1,4 @@
-//! What clients got and what disks did: counts and latencies since the start.
+//! Counts and latencies of clients' requests and of disks since the start.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -18,32 +18,34 @@ use crate::paired::Paired;
 use crate::protocol::{Command, Header};
 use crate::record::{ClientTrace, Issued};
 
-/// Latencies beyond this are counted as this long.
+/// The maximum recorded latency; longer ones are clamped.
 const LATENCY_MAX_US: u64 = 3_600_000_000;
-/// How long latencies are recent, at least.
+/// The minimum time for which a latency counts as recent.
 const RECENT: Nanos = Nanos::from_millis(5000);
 
-/// What is counted of one export.
+/// The counts of one export.
 #[derive(Clone, Debug)]
 pub(crate) struct ExportTally {
-    /// All but what is computed when somebody asks.
+    /// All figures except those computed on demand.
     pub(crate) figures: ExportFigures,
-    /// From a request's being there whole to its answer, of reads and writes that went well, in microseconds.
+    /// Latencies of successful reads and writes in microseconds, from the complete receipt of a
+    /// request to its answer.
     pub(crate) latency_us: Histogram<u64>,
-    /// The same since `since`, and in the time before.
+    /// The same latencies since `since`, and in the period before.
     recent_us: [Histogram<u64>; 2],
     since: Nanos,
     within: Option<Nanos>,
 }
 
-/// Counts of a back.
+/// The counts of a back.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
     pub(crate) exports: Vec<ExportTally>,
     pub(crate) lanes: Vec<DiskFigures>,
-    /// By lane: since when it is busy, where it is.
+    /// For each lane, since when it has been busy, if it is.
     busy_since: Vec<Nanos>,
-    /// By how much emulated I/Os ended after their time, in microseconds; none where nothing is emulated.
+    /// How much later than their model's time emulated I/Os ended, in microseconds; None if nothing
+    /// is emulated.
     pub(crate) late_us: Option<Histogram<u64>>,
     pub(crate) policy: String,
     pub(crate) switches: u64,
@@ -57,11 +59,11 @@ pub(crate) struct Tally {
 pub(crate) struct Answered {
     pub(crate) took: Nanos,
     pub(crate) failed: bool,
-    /// Whether a promise covers it.
+    /// Whether a promise covers the request.
     pub(crate) kept: bool,
 }
 
-/// Of latencies in microseconds.
+/// Creates a histogram of latencies in microseconds.
 fn empty() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_MAX_US, 2).expect("bounds that a histogram takes")
 }
@@ -76,7 +78,7 @@ impl ExportTally {
         tally
     }
 
-    /// This is what it is promised from now on. What an earlier promise covered is not counted with it.
+    /// Sets the promise from now on, and resets the counts of an earlier promise.
     fn promise(&mut self, promise: Option<Promise>) {
         let within = promise.map(|promise| promise.within);
         let iops = promise.map_or(0, |promise| promise.iops);
@@ -89,15 +91,15 @@ impl ExportTally {
         self.within = within;
     }
 
-    /// Latencies of the last five to ten seconds, if anything came in them.
+    /// Returns the latencies of the last five to ten seconds.
     pub(crate) fn recent(&self) -> Histogram<u64> {
         let mut both = self.recent_us[0].clone();
-        // Both have the same bounds.
+        // Both histograms have the same bounds.
         let _ = both.add(&self.recent_us[1]);
         both
     }
 
-    /// Puts aside what is no longer recent.
+    /// Discards latencies that are no longer recent.
     fn turn(&mut self, now: Nanos) {
         if now - self.since < RECENT {
             return;
@@ -142,7 +144,7 @@ impl ExportTally {
 }
 
 impl Tally {
-    /// Of these exports, on disks at these paths, by lane.
+    /// Creates counts for these exports on the disks at these paths, by lane.
     pub(crate) fn new(exports: &[Named], policy: &str, disks: &[PathBuf]) -> Tally {
         let lane = |path: &PathBuf| {
             let file = path.display().to_string();
@@ -162,19 +164,19 @@ impl Tally {
         }
     }
 
-    /// The same on emulated disks.
+    /// Marks the disks as emulated.
     pub(crate) fn emulated(self) -> Tally {
         Tally { late_us: Some(empty()), ..self }
     }
 
-    /// From now on exports are promised what these are.
+    /// Sets the promises of all exports from now on.
     pub(crate) fn promise(&mut self, exports: &[Named]) {
         for (tally, named) in self.exports.iter_mut().zip(exports) {
             tally.promise(named.promise);
         }
     }
 
-    /// So many I/Os ended, `late` after a model's time for it.
+    /// Registers that `count` emulated I/Os ended `late` after their model's time.
     pub(crate) fn late(&mut self, count: usize, late: Nanos) {
         if let Some(late_us) = &mut self.late_us {
             late_us.saturating_record_n((late.0 / 1000).clamp(1, LATENCY_MAX_US), count as u64);
@@ -193,14 +195,14 @@ impl Tally {
         self.exports[export].figures.under_way += 1;
     }
 
-    /// A request is answered at `now`, or its client is gone.
+    /// Registers that a request was answered at `now`, or that its client is gone.
     pub(crate) fn answered(&mut self, export: usize, now: Nanos, header: &Header, how: Answered) {
         let export = &mut self.exports[export];
         export.figures.under_way -= 1;
         export.answered(now, header, how);
     }
 
-    /// At a time, before somebody looks.
+    /// Returns a copy of the counts, brought up to date for the time `now`.
     pub(crate) fn at(&mut self, now: Nanos) -> Tally {
         self.exports.iter_mut().for_each(|export| export.turn(now));
         for (lane, since) in self.lanes.iter_mut().zip(&mut self.busy_since) {
@@ -249,13 +251,13 @@ impl Tally {
     }
 }
 
-/// Counts what disks do, and records that and what clients ask where it is wanted.
+/// Counts the I/Os of disks, and records them and clients' requests in traces if requested.
 pub(crate) struct Counting {
     pub(crate) front: Rc<RefCell<Front>>,
     pub(crate) asked: Option<ClientTrace>,
     pub(crate) issued: Option<Issued>,
     pub(crate) journal: Journal,
-    /// The disk and its flash, where they are to be kept together.
+    /// The disk and its flash, if their records must be kept in step.
     pub(crate) pair: Option<Rc<RefCell<Paired>>>,
 }
 
@@ -263,7 +265,7 @@ impl Observer for Counting {
     #[inline]
     fn arrived(&mut self, request: &Request) {
         if let Some(asked) = &mut self.asked {
-            // The last flush is there, so that a simulation of the trace does it too.
+            // The final flush is recorded, so that a simulation of the trace also performs it.
             let is_own = request.stream == self.front.borrow().own_stream();
             asked.arrived(&Request { stream: if is_own { 0 } else { request.stream }, ..*request });
         }
@@ -377,7 +379,7 @@ mod tests {
         tally.started(ms(150), &io(2));
         tally.ended(&done(1, 100, 200));
         let busy_ms = |tally: &Tally| (tally.lanes[0].busy_s * 1e3).round();
-        // Two at a time count once, and what goes on counts until now.
+        // Overlapping I/Os count once, and an I/O in flight counts until now.
         assert_eq!(busy_ms(&tally.at(ms(210))), 110.0);
         tally.ended(&done(2, 150, 300));
         tally.started(ms(500), &io(3));

@@ -1,58 +1,58 @@
-//! A figure and its unit. Every renderer writes a figure with the one formatter here.
+//! Figures with units. All renderers format figures with the one formatter in this module.
 
 use crate::quantities::{self, NONE};
 
 /// The quantity that a figure measures, and its unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Unit {
-    /// Whole things, written with all digits.
+    /// A count, written with all digits.
     #[default]
     Count,
-    /// A plain number, with three digits.
+    /// A number without a unit, written with three digits.
     Number,
-    /// So many times as much.
+    /// A factor, as in "2.5 times".
     Times,
     /// Seconds.
     Seconds,
-    /// A time somebody chose, in seconds, with all its digits.
+    /// A time that a user chose, in seconds, written with all its digits.
     Bound,
     /// Bytes.
     Bytes,
-    /// Bytes a second.
+    /// Bytes per second.
     ByteRate,
-    /// A share of a whole, written in percent.
+    /// A share of a whole, written as a percentage.
     Share,
-    /// A share that was achieved, written in percent and rounded down, so that it never seems to keep a promise that it
-    /// breaks.
+    /// A share that was achieved, written as a percentage and rounded down, so that it never
+    /// appears to keep a promise that it breaks.
     Achieved,
-    /// A promised share, written in percent with all its digits.
+    /// A promised share, written as a percentage with all its digits.
     Promise,
-    /// Requests a second, whole.
+    /// Requests per second, rounded to a whole number.
     Iops,
     /// Watts.
     Watts,
     /// Joules.
     Joules,
-    /// Money in a currency, by its three letters, to the cent.
+    /// An amount of money in the currency with this three-letter code, to the cent.
     Money([u8; 3]),
 }
 
 /// A figure with its unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
-    /// In the unit's base: seconds, bytes, a share of 1.
+    /// The value in the unit's base: seconds, bytes, a share of 1.
     pub value: f64,
     /// The unit of `value`.
     pub unit: Unit,
 }
 
 impl Figure {
-    /// `value` of `unit`.
+    /// Creates a figure of `value` in `unit`.
     pub fn new(value: f64, unit: Unit) -> Figure {
         Figure { value, unit }
     }
 
-    /// With its unit, as sentences and tables of mixed units write it.
+    /// Formats the figure with its unit, for sentences and for tables that mix units.
     pub fn text(self) -> String {
         let Figure { value, unit } = self;
         if !value.is_finite() {
@@ -78,8 +78,8 @@ impl Figure {
 }
 
 impl Unit {
-    /// For a column of `values`: what they are divided by, and the unit that the column's head names. The unit is the
-    /// one that suits the value in the middle.
+    /// Returns the divisor for a column of `values` and the unit for the column's head. The unit
+    /// suits the median value.
     pub fn of_column(self, values: &[f64]) -> (f64, &'static str) {
         let units: &[(f64, &'static str)] = match self {
             Unit::Seconds => &[(3600.0, "h"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs")],
@@ -99,7 +99,7 @@ impl Unit {
         let mut sorted: Vec<f64> =
             values.iter().map(|value| value.abs()).filter(|v| v.is_finite() && *v > 0.0).collect();
         sorted.sort_by(f64::total_cmp);
-        // Hours only from the 10,000 seconds that sentences still count in seconds.
+        // Use hours only from 10,000 seconds on, the limit up to which sentences count in seconds.
         let is_large = |worth: f64, value: f64| match worth == 3600.0 {
             true => value >= 9_999.5,
             false => value >= worth * 0.9995,
@@ -109,7 +109,7 @@ impl Unit {
         *fits.or(units.last()).unwrap_or(&(1.0, ""))
     }
 
-    /// A value of a column that is divided by `worth`, without the unit in its head.
+    /// Formats a value of a column, divided by `worth` and without the unit.
     pub fn in_column(self, value: f64, worth: f64) -> String {
         if !value.is_finite() {
             return NONE.to_string();

@@ -1,5 +1,7 @@
-//! Tables on a terminal: a line under the header and no other, figures to the right. Words are wrapped and figures never: where not
-//! all fit side by side, the table goes on below.
+//! Tables on a terminal, with a single line below the header and figures aligned to the right.
+//!
+//! Words are wrapped, figures never. If not all columns fit, the remaining ones follow in further
+//! tables below.
 
 use std::fmt::{self, Display};
 
@@ -7,14 +9,14 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table};
 
 use crate::prose::{NO_BREAK, joined};
 
-/// One line below the header, and no other.
+/// A comfy-table preset with one line below the header and no others.
 const LINES: &str = "     ─             ";
-/// Blanks between two columns.
+/// The number of spaces between columns.
 const APART: usize = 2;
-/// Letters that a column of words is left at least.
+/// The minimum width of a column of words.
 const WORDS_LEAST: usize = 20;
 
-/// What stands in one place of a table.
+/// The content of one cell of a table.
 #[derive(Clone, Debug)]
 pub struct Cell {
     text: String,
@@ -22,13 +24,13 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Words.
+    /// Creates a cell of words.
     pub fn new(text: impl Display) -> Cell {
         Cell { text: joined(&text.to_string()), is_figure: false }
     }
 }
 
-/// A figure.
+/// Creates a cell with a figure.
 pub fn right(figure: impl Display) -> Cell {
     Cell { text: figure.to_string(), is_figure: true }
 }
@@ -39,7 +41,7 @@ impl<T: Display> From<T> for Cell {
     }
 }
 
-/// A table; a column's head stands above its figures.
+/// A table. Column heads are aligned like the cells below them.
 #[derive(Clone, Debug)]
 pub struct Grid {
     columns: u16,
@@ -48,18 +50,18 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// A table without rows, of at most so many columns of the terminal.
+    /// Creates an empty table that is at most `columns` columns of the terminal wide.
     pub fn new(columns: u16, heads: impl IntoIterator<Item = impl Display>) -> Grid {
         let heads = heads.into_iter().map(|head| head.to_string()).collect();
         Grid { columns, heads, rows: Vec::new() }
     }
 
-    /// One more row.
+    /// Adds a row.
     pub fn add_row(&mut self, cells: impl IntoIterator<Item = impl Into<Cell>>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// A row for each.
+    /// Adds several rows.
     pub fn add_rows<C: Into<Cell>>(
         &mut self,
         rows: impl IntoIterator<Item = impl IntoIterator<Item = C>>,
@@ -67,12 +69,13 @@ impl Grid {
         rows.into_iter().for_each(|cells| self.add_row(cells));
     }
 
-    /// Whether a column holds figures: the first row says it.
+    /// Returns whether a column holds figures, which the first row determines.
     fn holds_figures(&self, column: usize) -> bool {
         self.rows.first().and_then(|row| row.get(column)).is_some_and(|cell| cell.is_figure)
     }
 
-    /// What a column takes at least: all of a figure, and of words what they can be wrapped to.
+    /// Returns the minimum width of a column: the width of its figures, or the least width to which
+    /// its words can be wrapped.
     fn least(&self, column: usize) -> usize {
         let cells = self.rows.iter().filter_map(|row| row.get(column));
         let texts =
@@ -81,8 +84,8 @@ impl Grid {
         APART + if self.holds_figures(column) { widest } else { widest.min(WORDS_LEAST) }
     }
 
-    /// The columns that stand side by side: all, or as many at a time as there is room for, each time behind the words
-    /// that rows begin with.
+    /// Splits the columns into groups that fit side by side. Every group begins with the column
+    /// that names the rows.
     fn parts(&self) -> Vec<Vec<usize>> {
         let is_figure = |column: &usize| self.holds_figures(*column);
         let first = (0..self.heads.len()).find(is_figure).unwrap_or(self.heads.len());
@@ -101,7 +104,7 @@ impl Grid {
         parts
     }
 
-    /// Some of the columns as a table.
+    /// Formats some of the columns as a table.
     fn part(&self, columns: &[usize]) -> String {
         let placed = |text: &str, is_figure: bool| {
             let place = if is_figure { CellAlignment::Right } else { CellAlignment::Left };
@@ -164,7 +167,7 @@ mod tests {
             ]);
             grid.to_string()
         };
-        // 12 + 10 + 11 + 5.
+        // The widths add up to 12 + 10 + 11 + 5 = 38.
         assert!(table(38).contains("some words  1.24 MiB  12.3 MB/s  9 B"), "{}", table(38));
         let parts = |columns| -> Vec<usize> {
             let text = table(columns);

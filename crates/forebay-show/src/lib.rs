@@ -1,7 +1,8 @@
-//! What people read of an answer: figures with their units, sentences, pages, and the renderers of pages for a terminal, as
-//! HTML and as Markdown.
+//! Presentation of answers: figures with their units, sentences, pages, and renderers of pages for
+//! the terminal, HTML and Markdown.
 //!
-//! A verb decides once what a [`page::Page`] says. Renderers know pages and no verb: this crate depends on none of ours.
+//! A verb builds one [`page::Page`], and all renderers show that page. Renderers know nothing about
+//! verbs, and this crate depends on no other crate of the workspace.
 
 #![forbid(unsafe_code)]
 

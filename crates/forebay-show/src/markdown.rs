@@ -1,10 +1,10 @@
-//! A page as Markdown, for docs and papers.
+//! Renders a page as Markdown, for docs and papers.
 
 use crate::page::{Block, Page};
 use crate::table::{CellText, RowMark, Table};
 
-/// `page` as Markdown: its title as a heading of the first level, everything in reading order. Charts become the sentence
-/// that describes them.
+/// Renders `page` as Markdown: the title as a first-level heading, then everything in reading
+/// order. A chart is replaced by its description.
 pub fn text(page: &Page) -> String {
     let mut parts = vec![format!("# {}", page.title), format!("**{}**", page.headline)];
     let figure = |key: &crate::page::KeyFigure| {
@@ -42,7 +42,7 @@ fn block(of: &Block) -> String {
     }
 }
 
-/// A table with pipes.
+/// Formats a table with pipes.
 pub fn table(of: &Table) -> String {
     let text = of.text();
     let row = |cells: Vec<String>| format!("| {} |", cells.join(" | "));

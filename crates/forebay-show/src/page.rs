@@ -1,9 +1,9 @@
-//! Pages: answers as people read them, laid out once for the terminal, HTML and Markdown.
+//! Pages: answers for human readers, laid out once for the terminal, HTML and Markdown.
 
 use crate::figure::{Figure, Unit};
 use crate::table::Table;
 
-/// An answer as people read it.
+/// An answer for human readers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     /// The title of the window or tab: "Capacity: web.csv".
@@ -12,9 +12,9 @@ pub struct Page {
     pub verdict: Verdict,
     /// The answer in a sentence of at most 25 words.
     pub headline: String,
-    /// The subject, as terms and texts: ("Trace", "web.csv").
+    /// The subject, as (term, text): ("Trace", "web.csv").
     pub about: Vec<(String, String)>,
-    /// The figures that say most, at most three.
+    /// The most important figures, at most three.
     pub key_figures: Vec<KeyFigure>,
     /// Everything else, in reading order.
     pub sections: Vec<Section>,
@@ -23,9 +23,9 @@ pub struct Page {
 /// The kind of answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdict {
-    /// How it is colored.
+    /// The tone, which determines the color.
     pub tone: Tone,
-    /// In two or three words.
+    /// The verdict in two or three words.
     pub words: String,
 }
 
@@ -34,19 +34,19 @@ pub struct Verdict {
 pub enum Tone {
     /// Something helps, or a promise holds.
     Good,
-    /// Neither.
+    /// Neither good nor bad.
     #[default]
     Calm,
     /// Something is wrong.
     Warning,
 }
 
-/// A figure that is shown large.
+/// A figure that is shown in large type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyFigure {
     /// The name of the figure.
     pub name: String,
-    /// The previous value, or the value to compare with.
+    /// The previous value, or another value to compare with.
     pub before: Option<Figure>,
     /// The figure.
     pub figure: Figure,
@@ -55,7 +55,7 @@ pub struct KeyFigure {
 /// Blocks under a title.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
-    /// Its title; a terminal's first screen leaves it out.
+    /// The title; the first screen of a terminal omits it.
     pub title: String,
     /// Where it is shown.
     pub place: Place,
@@ -63,29 +63,29 @@ pub struct Section {
     pub blocks: Vec<Block>,
 }
 
-/// How soon a reader meets a section.
+/// Where a section is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// On a terminal's first screen, and on every page.
     FirstScreen,
     /// On pages, and on a terminal with `--explain`.
     Detail,
-    /// As `Detail`; a page shows it when its reader opens it.
+    /// Like `Detail`, but collapsed on pages until the reader opens it.
     Folded,
 }
 
 /// A part of a section.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
-    /// A paragraph. What stands between backticks is code.
+    /// A paragraph. Text between backticks is code.
     Text(String),
-    /// Sentences, each an item of a list.
+    /// A list with one sentence per item.
     List(Vec<String>),
     /// Short terms, each with its text.
     Terms(Vec<(String, String)>),
     /// Caveats, one sentence each.
     Notes(Vec<String>),
-    /// Lines to run, as they are.
+    /// Commands to run, printed unchanged.
     Commands(Vec<String>),
     /// A table.
     Table(Table),
@@ -94,9 +94,9 @@ pub enum Block {
     /// The meaning of the colors in the pictures that follow: classes of the style sheet with their names. Terminals
     /// omit it.
     Legend(Vec<(String, String)>),
-    /// Blocks side by side, where a page is wide enough.
+    /// Blocks placed side by side if the page is wide enough.
     Beside(Vec<Block>),
-    /// A picture that is drawn elsewhere, as SVG, and its caption, as HTML. A terminal leaves it out.
+    /// A ready-made picture as SVG, and its caption as HTML. Terminals omit it.
     Picture {
         /// The picture.
         svg: String,
@@ -108,19 +108,19 @@ pub enum Block {
 /// Lines over a horizontal axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// Unique on its page: letters, digits and dashes.
+    /// An id that is unique on the page, made of letters, digits and dashes.
     pub id: String,
     /// The title above the chart.
     pub title: String,
     /// A description for readers who cannot see the chart.
     pub description: String,
-    /// Horizontal.
+    /// The horizontal axis.
     pub x: ChartAxis,
-    /// Vertical.
+    /// The vertical axis.
     pub y: ChartAxis,
-    /// Lines, told apart by color and dashes.
+    /// The lines, distinguished by color and dashes.
     pub series: Vec<Series>,
-    /// Whether two such charts stand side by side.
+    /// Whether two such charts are placed side by side.
     pub is_half: bool,
 }
 
@@ -133,22 +133,22 @@ pub struct ChartAxis {
     pub unit: Unit,
     /// The factor between values and labels: 100 for shares in percent.
     pub labels_per: f64,
-    /// Where it begins, and how its steps grow.
+    /// The scale: where the axis begins and how its steps grow.
     pub scale: ChartScale,
 }
 
 /// How the steps of an axis grow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ChartScale {
-    /// From 0 in equal steps.
+    /// Equal steps from 0.
     Linear,
-    /// From one value to another in equal steps.
+    /// Equal steps between two values.
     Between(f64, f64),
     /// In decades of milliseconds.
     Decades,
     /// In decades of a plain number.
     PlainDecades,
-    /// In doublings.
+    /// In powers of two.
     Doublings,
 }
 
@@ -157,14 +157,14 @@ pub enum ChartScale {
 pub struct Series {
     /// The name in the legend.
     pub name: String,
-    /// (along, up), from the left.
+    /// Points as (x, y), from left to right.
     pub points: Vec<(f64, f64)>,
-    /// Whether others stand out before it.
+    /// Whether the line is faint because others stand out.
     pub is_faint: bool,
 }
 
 impl Page {
-    /// Gives `change` every text of the page, to be changed in place.
+    /// Calls `change` with every text of the page, so that it can be changed in place.
     pub fn for_each_text(&mut self, change: &mut dyn FnMut(&mut String)) {
         change(&mut self.headline);
         self.about.iter_mut().for_each(|(_, text)| change(text));
@@ -174,12 +174,12 @@ impl Page {
         }
     }
 
-    /// Whether a terminal's first screen leaves something out.
+    /// Returns whether the first screen of a terminal omits anything.
     pub fn has_details(&self) -> bool {
         self.sections.iter().any(|section| section.place != Place::FirstScreen)
     }
 
-    /// Leaves out the notes that a reader was `told` elsewhere.
+    /// Removes the notes in `told`, which the reader has already seen elsewhere.
     pub fn leave_out_notes(&mut self, told: &[String]) {
         for section in &mut self.sections {
             section.blocks.retain_mut(|block| match block {
@@ -232,7 +232,7 @@ impl Block {
 }
 
 impl Verdict {
-    /// A verdict of two or three words.
+    /// Creates a verdict; `words` are two or three words.
     pub fn new(tone: Tone, words: impl Into<String>) -> Verdict {
         Verdict { tone, words: words.into() }
     }

@@ -1,6 +1,6 @@
-//! Counts in sentences.
+//! Counts and lists in sentences.
 
-/// "1 request", "2 requests".
+/// Formats a count with its noun: "1 request", "2 requests".
 pub fn counted(count: u64, what: &str) -> String {
     if count == 1 {
         return format!("1 {what}");
@@ -14,12 +14,12 @@ pub fn counted(count: u64, what: &str) -> String {
     }
 }
 
-/// The verb that goes with a count: `one` or `many`.
+/// Returns the verb form for a count: `one` or `many`.
 pub fn verb<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
     if count == 1 { one } else { many }
 }
 
-/// "one, two and three".
+/// Joins names: "one, two and three".
 pub fn listed(names: &[impl AsRef<str>]) -> String {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     match names[..] {

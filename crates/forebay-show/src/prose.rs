@@ -1,14 +1,14 @@
-//! Sentences in lines, of a terminal or of a page: none ends between a figure and its unit.
+//! Line breaking for sentences. Lines never break between a figure and its unit.
 
-/// What no line ends before, behind a figure.
+/// Units that must stay on the same line as the figure before them.
 const UNITS: [&str; 24] = [
     "%", "points", "times", "s", "ms", "µs", "min", "h", "W", "J", "kJ", "MJ", "IOPS", "B", "KiB",
     "MiB", "GiB", "TiB", "PiB", "B/s", "kB/s", "MB/s", "GB/s", "GB",
 ];
-/// A blank at which no line ends.
+/// A non-breaking space.
 pub(crate) const NO_BREAK: char = '\u{a0}';
 
-/// `text` with a blank at which no line ends between each figure and its unit.
+/// Replaces the space between each figure and its unit by a non-breaking space.
 pub fn joined(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
     for word in text.split_inclusive([' ', '\n']) {
@@ -24,7 +24,8 @@ pub fn joined(text: &str) -> String {
     joined
 }
 
-/// `text` in lines of at most so many columns, all but the first indented. A longer word has a line of its own.
+/// Wraps `text` to lines of at most `columns` columns, indenting all but the first. A longer word
+/// gets its own line.
 pub fn wrapped(text: &str, columns: usize) -> String {
     let (mut lines, mut column) = (String::new(), 0);
     for word in joined(text).split_ascii_whitespace() {

@@ -1,12 +1,14 @@
-//! Figures with their units as all tables, sentences and pages have them: three digits, the unit by size.
+//! Formats figures for all tables, sentences and pages: three digits, with the unit chosen by
+//! magnitude.
 //!
-//! Sizes are in binary units (1 KiB = 1024 B). Rates are in decimal ones (1 MB/s = 1 000 000 B/s), as drives and links are sold. What
-//! is no number is [`NONE`].
+//! Sizes use binary units (1 KiB = 1024 B). Rates use decimal units (1 MB/s = 1 000 000 B/s), as
+//! drives and links are sold. A value that is not a number is shown as [`NONE`].
 
-/// What stands where there is no figure.
+/// The text in place of a missing figure.
 pub const NONE: &str = "-";
 
-/// Three digits, or all of those before the point.
+/// Formats a value with three digits, or with all digits before the decimal point if there are
+/// more.
 pub fn significant(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
@@ -23,12 +25,13 @@ pub fn significant(value: f64) -> String {
     }
 }
 
-/// A figure that may not exist.
+/// Formats a figure that may be missing.
 pub fn or_none(value: Option<f64>, shown: impl Fn(f64) -> String) -> String {
     value.map_or(NONE.to_owned(), shown)
 }
 
-/// `value` in the largest of `units` (in falling order, with their worth) that leaves 1 or more before the point, else in the last.
+/// Formats `value` in the largest of `units` (in decreasing order, with their sizes) that gives at
+/// least 1, or else in the last one.
 fn in_unit(value: f64, units: &[(f64, &str)], shown: impl Fn(f64) -> String) -> String {
     let fits = |unit: &&(f64, &str)| value.abs() >= unit.0 * 0.9995;
     match units.iter().find(fits).or(units.last()) {
@@ -37,8 +40,8 @@ fn in_unit(value: f64, units: &[(f64, &str)], shown: impl Fn(f64) -> String) -> 
     }
 }
 
-/// An amount of money, to the cent whatever its size: a sentence and a table that say it agree.
-/// `currency` is its three letters.
+/// Formats an amount of money to the cent, whatever its size, so that sentences and tables agree.
+/// `currency` is its three-letter code.
 pub fn money(amount: f64, currency: &str) -> String {
     match amount.is_finite() {
         true => format!("{amount:.2} {currency}"),
@@ -46,7 +49,7 @@ pub fn money(amount: f64, currency: &str) -> String {
     }
 }
 
-/// A time, given in seconds.
+/// Formats a time given in seconds.
 pub fn seconds(s: f64) -> String {
     match s.abs() {
         0.0 => "0 s".to_owned(),
@@ -55,12 +58,13 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
-/// A time, given in milliseconds.
+/// Formats a time given in milliseconds.
 pub fn millis(ms: f64) -> String {
     seconds(ms / 1e3)
 }
 
-/// A time that somebody chose, given in milliseconds: all its digits, in the unit that leaves fewest.
+/// Formats a time that a user chose, given in milliseconds, with all its digits and in the unit
+/// that needs the fewest.
 pub fn bound(ms: f64) -> String {
     match ms {
         1000.0.. => format!("{} s", ms / 1e3),
@@ -70,7 +74,7 @@ pub fn bound(ms: f64) -> String {
     }
 }
 
-/// A size, given in bytes: 4 KiB, where it is that exactly, and else with three digits.
+/// Formats a size given in bytes: 4 KiB if that is exact, and otherwise with three digits.
 pub fn bytes(bytes: f64) -> String {
     const KIB: f64 = 1024.0;
     let units = [
@@ -88,22 +92,22 @@ pub fn bytes(bytes: f64) -> String {
     })
 }
 
-/// A rate, given in bytes a second.
+/// Formats a rate given in bytes per second.
 pub fn rate(bytes_per_s: f64) -> String {
     in_unit(bytes_per_s, &[(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")], significant)
 }
 
-/// A power, given in watts. Sentences, tables and pages show it alike.
+/// Formats a power given in watts.
 pub fn watts(w: f64) -> String {
     in_unit(w, &[(1.0, "W")], significant)
 }
 
-/// An energy, given in joules.
+/// Formats an energy given in joules.
 pub fn joules(j: f64) -> String {
     in_unit(j, &[(1e6, "MJ"), (1e3, "kJ"), (1.0, "J")], significant)
 }
 
-/// A share as a percentage.
+/// Formats a share as a percentage.
 pub fn percent(share: f64) -> String {
     let percentage = share * 100.0;
     match percentage.abs() {
@@ -115,15 +119,16 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// A share that somebody promised, as a percentage with all its digits, up to ten: 99.95 %.
+/// Formats a promised share as a percentage with all its digits, up to ten: 99.95 %.
 pub fn promised(share: f64) -> String {
     let digits = format!("{:.10}", share * 100.0);
     format!("{} %", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// A share that was achieved, as a percentage rounded down: what breaks a promise never seems to keep it.
+/// Formats an achieved share as a percentage, rounded down so that a broken promise never appears
+/// to be kept.
 pub fn achieved(share: f64) -> String {
-    // A billionth more, because 0.9 / 3 * 3 is less than 0.9.
+    // Adds a tiny amount because 0.9 / 3 * 3 is less than 0.9 in floating point.
     format!("{:.2} %", (share * 1e4 + 1e-9).floor() / 100.0)
 }
 
@@ -153,7 +158,7 @@ mod tests {
         let expected =
             ["1234", "1000", "123", "12.3", "1.23", "0.123", "0.0123", "0.00123", "0", "-1.50"];
         assert_eq!(shown.map(significant), expected);
-        // Rounding never makes a fourth digit.
+        // Rounding up does not add a fourth digit.
         assert_eq!([9.996, 99.96, 0.99951].map(significant), ["10.0", "100", "1.00"]);
         let small = [0.009996, 0.0009996, 0.0009994, -0.00004];
         assert_eq!(small.map(significant), ["0.0100", "0.00100", "9.99e-4", "-4.00e-5"]);

@@ -1,4 +1,4 @@
-//! Tables of typed cells, and the texts that all renderers print of them.
+//! Tables of typed cells, and the texts that all renderers print for them.
 
 use crate::figure::{Figure, Unit};
 use crate::quantities::NONE;
@@ -6,9 +6,9 @@ use crate::quantities::NONE;
 /// A table: columns, and rows of cells.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// From the left.
+    /// The columns, from the left.
     pub columns: Vec<Column>,
-    /// From the top; each has a cell for each column, or fewer.
+    /// The rows, from the top. A row may have fewer cells than there are columns.
     pub rows: Vec<Row>,
 }
 
@@ -17,28 +17,28 @@ pub struct Table {
 pub struct Column {
     /// The heading. Renderers add the unit.
     pub head: String,
-    /// The unit of its figures. It has no effect on words.
+    /// The unit of the column's figures; irrelevant for words.
     pub unit: Unit,
 }
 
-/// A row.
+/// A row of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// Whether it stands out.
+    /// How the row is highlighted.
     pub mark: RowMark,
-    /// The first one names the row.
+    /// The cells; the first one names the row.
     pub cells: Vec<Cell>,
 }
 
 /// How a row is highlighted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum RowMark {
-    /// Nothing.
+    /// Not highlighted.
     #[default]
     Plain,
-    /// It is what the page answers with; a word says why.
+    /// Highlighted as the answer, with a word that says why.
     Best(String),
-    /// A word behind its name.
+    /// A word after the row's name.
     Badge(String),
 }
 
@@ -52,18 +52,18 @@ pub enum Cell {
     Words(String),
     /// A value in the column's unit.
     Value(f64),
-    /// A value in the column's unit, and the interval that it lies in.
+    /// A value in the column's unit, with an interval.
     Interval {
         /// The value.
         value: f64,
-        /// The interval's lower end.
+        /// The lower end of the interval.
         low: f64,
-        /// Its upper end.
+        /// The upper end of the interval.
         high: f64,
     },
-    /// A figure with a unit of its own, where rows differ in what they count.
+    /// A figure with its own unit, for rows that measure different quantities.
     Figure(Figure),
-    /// A value that is within its limit, or not.
+    /// A value marked as within its limit or not.
     Judged {
         /// The text of the value.
         words: String,
@@ -73,31 +73,31 @@ pub enum Cell {
 }
 
 impl Column {
-    /// A column of words.
+    /// Creates a column of words.
     pub fn words(head: impl Into<String>) -> Column {
         Column { head: head.into(), unit: Unit::Number }
     }
 
-    /// A column of figures in `unit`.
+    /// Creates a column of figures in `unit`.
     pub fn of(head: impl Into<String>, unit: Unit) -> Column {
         Column { head: head.into(), unit }
     }
 }
 
 impl Row {
-    /// A row like any other.
+    /// Creates a row that is not highlighted.
     pub fn new(cells: impl IntoIterator<Item = Cell>) -> Row {
         Row { mark: RowMark::Plain, cells: cells.into_iter().collect() }
     }
 }
 
 impl Cell {
-    /// `words` about something that is within its limit, or is not.
+    /// Creates a cell of `words` that is marked as within its limit or not.
     pub fn judged(words: impl Into<String>, is_good: bool) -> Cell {
         Cell::Judged { words: words.into(), is_good }
     }
 
-    /// A value that may not exist.
+    /// Creates a cell for a value that may be missing.
     pub fn value(value: Option<f64>) -> Cell {
         value.map_or(Cell::Missing, Cell::Value)
     }
@@ -127,21 +127,21 @@ impl From<f64> for Cell {
     }
 }
 
-/// A cell as it is printed.
+/// A formatted cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellText {
     /// The text of the cell.
     pub text: String,
-    /// The interval's ends, where there is one.
+    /// The ends of the interval, if there is one.
     pub interval: Option<(String, String)>,
-    /// Whether it is a figure, which stands right.
+    /// Whether the cell is a figure, which is right-aligned.
     pub is_figure: bool,
-    /// Whether it is within its limit, where it has one.
+    /// Whether the value is within its limit, if it has one.
     pub is_good: Option<bool>,
 }
 
 impl CellText {
-    /// In one line: the value and its interval.
+    /// Formats the value and its interval on one line.
     pub fn line(&self) -> String {
         match &self.interval {
             Some((low, high)) => format!("{} ({low} - {high})", self.text),
@@ -150,24 +150,24 @@ impl CellText {
     }
 }
 
-/// A table as it is printed: heads with units, and the texts of all cells.
+/// A formatted table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableText {
-    /// Heads with units.
+    /// The column heads with units.
     pub heads: Vec<String>,
-    /// Cells by row.
+    /// The cells by row.
     pub rows: Vec<Vec<CellText>>,
-    /// Whether a column holds figures.
+    /// Whether each column holds figures.
     pub are_figures: Vec<bool>,
 }
 
 impl Table {
-    /// A table without rows.
+    /// Creates an empty table.
     pub fn new(columns: impl IntoIterator<Item = Column>) -> Table {
         Table { columns: columns.into_iter().collect(), rows: Vec::new() }
     }
 
-    /// The texts to print.
+    /// Formats all heads and cells.
     pub fn text(&self) -> TableText {
         let scales: Vec<(f64, &str)> =
             (0..self.columns.len()).map(|column| self.scale(column)).collect();
@@ -211,7 +211,7 @@ impl Table {
         row.cells.iter().zip(self.columns.iter().zip(scales)).map(text).collect()
     }
 
-    /// The factor that the values of a column are divided by, and the resulting unit.
+    /// Returns the divisor for a column's values, and the resulting unit.
     fn scale(&self, column: usize) -> (f64, &'static str) {
         let cells = self.rows.iter().filter_map(|row| row.cells.get(column));
         let values: Vec<f64> = cells

@@ -1,4 +1,5 @@
-//! A page on a terminal: the headline, the key figures and the first screen, or everything.
+//! Renders a page for a terminal: the headline, the key figures, and either the first screen or all
+//! sections.
 
 use crate::grid::{self, Grid};
 use crate::page::{Block, Chart, ChartScale, Page, Place, Section};
@@ -6,7 +7,7 @@ use crate::prose;
 use crate::quantities::NONE;
 use crate::table::{RowMark, Table};
 
-/// Columns of prose at most, however wide the terminal is.
+/// The maximum width of prose in columns, even on wider terminals.
 const PROSE_COLUMNS_MAX: usize = 120;
 
 /// The part of a page that a terminal shows.
@@ -18,12 +19,12 @@ pub enum Extent {
     Everything,
 }
 
-/// `page` in lines of at most so many columns.
+/// Renders `page` in lines of at most `columns` columns.
 pub fn text(page: &Page, columns: usize, extent: Extent) -> String {
     parts(page, columns, extent).join("\n\n")
 }
 
-/// The parts of [`text`]: the headline first, then the sections.
+/// Returns the parts of [`text`]: the headline first, then the sections.
 pub fn parts(page: &Page, columns: usize, extent: Extent) -> Vec<String> {
     let wrapped = |text: &str| paragraph(text, columns);
     let mut parts = vec![wrapped(&page.headline)];
@@ -49,12 +50,12 @@ pub fn parts(page: &Page, columns: usize, extent: Extent) -> Vec<String> {
     parts
 }
 
-/// A paragraph, whose lines begin at the margin.
+/// Wraps a paragraph without indenting its lines.
 fn paragraph(text: &str, columns: usize) -> String {
     prose::wrapped(text, columns.min(PROSE_COLUMNS_MAX)).replace("\n  ", "\n")
 }
 
-/// The key figures in a line.
+/// Formats the key figures on one line.
 fn key_figures(page: &Page) -> Option<String> {
     let one = |key: &crate::page::KeyFigure| {
         let before = key.before.map(|before| format!("{} → ", before.text()));
@@ -89,7 +90,7 @@ fn block(of: &Block, columns: usize) -> String {
     }
 }
 
-/// Terms in one column, and their texts beside them.
+/// Formats terms in one column, with their texts beside them.
 fn terms(all: &[(String, String)], columns: usize) -> String {
     const GAP: usize = 2;
     let width = all.iter().map(|(term, _)| term.chars().count()).max().unwrap_or(0) + GAP;
@@ -102,7 +103,7 @@ fn terms(all: &[(String, String)], columns: usize) -> String {
     all.iter().map(one).collect::<Vec<_>>().join("\n")
 }
 
-/// The table as a grid.
+/// Converts a table to a terminal grid.
 pub fn grid(table: &Table, columns: usize) -> Grid {
     let text = table.text();
     let has_intervals = text.rows.iter().flatten().any(|cell| cell.interval.is_some());
@@ -136,17 +137,17 @@ pub fn grid(table: &Table, columns: usize) -> Grid {
     grid
 }
 
-/// Values from 0 to 1 as a line of bars.
+/// Draws values from 0 to 1 as a line of bars.
 pub fn sparkline(values: impl IntoIterator<Item = f64>) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let bar = |value: f64| BARS[((value.clamp(0.0, 1.0) * 8.0) as usize).min(7)];
     values.into_iter().map(bar).collect()
 }
 
-/// Points of a line that a terminal shows.
+/// The maximum number of bars in a sparkline.
 const SPARKS_MAX: usize = 48;
 
-/// A line of bars for each series, between its first and its last value.
+/// Draws a sparkline for each series, between its first and last values.
 fn sparklines(chart: &Chart, columns: usize) -> String {
     // A distribution is read by its latencies, which a line of bars does not show.
     if chart.x.scale == ChartScale::Decades {

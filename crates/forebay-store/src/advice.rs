@@ -1,8 +1,8 @@
-//! What would help a store that cannot keep up.
+//! Advice for a store that cannot keep up.
 
 use crate::store::Status;
 
-/// A sentence; none where nothing is to be done.
+/// Returns a sentence of advice, or None if nothing needs to be done.
 pub(crate) fn advice(status: &Status) -> Option<String> {
     let (figures, disks) = (&status.figures, status.stages.len());
     let most = (disks.saturating_sub(1) / 2).max(1);

@@ -1,4 +1,4 @@
-//! How disks are arranged: what the paper compares.
+//! Arrangements of disks, which the paper compares.
 
 use std::ops::ControlFlow;
 
@@ -11,22 +11,22 @@ use crate::load::Load;
 use crate::operation::Trouble;
 use crate::simulated::{Simulated, Time, simulate_while};
 
-/// How disks are arranged.
+/// An arrangement of the disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrangement {
     /// Workload Shifting's enhanced model: no disk reads and writes in one stage.
     Enhanced,
-    /// Its basic model: a log is transformed on its own disk.
+    /// Workload Shifting's basic model: a log is transformed on its own disk.
     Basic,
-    /// A log on all disks as one, in chunks of so many bytes; what it is transformed into lies there too.
+    /// RAID 0: all disks act as one, which contains the log and its segments.
     Raid0 {
-        /// Bytes of a chunk.
+        /// The chunk size in bytes.
         chunk_bytes: u64,
     },
 }
 
 impl Arrangement {
-    /// Its name: `enhanced`, `basic`, `raid0`.
+    /// Returns the name: `enhanced`, `basic`, `raid0`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Arrangement::Enhanced => "enhanced",
@@ -36,26 +36,26 @@ impl Arrangement {
     }
 }
 
-/// A load on one arrangement, without transformation and with it.
+/// The same load on one arrangement, without transformation and with it.
 #[derive(Clone, Debug)]
 pub(crate) struct Compared {
-    /// How the disks are arranged.
+    /// The arrangement of the disks.
     pub arrangement: Arrangement,
-    /// Puts are logged and nothing else.
+    /// The run in which puts are only logged.
     pub logged: Simulated,
-    /// Logs are transformed meanwhile.
+    /// The run in which logs are also transformed.
     pub transformed: Simulated,
 }
 
 impl Compared {
-    /// How much longer the execution takes with transformation, in percent (the paper's rate of increase in
-    /// execution time).
+    /// Returns how much longer the execution takes with transformation, in percent (the paper's
+    /// rate of increase in execution time).
     pub(crate) fn slowed_percent(&self) -> f64 {
         let (logged, transformed) = (self.logged.execution, self.transformed.execution);
         (transformed.as_secs_f64() / logged.as_secs_f64() - 1.0) * 100.0
     }
 
-    /// Both runs' figures.
+    /// Returns the figures of both runs.
     pub(crate) fn rows(&self) -> [Row; 2] {
         [self.row(&self.logged, None), self.row(&self.transformed, Some(self.slowed_percent()))]
     }
@@ -93,64 +93,64 @@ impl Compared {
     }
 }
 
-/// A run's figures, units last.
+/// The figures of a run; the last word of a name is its unit.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
-    /// How the disks are arranged.
+    /// The arrangement of the disks.
     pub arrangement: &'static str,
     /// Whether logs were transformed.
     pub transformation: bool,
-    /// From when the store was open until the last put was answered.
+    /// The time from the opening of the store until the last put was answered.
     pub execution_s: f64,
-    /// Keys and values put a second.
+    /// The throughput of keys and values.
     pub throughput_mb_per_s: f64,
-    /// How much longer it took than without transformation.
+    /// How much longer the run took than without transformation.
     pub slowed_percent: Option<f64>,
-    /// The median put.
+    /// The median latency of puts.
     pub put_p50_ms: f64,
-    /// 99 of 100 puts took no longer.
+    /// The 99th percentile of the latency of puts.
     pub put_p99_ms: f64,
-    /// The longest put.
+    /// The maximum latency of puts.
     pub put_max_ms: f64,
-    /// Until the last log was a segment.
+    /// The time until the last log was a segment.
     pub settled_s: f64,
-    /// How long a log was on duty, in the mean.
+    /// The mean time that a log was on duty.
     pub logging_ms: f64,
-    /// From a log's end to its segment's being published, in the mean.
+    /// The mean time from the end of a log to the publication of its segment.
     pub transforming_ms: f64,
-    /// Times that duty passed to a disk that was not idle.
+    /// How often duty passed to a disk that was not idle.
     pub overlaps: u64,
-    /// Times that puts waited for a slot.
+    /// How often puts waited for a slot.
     pub stalls: u64,
-    /// Merges that were finished.
+    /// Completed merges.
     pub merges: u64,
-    /// How long puts were held back for merges.
+    /// The total time for which puts were delayed for merges.
     pub held_back_s: f64,
-    /// How long logs were in the end.
+    /// The final length of logs.
     pub log_bytes: u64,
-    /// What was left out behind a batch in the end.
+    /// The final gap after a batch.
     pub gap_bytes: u64,
-    /// Work of all disks until all was settled.
+    /// The total busy time of all disks until everything was settled.
     pub busy_s: f64,
-    /// What they used until then.
+    /// The energy used until then.
     pub energy_j: f64,
-    /// Bytes written for each byte put.
+    /// Bytes written per byte put.
     pub written_share: f64,
-    /// Leaves of trees in place that were read.
+    /// Leaves read from trees in place.
     pub leaves_read: u64,
-    /// Pages of trees in place that were written.
+    /// Pages written to trees in place.
     pub pages_written: u64,
-    /// When which disk began which stage, where that is noted.
+    /// The times at which disks began each stage, if recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<Changed>,
 }
 
-/// A disk began a stage.
+/// The start of a stage on a disk.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Changed {
-    /// When.
+    /// The time.
     pub at_s: f64,
-    /// Which, from 0.
+    /// The disk, from 0.
     pub disk: usize,
     /// `idle`, `log`, `read-log` or `write-tree`.
     pub stage: &'static str,
@@ -162,10 +162,11 @@ impl Changed {
     }
 }
 
-/// Puts a load on an arrangement for as long as `go_on` says so, which is asked often.
+/// Runs a load on an arrangement for as long as `go_on`, which is called often, returns true.
 ///
 /// # Errors
-/// [`Trouble`] where the disks could not take it; [`Trouble::Closed`] where `go_on` said no.
+/// Returns [`Trouble`] if the disks could not take the load, and [`Trouble::Closed`] if `go_on`
+/// returned false.
 pub(crate) fn compare<D: Device + Clone>(
     devices: &[D],
     config: &Config,

@@ -1,14 +1,16 @@
-//! Batches: what a log is made of. A batch is the records of all puts that one write made durable.
+//! Batches: the units of a log. A batch contains the records of all puts that one write made
+//! durable.
 //!
-//! A log is in a slot of its disk. A batch is a frame (`a` the log, `b` its place in it) whose payload is where
-//! in the log the next one begins, the log before this one and how many batches that had, whether those before it
-//! were durable, when it was put, summaries of batches before it ([`crate::summary`]), and the records. It is padded
-//! to whole blocks, so that a torn sector of the next one harms none that was acknowledged.
+//! A log occupies a slot of its disk. A batch is a frame (`a` is the log, `b` the index in the
+//! log). Its payload is the position of the next batch in the log, the preceding log and its number
+//! of batches, whether the earlier batches of the log were durable, the time of the put, summaries
+//! of earlier batches ([`crate::summary`]), and the records. It is padded to whole blocks, so that
+//! a torn sector of the next batch cannot damage an acknowledged one.
 //!
-//! A put that no slot has room for *stretches* its log: its batch is among the segments, and the slot has a
-//! block that says where, written once the batch is durable.
+//! A put that is too long for any slot *stretches* its log: its batch is stored among the segments,
+//! and the slot contains a block with its location, written once the batch is durable.
 //!
-//! Batches of format 4 have neither time nor summaries.
+//! Batches of format 4 have neither times nor summaries.
 
 use std::ops::Range;
 
@@ -16,28 +18,29 @@ use crate::frame::{BLOCK, Fields, Frame, FrameKind, HEAD, pad, put_bytes};
 use crate::record::Record;
 use crate::summary::BatchSummary;
 
-/// Bytes of a batch that are neither summaries nor records.
+/// The bytes of a batch other than summaries and records.
 pub(crate) const BATCH_HEAD: usize = HEAD + 44;
 
-/// What a batch says of itself.
+/// The header of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Batch {
     pub(crate) log: u64,
-    /// Its place in the log, from 0.
+    /// The index in the log, from 0.
     pub(crate) index: u64,
-    /// Where the next one begins in the log.
+    /// The position of the next batch in the log.
     pub(crate) next: u64,
-    /// The log before this one, and its batches.
+    /// The preceding log and its number of batches.
     pub(crate) before: (u64, u64),
-    /// Those before it in the log were durable when it was written: none of them can be torn.
+    /// Whether the earlier batches of the log were durable when this one was written, so that none
+    /// of them can be torn.
     pub(crate) is_synced: bool,
-    /// When it was put, in nanoseconds since the Unix epoch; 0 where nobody knows.
+    /// When the batch was put, in nanoseconds since the Unix epoch; 0 if unknown.
     pub(crate) put_at: u64,
 }
 
 impl Batch {
-    /// Its bytes, whole blocks, if it begins where it says that the next one does, and what it says once that follows
-    /// after those and `gap` bytes.
+    /// Encodes the batch as whole blocks for the position in `next`; returns it with its header, in
+    /// which `next` is the position after the batch and a gap of `gap` bytes.
     pub(crate) fn bytes(
         mut self,
         gap: u64,
@@ -67,8 +70,8 @@ impl Batch {
         put_bytes(out, summaries);
     }
 
-    /// The log and the place in it that seem to stand at the head of a batch or stretch, if it seems to say that those before
-    /// it were durable. Nothing is known of its sum.
+    /// Returns the log and index that appear in the header of a batch or stretch, if it also
+    /// appears to say that the earlier batches were durable. The checksum is not verified.
     fn legible(bytes: &[u8], store: u64) -> Option<(u64, u64)> {
         [FrameKind::Batch, FrameKind::Stretch]
             .into_iter()
@@ -79,7 +82,7 @@ impl Batch {
         (fields.u64()? == 1).then_some((log, index))
     }
 
-    /// What the frame of a batch or a stretch begins with.
+    /// Parses the header of a batch or a stretch.
     fn get_head(frame: &Frame, fields: &mut Fields<'_>) -> Option<(Batch, Vec<BatchSummary>)> {
         let (next, before) = (fields.u64()?, (fields.u64()?, fields.u64()?));
         let is_synced = fields.u64()? != 0;
@@ -92,21 +95,21 @@ impl Batch {
     }
 }
 
-/// A batch that is not in its log's slot.
+/// A batch stored outside its log's slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stretch {
     pub(crate) batch: Batch,
-    /// Where it is on the disk.
+    /// The offset of the batch on the disk.
     pub(crate) offset: u64,
-    /// Whole blocks.
+    /// The length in whole blocks.
     pub(crate) len: u64,
 }
 
-/// Bytes of a stretch's block that are not summaries.
+/// The bytes of a stretch's block other than summaries.
 pub(crate) const STRETCH_HEAD: usize = BATCH_HEAD + 16;
 
 impl Stretch {
-    /// The block that says so in the slot.
+    /// Encodes the block in the slot that refers to the batch.
     pub(crate) fn bytes(&self, summaries: &[u8], store: u64) -> Vec<u8> {
         let mut out = Vec::new();
         let from = Frame::begin(&mut out);
@@ -120,24 +123,24 @@ impl Stretch {
     }
 }
 
-/// What is in a batch, or where.
+/// The content of a batch, or its location.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Records(Vec<Record>),
     Stretch(Stretch),
 }
 
-/// What a place in a slot has.
+/// A batch or stretch found in a slot.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FoundBatch {
     pub(crate) batch: Batch,
-    /// Batches before it, and of a stretch its own.
+    /// The summaries of earlier batches, and for a stretch also its own.
     pub(crate) said: Vec<BatchSummary>,
     pub(crate) content: Content,
 }
 
 impl FoundBatch {
-    /// The batch or stretch that begins here, whatever log it is of, if it is whole.
+    /// Parses the batch or stretch at the start of `bytes`, of any log, if it is intact.
     pub(crate) fn parse(bytes: &[u8], store: u64) -> Option<FoundBatch> {
         let kinds =
             [FrameKind::Batch, FrameKind::Stretch, FrameKind::BatchOf4, FrameKind::StretchOf4];
@@ -157,7 +160,7 @@ impl FoundBatch {
         Some(FoundBatch { batch, said, content })
     }
 
-    /// The records of a batch that begins here.
+    /// Parses the records of the batch at the start of `bytes`.
     pub(crate) fn records(bytes: &[u8], store: u64) -> Option<(Batch, Vec<Record>)> {
         let found = FoundBatch::parse(bytes, store)?;
         match found.content {
@@ -166,26 +169,27 @@ impl FoundBatch {
         }
     }
 
-    /// What is at a place in a slot.
+    /// Parses the content at a position in a slot.
     fn at(slot: &[u8], at: u64, store: u64) -> Option<FoundBatch> {
         FoundBatch::parse(slot.get(usize::try_from(at).ok()?..)?, store)
     }
 }
 
-/// Batches that a log lacks.
+/// Missing batches of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Gap {
-    /// Which, by their place in the log.
+    /// The range of indices in the log.
     pub(crate) batches: Range<u64>,
-    /// What came before has lower sequence numbers; 0 where nothing did.
+    /// A lower bound on the sequence numbers: those before the gap are lower; 0 if there are none.
     pub(crate) after: u64,
-    /// What came later in the log has no lower ones; none where nothing did.
+    /// An upper bound on the sequence numbers: those after the gap are not lower; None if there are
+    /// none.
     pub(crate) upto: Option<u64>,
-    /// When the batches around it were put.
+    /// When the batches before and after the gap were put.
     pub(crate) put: (Option<u64>, Option<u64>),
 }
 
-/// A batch as it was read.
+/// A batch that was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ReadBatch {
     pub(crate) batch: Batch,
@@ -193,44 +197,47 @@ pub(crate) struct ReadBatch {
     pub(crate) stretch: Option<Stretch>,
 }
 
-/// A log as it is found, batch by batch.
+/// A log found on a disk, batch by batch.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct FoundLog {
     pub(crate) id: u64,
-    /// Batches that it has, those that it lacks before the last included.
+    /// The number of batches, including missing ones before the last.
     pub(crate) batches: u64,
-    /// It had so many: a later one is there, which was written once those before it were durable.
+    /// The number of batches known to have existed, because a later batch says that the earlier
+    /// ones were durable.
     pub(crate) expected: Option<u64>,
     pub(crate) before: (u64, u64),
-    /// Bytes of the slot that it uses.
+    /// The number of used bytes of the slot.
     pub(crate) len: u64,
     pub(crate) read: Vec<ReadBatch>,
     pub(crate) gaps: Vec<Gap>,
-    /// Whole batches behind one that is not. They count if it is known that there were as many.
+    /// Intact batches after a damaged one. They count only if it is known that the log had that
+    /// many batches.
     later: Vec<ReadBatch>,
-    /// What its batches say of others.
+    /// What the log's batches say about other batches.
     pub(crate) said: Vec<BatchSummary>,
 }
 
 impl FoundLog {
-    /// A log of so many batches, none of which is there.
+    /// Creates a log of `batches` batches, all of which are missing.
     pub(crate) fn lost(id: u64, batches: u64) -> FoundLog {
         let mut log = FoundLog { id, ..FoundLog::default() };
         log.settle(batches);
         log
     }
 
-    /// Whether anything of it was found.
+    /// Returns whether any part of the log was found.
     pub(crate) fn is_known(&self) -> bool {
         self.batches > 0 || !self.later.is_empty() || self.expected.is_some()
     }
 
-    /// The place in the log of the batch that is next.
+    /// Returns the index of the next batch in the log.
     fn next_index(&self) -> u64 {
         self.later.last().map_or(self.batches, |last| last.batch.index + 1)
     }
 
-    /// What comes next in its slot, if that is the log's next batch, or a later one where one before was damaged.
+    /// Parses the next batch in the slot, if it is the log's next one, or a later one after a
+    /// damaged batch.
     pub(crate) fn next(&self, slot: &[u8], store: u64) -> Option<FoundBatch> {
         let found = FoundBatch::at(slot, self.len, store)?;
         let Batch { log, index, next, .. } = found.batch;
@@ -241,8 +248,8 @@ impl FoundLog {
         (is_its && next > self.len).then_some(found)
     }
 
-    /// Looks behind what is not whole for a later batch of this log; where it has none yet, of the latest log that
-    /// `may_be` there.
+    /// Searches after damaged data for a later batch of this log or, if no batch has been found
+    /// yet, of the latest log that `may_be` there.
     pub(crate) fn find_behind(
         &mut self,
         slot: &[u8],
@@ -268,7 +275,7 @@ impl FoundLog {
         Some(found)
     }
 
-    /// A batch follows that was durable once, and is not what was written: nothing says where it is before it is.
+    /// Registers a missing batch that was once durable but whose content is not what was written.
     pub(crate) fn lacks(&mut self, batch: &Batch, said: Vec<BatchSummary>) {
         if !self.is_known() {
             (self.id, self.before) = (batch.log, batch.before);
@@ -280,7 +287,8 @@ impl FoundLog {
         }
     }
 
-    /// Where the next batch would be in its slot: as long as it says itself, or a block.
+    /// Returns the range of the next batch in the slot: the length stated in its own header, or one
+    /// block.
     pub(crate) fn reach(&self, slot: &[u8], store: u64) -> Range<u64> {
         let head = usize::try_from(self.len).ok().and_then(|at| slot.get(at..)).unwrap_or_default();
         let len = [FrameKind::Batch, FrameKind::BatchOf4]
@@ -294,22 +302,22 @@ impl FoundLog {
         self.len..self.len.saturating_add(len.unwrap_or(BLOCK as u64))
     }
 
-    /// What is next in the slot cannot be read: it may have been whole, and acknowledged.
+    /// Registers that the next batch is unreadable. It may have been intact and acknowledged.
     pub(crate) fn may_lack_next(&mut self) {
         if self.is_known() {
             self.expected = self.expected.max(Some(self.next_index() + 1));
         }
     }
 
-    /// Heeds damaged batches behind its end whose heads can still be read: if one of them says that those before it were
-    /// durable, they were there, and are not what was written.
+    /// Examines damaged batches after the end of the log whose headers are readable. If a header
+    /// says that the earlier batches were durable, those batches existed and are damaged now.
     pub(crate) fn heed_damaged(&mut self, slot: &[u8], store: u64) {
         if !self.is_known() {
             return;
         }
         let begin = self.len.next_multiple_of(BLOCK as u64);
         let (next, places) = (self.next_index(), (begin..slot.len() as u64).step_by(BLOCK));
-        // Each takes a block or more, so a number beyond that is damaged too.
+        // Each batch occupies at least one block, so a larger index must itself be damaged.
         for (most, at) in (next + 1..).zip(places) {
             let index = Batch::legible(&slot[at as usize..], store)
                 .filter(|(log, index)| *log == self.id && (next + 1..most).contains(index))
@@ -318,7 +326,7 @@ impl FoundLog {
         }
     }
 
-    /// Takes a batch that was found.
+    /// Adds a batch that was found.
     pub(crate) fn take(&mut self, read: ReadBatch, said: Vec<BatchSummary>) {
         let batch = read.batch;
         if !self.is_known() {
@@ -338,8 +346,9 @@ impl FoundLog {
         self.later.push(read);
     }
 
-    /// It had so many batches: those that were found count, and of the others it is known that they are not there.
-    /// Answers the rest, which nobody knows to have been acknowledged with all that came before.
+    /// Sets the number of batches that the log had: those found count, and the others are known to
+    /// be missing. Returns the remaining ones, for which it is unknown whether all earlier batches
+    /// were acknowledged.
     pub(crate) fn settle(&mut self, expected: u64) -> Vec<ReadBatch> {
         let mut rest = Vec::new();
         for read in std::mem::take(&mut self.later) {
@@ -382,7 +391,7 @@ mod tests {
 
     const ALL: u64 = u64::MAX;
 
-    /// The log in a slot as far as it is found, none of whose batches is elsewhere.
+    /// Reads the log in a slot as far as possible, assuming that no batch is stored elsewhere.
     fn found(slot: &[u8], store: u64) -> FoundLog {
         let mut log = FoundLog::default();
         loop {
@@ -395,7 +404,8 @@ mod tests {
         }
     }
 
-    /// What it has if it had so many batches; of those that it shows itself if `ALL`.
+    /// Reads the log in a slot given its number of batches, or the number that it shows itself if
+    /// `ALL`.
     fn settled(slot: &[u8], expected: u64) -> FoundLog {
         let mut log = found(slot, 3);
         let expected = if expected == ALL { log.expected.unwrap_or(0) } else { expected };
@@ -419,7 +429,7 @@ mod tests {
         Batch { log, index, next: at, before: (4, 7), is_synced, put_at: 100 + index }
     }
 
-    /// Batches of two records.
+    /// Creates a slot with batches of two records.
     fn slot_of(count: u8, log: u64, gap: u64, is_synced: bool) -> (Vec<u8>, Vec<u64>) {
         let (mut slot, mut at, mut places) = (Vec::new(), 0, Vec::new());
         for index in 0..count {
@@ -447,7 +457,7 @@ mod tests {
             assert_eq!((log.id, log.batches, log.before), (5, 3, (4, 7)));
             assert_eq!((keys(&log), log.gaps.len()), ((0..6).collect(), 0));
             assert_eq!(places[1], 8192 + gap);
-            // Its sum, its length, where the next one begins, its content.
+            // Damages the checksum, the length, the position of the next batch, and the content.
             for (lost, at) in [0, 1, 2]
                 .into_iter()
                 .flat_map(|lost| [(lost, 0), (lost, 41), (lost, 48), (lost, 100)])
@@ -457,13 +467,13 @@ mod tests {
                 let log = settled(&bytes, ALL);
                 let left: Vec<u8> = (0..6).filter(|key| usize::from(*key) / 2 != lost).collect();
                 assert_eq!(keys(&log), left, "batch {lost}, byte {at}");
-                // Of the last nobody says that it was there.
+                // Nothing proves that the last batch existed.
                 let lost = lost as u64;
                 assert_eq!(log.batches, if lost == 2 { 2 } else { 3 });
                 let gaps: Vec<_> = log.gaps.iter().map(|gap| gap.batches.clone()).collect();
                 let hole = lost..lost + 1;
                 assert!(gaps.iter().eq([&hole].into_iter().filter(|_| lost != 2)), "{gaps:?}");
-                // Unless somebody does.
+                // Unless the number of batches is known.
                 let log = settled(&bytes, 3);
                 assert_eq!((log.batches, log.gaps.len()), (3, 1));
                 let gap = &log.gaps[0];
@@ -502,7 +512,7 @@ mod tests {
         assert_eq!(keys(&settled(&bytes, ALL)), [0, 1]);
         assert_eq!(keys(&settled(&bytes, 4)), [0, 1, 4, 5, 6, 7]);
         assert_eq!(found(&bytes, 3).settle(4).len(), 1);
-        // Nor is a log there that nobody may have.
+        // A batch of a log that cannot be in this slot does not count.
         let (mut of_another, _) = slot(6, 0);
         of_another[100] ^= 1;
         assert_eq!(found(&of_another, 3), FoundLog::default());
@@ -515,7 +525,7 @@ mod tests {
         new.extend(&slot(5, 0).0[places[1] as usize..]);
         assert_eq!(settled(&new, ALL).batches, 1);
         assert_eq!(found(&slot(5, 0).0, 4), FoundLog::default());
-        // Two logs that may be there: the later was written over the earlier.
+        // Of two logs that may be in the slot, the later one overwrote the earlier one.
         new[100] ^= 1;
         let log = settled(&new, ALL);
         assert_eq!((log.id, keys(&log)), (5, vec![2, 3, 4, 5]));
@@ -532,7 +542,7 @@ mod tests {
         assert_eq!(log.next(&slot, 4), None);
         let next = log.next(&slot, 3).unwrap();
         assert_eq!((next.batch, next.content), (first, Content::Stretch(stretch)));
-        // Its batch is not whole: what follows is found all the same.
+        // Its batch is damaged, but later ones are still found.
         log.lacks(&first, Vec::new());
         let next = log.find_behind(&slot, 3, |_| false).unwrap();
         assert_eq!(next.batch.index, 1);

@@ -1,39 +1,41 @@
-//! How a store works: what the paper varies, and what it leaves open.
+//! The configuration of a store: the parameters that the paper varies, and those that it leaves
+//! open.
 
 use forebay_core::Nanos;
 
-/// Where a finished log goes.
+/// Where a finished log is converted to a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transformation {
-    /// To another disk, which is idle: no disk reads and writes in one stage (the paper's enhanced
+    /// On another, idle disk, so that no disk reads and writes in one stage (the paper's enhanced
     /// model, section III.B).
     Enhanced,
-    /// To its own disk (the paper's basic model, section III.A), to compare.
+    /// On its own disk (the paper's basic model, section III.A), for comparison.
     Basic,
-    /// Nowhere: a slot that is used again forgets what was in it. For measurements only.
+    /// Not at all: when a slot is reused, its content is lost. For measurements only.
     None,
 }
 
-/// What a log becomes.
+/// The structure that logs become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tree {
-    /// A sorted run, written in one pass; runs are merged later.
+    /// Sorted runs, each written in one pass and merged later.
     Runs,
-    /// Part of one B+tree a disk that is updated in place, as in the paper. For measurements in virtual time
-    /// only: nothing finds it again after a restart.
+    /// One B+tree per disk, updated in place, as in the paper. For measurements in virtual time
+    /// only: the tree does not survive a restart.
     InPlace(InPlace),
 }
 
-/// A tree that is updated in place: what the paper leaves open.
+/// The parameters of a tree in place, which the paper leaves open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InPlace {
-    /// Bytes of a page, a multiple of 4096. Values of more than a quarter of it lie apart.
+    /// The page size in bytes, a multiple of 4096. Values longer than a quarter of a page are
+    /// stored separately.
     pub page_bytes: usize,
-    /// Leaves that stay in memory, in bytes, of all trees together (the paper: 2 GB of memory).
+    /// The memory for leaves of all trees together, in bytes (the paper: 2 GB of memory).
     pub cache_bytes: u64,
-    /// When pages that changed are written.
+    /// When changed pages are written.
     pub sync: TreeSync,
-    /// Writes under way at a time; one for a thread that waits for each.
+    /// The number of concurrent writes; 1 for a thread that waits for each write.
     pub depth: usize,
 }
 
@@ -43,75 +45,80 @@ impl Default for InPlace {
     }
 }
 
-/// When the pages of a tree that changed are written to their places; without room in memory, earlier.
+/// When the changed pages of a tree are written. Without room in memory, they are written earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TreeSync {
     /// After each record.
     Record,
-    /// When all of a log's records are in the tree.
+    /// When all records of a log are in the tree.
     Log,
     /// When the store closes.
     Close,
 }
 
-/// How a store works.
+/// The configuration of a store.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Duty passes on when a log is that long (the paper: 5 MB).
+    /// The length at which a log is finished and duty passes on (the paper: 5 MB).
     pub log_bytes: u64,
-    /// From what it measures the store chooses how long logs are, from `log_bytes` on, and the gap.
+    /// Whether the store tunes itself: chooses the length of logs, at least `log_bytes`, and the
+    /// gap.
     pub tunes: bool,
-    /// Then they are no longer than this.
+    /// The maximum length of logs chosen by self-tuning.
     pub log_bytes_max: u64,
-    /// Where a finished log goes.
+    /// Where a finished log is converted.
     pub transformation: Transformation,
-    /// What it becomes.
+    /// The structure that a log becomes.
     pub tree: Tree,
-    /// A finished log is read back, as the paper does; else it is taken from memory.
+    /// Whether a finished log is read back from disk, as in the paper, rather than taken from
+    /// memory.
     pub read_log: bool,
-    /// Puts that wait are written together up to so many bytes.
+    /// The maximum number of bytes of waiting puts that are written together.
     pub group_bytes: u64,
-    /// Bytes left out before the next batch: by the time it comes their end is under the head, and not
-    /// just beyond it. Where the store tunes itself it finds out how many.
+    /// The gap in bytes before the next batch, so that the disk's head has not passed its position
+    /// when it arrives. A self-tuning store determines it by measurement.
     pub gap_bytes: u64,
-    /// Runs are merged at all; else reads look into more and more of them.
+    /// Whether runs are merged. Without merging, reads must look into more and more runs.
     pub merges: bool,
-    /// So many neighbouring runs of one size become one.
+    /// The number of neighboring runs of similar size that become one.
     pub fan_in: usize,
-    /// Puts wait for merges while there are so many runs, and are slowed from half of that on.
+    /// The maximum number of runs: puts wait for merges at this number, and are slowed from half of
+    /// it on.
     pub runs_max: usize,
-    /// Everything becomes one run when more than this share of it has been replaced.
+    /// All runs are merged into one when more than this share of the data has been replaced.
     pub dead_share: f64,
-    /// A merge writes segments of about so many bytes.
+    /// The approximate size of segments written by merges.
     pub segment_bytes: u64,
-    /// Bytes that a merge reads ahead.
+    /// The number of bytes that a merge reads ahead.
     pub merge_bytes: u64,
-    /// Bytes that scans hold between their pages; those under way read ahead half as many, and each of them at
-    /// least 128 KiB a run.
+    /// The number of bytes that scans hold between pages. Scans in progress read half as much
+    /// ahead, but each at least 128 KiB per run.
     pub scan_bytes: u64,
-    /// The most that a scan's read, or one or a write in the background, moves at once.
+    /// The maximum length of a scan's read and of a background read or write.
     pub step_bytes: usize,
-    /// After so many bytes of work in the background a task lets in what came meanwhile.
+    /// The number of bytes processed in the background before a task yields.
     pub work_bytes: usize,
-    /// Inner nodes of segments that stay in memory, in bytes.
+    /// The memory for inner nodes of segments, in bytes.
     pub node_bytes: u64,
-    /// A put is answered once it is durable; else once the system has taken its batch. A power cut then loses
-    /// what was answered last, and may damage logs that are not segments yet; the end of the process loses nothing.
+    /// Whether a put is acknowledged only when it is durable. Otherwise it is acknowledged when the
+    /// system has accepted its batch: a power cut then loses the latest puts, and may damage logs
+    /// that are not segments yet; the end of the process loses nothing.
     pub durable: bool,
-    /// What is synced reaches the media; else it counts once the disk has taken it, as on disks whose caches
-    /// answer for them. For measurements only: a power cut then loses what was acknowledged.
+    /// Whether a sync reaches the media. Otherwise, writes count once the disk has accepted them,
+    /// as on disks whose caches acknowledge syncs; a power cut then loses acknowledged data. For
+    /// measurements only.
     pub to_media: bool,
-    /// Nothing is written: the store is there to be read.
+    /// Whether the store is opened read-only.
     pub read_only: bool,
-    /// A put is written and then flushed, as by fsync, and not written through; on RAID 0 every disk is
-    /// flushed.
+    /// Whether a put is written and then flushed, as by fsync, instead of written through; on RAID
+    /// 0, every disk is flushed.
     pub flushes_puts: bool,
-    /// Stages are noted as they change, to be drawn.
+    /// Whether changes of stages are recorded, for charts.
     pub notes_stages: bool,
-    /// How long a disk that failed is left alone before it is tried again.
+    /// How long a failed disk is left alone before it is tried again.
     pub retry: Nanos,
-    /// When the driver's time began, in nanoseconds since the Unix epoch: batches say when they were put. 0 where
-    /// nobody knows.
+    /// The start of the driver's time in nanoseconds since the Unix epoch, used to record when
+    /// batches were put; 0 if unknown.
     pub epoch_ns: u64,
 }
 

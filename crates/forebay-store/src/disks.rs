@@ -1,9 +1,9 @@
-//! A store's disks as files and block devices: made, and found by what their labels say.
+//! The disks of a store as files and block devices: creates them, and finds them by their labels.
 //!
-//! A folder stands for the file `forebay.store` in it. All disks of a store have to be there; those that are
-//! foreign, there twice or of another store are named, and nothing is written.
+//! A folder stands for the file `forebay.store` in it. All disks of a store must be present. Disks
+//! that are foreign, duplicate or of another store are reported, and nothing is written.
 
-// Files are its task.
+// This module works with files.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
@@ -20,15 +20,15 @@ use crate::config::Config;
 use crate::frame::BLOCK;
 use crate::layout::Layout;
 
-/// A store has at least so many disks: one takes what comes in, one is read, one is written, one is to spare
+/// The minimum number of disks: one accepts puts, one is read, one is written, and one is spare
 /// (the paper, section IV.C).
 pub const DISKS_MIN: usize = 4;
-/// And at most so many.
+/// The maximum number of disks.
 pub const DISKS_MAX: usize = 64;
 /// The file of a store in a folder.
 const FILE: &str = "forebay.store";
 
-/// Why a store could not be made or found.
+/// Why a store could not be created or found.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A disk cannot be opened.
@@ -37,29 +37,29 @@ pub enum StoreError {
     /// A disk is not what it should be.
     #[error("{}: {what}", path.display())]
     Disk {
-        /// Which.
+        /// The path of the disk.
         path: PathBuf,
-        /// What it is, and what was expected.
+        /// What the disk is, and what was expected.
         what: String,
     },
     /// A disk cannot be read.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// The path of the disk.
         path: PathBuf,
-        /// What the system says.
+        /// The operating-system error.
         source: io::Error,
     },
-    /// The disks do not make a store.
+    /// The disks do not form a store.
     #[error("{0}")]
     Store(String),
-    /// The system fails.
+    /// An operating-system error.
     #[error("the disks cannot be driven: {0}")]
     Driver(#[from] io::Error),
 }
 
 impl StoreError {
-    /// Whether files or options are at fault, which the user can mend.
+    /// Returns whether the error is due to files or options, so that the user can fix it.
     pub fn is_input(&self) -> bool {
         !matches!(self, StoreError::Driver(_))
     }
@@ -69,22 +69,22 @@ impl StoreError {
     }
 }
 
-/// What is wrong with a place for a new disk that holds something.
+/// Describes why a place that contains data cannot hold a new disk.
 fn already_there() -> String {
     format!("is there already; {} destroys what it holds", named("overwrite=true"))
 }
 
-/// A store's disks, opened and locked, in the order of their numbers.
+/// The disks of a store, opened and locked, in the order of their numbers.
 pub struct Disks {
-    /// What their labels say.
+    /// The layouts according to their labels.
     pub layouts: Vec<Layout>,
-    /// The one that is not there.
+    /// The number of the missing disk.
     pub missing: Option<usize>,
     pub(crate) targets: Vec<Target>,
 }
 
 impl Disks {
-    /// What the user should know of them, one sentence each.
+    /// Returns notes for the user, one sentence each.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         let of_each = self.targets.iter().flat_map(|target| {
             target.notes().iter().map(|note| format!("{}: {note}", target.path().display()))
@@ -92,13 +92,14 @@ impl Disks {
         of_each.chain(self.shared_devices())
     }
 
-    /// Devices that they are on: fewer than disks where some share one.
+    /// Returns the number of devices that contain the disks, which is lower than the number of
+    /// disks if some share a device.
     pub fn devices(&self) -> usize {
         let (known, unknown) = self.by_device();
         known.len() + unknown
     }
 
-    /// Disks by the device that they are on, and how many are on one that nobody knows.
+    /// Groups the disks by device; also returns the number of disks whose device is unknown.
     fn by_device(&self) -> (BTreeMap<DeviceNumber, Vec<&Path>>, usize) {
         let (mut known, mut unknown) = (BTreeMap::<_, Vec<&Path>>::new(), 0);
         for target in &self.targets {
@@ -110,7 +111,7 @@ impl Disks {
         (known, unknown)
     }
 
-    /// Disks that are on one device, in a sentence for each device.
+    /// Lists the disks that share a device, one sentence for each device.
     fn shared_devices(&self) -> Vec<String> {
         let shared = self.by_device().0.into_iter().filter(|(_, paths)| paths.len() > 1);
         let said = shared.map(|(device, paths)| {
@@ -126,16 +127,16 @@ impl Disks {
     }
 }
 
-/// How a store's disks are to be had.
+/// How to open the disks of a store.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Finding {
-    /// One may be missing.
+    /// Whether one disk may be missing.
     pub may_miss: bool,
-    /// To be read only.
+    /// Whether to open the disks read-only.
     pub read_only: bool,
 }
 
-/// The file or device that a path of a user's stands for.
+/// Returns the file or device that a user's path refers to.
 fn file(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(FILE) } else { path.to_path_buf() }
 }
@@ -151,11 +152,11 @@ fn enough(paths: &[PathBuf]) -> Result<(), StoreError> {
     )))
 }
 
-/// Makes a store of so many bytes on each of these disks: files that are not there yet, in folders or by name,
-/// and block devices with `overwrite`.
+/// Creates a store with a fixed number of bytes on each of these disks: new files, in folders or by
+/// name, and block devices with `overwrite`.
 ///
 /// # Errors
-/// Where a disk cannot be had, holds something, or is too small.
+/// A disk cannot be used, contains data, or is too small.
 pub fn create(
     paths: &[PathBuf],
     capacity_bytes: u64,
@@ -172,7 +173,7 @@ pub fn create(
             return Err(StoreError::disk(path, already_there()));
         }
     }
-    // Long enough once it is nobody else's.
+    // The length is set after the file is locked.
     let how = Opening { writes: true, overwrite: true, need_bytes: 0, direct: true };
     let mut targets: Vec<Target> = Vec::new();
     let made = paths.iter().try_for_each(|path| -> Result<(), StoreError> {
@@ -203,15 +204,15 @@ pub fn create(
     match begun {
         Ok(layouts) => Ok(Disks { layouts, missing: None, targets }),
         Err(error) => {
-            // Nothing half made stays behind.
+            // Remove incomplete files.
             targets.into_iter().for_each(Target::discard);
             Err(error)
         }
     }
 }
 
-/// Writes zeros where roots and logs will be, so that their space is really there and nothing older is found,
-/// and then what a new disk has.
+/// Writes zeros to the areas for roots and logs, which allocates their space and erases older data,
+/// and then the initial content.
 fn begin(layout: &Layout, target: &Target) -> Result<(), StoreError> {
     let refused = |error: io::Error| StoreError::disk(target.path(), error.to_string());
     let disk = File::options().write(true).open(target.path()).map_err(refused)?;
@@ -229,15 +230,15 @@ fn begin(layout: &Layout, target: &Target) -> Result<(), StoreError> {
     disk.sync_all().map_err(refused)
 }
 
-/// A number that no other store has: of the time and this process.
+/// Chooses an id that no other store has, from the time and the process id.
 fn name() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seed = since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40;
     checksum(&seed.to_le_bytes())
 }
 
-/// The layouts of disks as their labels say them. Where none of a disk's is found in the usual places, it is looked for
-/// where the others have their last one.
+/// Reads the layouts from the disks' labels. If a disk has no label at the usual positions, it is
+/// searched at the position of the other disks' last label.
 fn layouts(paths: &[PathBuf]) -> Result<Vec<Layout>, StoreError> {
     let found = paths.iter().map(|path| label(path, None)).collect::<Result<Vec<_>, _>>()?;
     let last = found.iter().flatten().map(Layout::last_block_at).next();
@@ -252,7 +253,7 @@ fn layouts(paths: &[PathBuf]) -> Result<Vec<Layout>, StoreError> {
     found.collect()
 }
 
-/// The label of a disk; also `at` some place, and in the last block.
+/// Reads the label of a disk; also searches in the last block and at position `at`.
 fn label(path: &Path, at: Option<u64>) -> Result<Option<Layout>, StoreError> {
     let disk =
         File::open(path).map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;
@@ -260,7 +261,7 @@ fn label(path: &Path, at: Option<u64>) -> Result<Option<Layout>, StoreError> {
     let end = (&disk).seek(SeekFrom::End(0)).unwrap_or(0);
     let last = (end / block).checked_sub(1).map(|last| last * block);
     for at in [Some(0), Some(block), at, last].into_iter().flatten() {
-        // What cannot be read is no label; another may be.
+        // An unreadable label is skipped because another one may be readable.
         if disk.read_exact_at(&mut bytes, at).is_err() {
             continue;
         }
@@ -283,25 +284,26 @@ fn unreadable_format(format: u64) -> String {
     )
 }
 
-/// Whether a path of a user's stands for the file or device of one of these, by whatever name.
+/// Returns whether a user's path refers to the same file or device as one of these disks, by any
+/// name.
 pub fn is_among(path: &Path, disks: &[PathBuf]) -> bool {
     let real = |path: &Path| std::fs::canonicalize(file(path)).ok();
     let new = real(path);
     new.is_some() && disks.iter().any(|disk| real(disk) == new)
 }
 
-/// A disk that may take the place of one that is to be given up: it has the room, and nothing is written to it yet.
-/// Let go, what was made for it is gone.
+/// A disk that can replace one that is to be given up: it has enough room, and nothing has been
+/// written to it. Dropping it removes a file created for it.
 pub struct Spare {
     target: Option<Target>,
     layout: Layout,
 }
 
 impl Spare {
-    /// A file that is not there yet, or a block device with `overwrite`, for a disk of this layout.
+    /// Opens a new file, or a block device with `overwrite`, for a disk with this layout.
     ///
     /// # Errors
-    /// Where it cannot be had, holds something, or is too small.
+    /// It cannot be used, contains data, or is too small.
     pub fn find(path: &Path, layout: Layout, overwrite: bool) -> Result<Spare, StoreError> {
         let path = &file(path);
         if path.exists() && !overwrite {
@@ -327,7 +329,7 @@ impl Spare {
     /// Makes it a disk of the store.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// It cannot be written.
     pub fn begin(mut self) -> Result<(), StoreError> {
         match &self.target {
             Some(target) => begin(&self.layout, target)?,
@@ -346,19 +348,19 @@ impl Drop for Spare {
     }
 }
 
-/// Opens the disks of a store, all of them, and locks them.
+/// Opens and locks all disks of a store.
 ///
 /// # Errors
-/// [`StoreError`] names the disk that is foreign, of another store, short or there twice, or how many are
-/// missing.
+/// Returns a [`StoreError`] that names a disk that is foreign, of another store, too short or a
+/// duplicate, or states how many are missing.
 pub fn find(paths: &[PathBuf]) -> Result<Disks, StoreError> {
     look(paths, Finding::default())
 }
 
-/// Opens the disks of a store and locks them.
+/// Opens and locks the disks of a store.
 ///
 /// # Errors
-/// As [`find`]; more disks are missing than may be.
+/// The same as [`find`]; more disks are missing than permitted.
 pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
     let paths: Vec<PathBuf> = paths.iter().map(|path| file(path)).collect();
     let mut found: Vec<(PathBuf, Layout)> = Vec::new();
@@ -430,7 +432,7 @@ pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
     Ok(Disks { layouts, missing, targets })
 }
 
-/// Keeps others from a disk.
+/// Locks a disk.
 fn lock(target: &Target) -> Result<(), StoreError> {
     if target.lock(true)? {
         return Ok(());
@@ -472,7 +474,8 @@ mod tests {
             assert_eq!(find(&paths).unwrap().layouts, whole, "{len} bytes at {from}");
             fs::write(&paths[1], before).unwrap();
         }
-        // A device that is longer than the store: the others say where the last one is.
+        // The device is longer than the store, so the position of the last label is known only from
+        // the other disks.
         zero(&paths[1], 0, 8192);
         File::options().write(true).open(&paths[1]).unwrap().set_len(20 << 20).unwrap();
         assert_eq!(find(&paths).unwrap().layouts, whole);

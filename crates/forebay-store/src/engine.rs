@@ -1,9 +1,10 @@
-//! The engine: operations in, I/Os on the disks' lanes out.
+//! The engine: takes operations and issues I/Os on the disks' lanes.
 //!
-//! Straight-line tasks on the [`Executor`]: one appends what was put to the log of the disk on duty
-//! (`ingest`), one a finished log makes it a segment on another disk (`transform`), one joins runs while disks
-//! are idle (`merge`), one an operation reads (`read`). No borrow of the state outlives an `await`, and the
-//! state says only what durable roots say.
+//! It consists of straight-line tasks on the [`Executor`]: one appends puts to the log of the disk
+//! on duty (`ingest`); one for each finished log converts it to a segment on another disk
+//! (`transform`); one merges runs while disks are idle (`merge`); and one for each read operation
+//! (`read`). No borrow of the state is held across an `await`, and the state contains only what
+//! durable roots say.
 
 mod ahead;
 mod cache;
@@ -55,25 +56,25 @@ use scan::{PausedScan, Wanted};
 use tune::{Gap, LogSize};
 use version::Version;
 
-/// The longest put: a key and a value as long as they may be.
+/// The length of the longest put, with a key and a value of maximum length.
 const PUT_MAX: usize = 16 + KEY_MAX + VALUE_MAX;
 
-/// What a disk does (the paper's Table I).
+/// The stage of a disk (the paper's Table I).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
-    /// Nothing, or what can be put off: merging.
+    /// Idle, or doing work that can be postponed, such as merging.
     #[default]
     Idle,
-    /// Takes what is put.
+    /// Accepting puts.
     Log,
-    /// A finished log is read from it.
+    /// Reading a finished log.
     ReadLog,
-    /// A segment is written to it.
+    /// Writing a segment.
     WriteTree,
 }
 
 impl Stage {
-    /// Its name: `idle`, `log`, `read-log`, `write-tree`.
+    /// Returns the name: `idle`, `log`, `read-log`, `write-tree`.
     pub fn name(self) -> &'static str {
         match self {
             Stage::Idle => "idle",
@@ -84,23 +85,23 @@ impl Stage {
     }
 }
 
-/// A disk began a stage.
+/// The start of a stage on a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageChange {
-    /// When.
+    /// The time.
     pub at: Nanos,
-    /// Which, from 0.
+    /// The disk, from 0.
     pub disk: usize,
-    /// What it does from then on.
+    /// The new stage.
     pub stage: Stage,
 }
 
 /// A disk of the store.
 struct Disk {
     layout: Layout,
-    /// The last block has the label too.
+    /// Whether the last block also contains the label.
     is_labelled_at_end: Cell<bool>,
-    /// None where it is missing.
+    /// The lane; None if the disk is missing.
     lane: Option<Lane>,
     space: Rc<RefCell<Space>>,
     slots: Slots,
@@ -114,144 +115,146 @@ struct Put {
     sequence: u64,
 }
 
-/// What the store counted.
+/// The store's counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures {
-    /// Logs that were finished.
+    /// Finished logs.
     pub logs: u64,
-    /// Bytes that clients put, keys included.
+    /// Bytes put by clients, including keys.
     pub put_bytes: u64,
     /// Bytes of batches.
     pub logged_bytes: u64,
-    /// Batches.
+    /// Number of batches.
     pub batches: u64,
-    /// Logs that became segments.
+    /// Logs converted to segments.
     pub transformations: u64,
-    /// Bytes of these segments; of a tree in place all that was written to it.
+    /// Bytes of these segments; for a tree in place, all bytes written to it.
     pub transformed_bytes: u64,
-    /// Leaves of trees in place that were read.
+    /// Leaves read from trees in place.
     pub leaves_read: u64,
-    /// Pages of trees in place that were written.
+    /// Pages written to trees in place.
     pub pages_written: u64,
-    /// From a log's end to its segment's being published, in all.
+    /// The total time from the end of a log to the publication of its segment.
     pub transforming: Nanos,
-    /// How long logs were on duty, in all.
+    /// The total time that logs were on duty.
     pub logging: Nanos,
-    /// Times that puts waited since no slot was free.
+    /// How often puts waited because no slot was free.
     pub stalls: u64,
-    /// Times that duty passed to a disk that was not idle.
+    /// How often duty passed to a disk that was not idle.
     pub overlaps: u64,
-    /// How long puts were held back for merges, in all.
+    /// The total time for which puts were delayed for merges.
     pub held_back: Nanos,
-    /// Merges that were finished.
+    /// Completed merges.
     pub merges: u64,
-    /// Bytes that merges wrote.
+    /// Bytes written by merges.
     pub merged_bytes: u64,
-    /// How long logs are now.
+    /// The current length of logs.
     pub log_bytes: u64,
-    /// What is left out behind a batch now.
+    /// The current gap after a batch.
     pub gap_bytes: u64,
-    /// Logging periods that the last transformation took.
+    /// The duration of the last transformation in logging periods.
     pub periods: f64,
-    /// These are more than `(disks - 1) / 2`, and logs are as long as they may be.
+    /// Whether transformations take more than `(disks - 1) / 2` logging periods although logs have
+    /// their maximum length.
     pub is_saturated: bool,
-    /// Runs that are to be merged, as a share of those that there may be. From half on puts are slowed; at 1 they
-    /// wait.
+    /// The number of runs to be merged as a share of the maximum. Puts are slowed from one half on,
+    /// and wait at 1.
     pub merge_debt: f64,
-    /// The most runs that there were.
+    /// The maximum number of runs so far.
     pub runs_max: u64,
-    /// The most bytes that segments had.
+    /// The maximum number of bytes in segments so far.
     pub held_bytes_max: u64,
 }
 
-/// What changes.
+/// The mutable state.
 struct State {
-    /// The next record's.
+    /// The sequence number of the next record.
     sequence: u64,
-    /// Reads see what has a lower one: of a batch all or nothing.
+    /// Reads see only records with lower sequence numbers; this makes batches atomic.
     seen_upto: u64,
     next_log: u64,
     next_segment: u64,
-    /// The last log, and its batches.
+    /// The last log and its number of batches.
     before: (u64, u64),
-    /// What is known of batches that are lost.
+    /// Summaries of lost batches.
     lost_batches: Vec<BatchSummary>,
-    /// Of the latest batches, for the next ones to say.
+    /// Summaries of the latest batches, to be included in the next ones.
     summaries: Summaries,
     queue: VecDeque<Put>,
-    /// How long the last batch took.
+    /// The duration of the last batch.
     last_batch: Nanos,
-    /// How long puts are to be held back.
+    /// The delay still to be imposed on puts.
     owed: Nanos,
-    /// And the last transformation.
+    /// The duration of the last transformation.
     last_transforming: Nanos,
     gap: Gap,
     log_size: LogSize,
-    /// Logs that are in no segment, the oldest first.
+    /// Logs that are not in segments, oldest first.
     logs: Vec<Rc<Log>>,
     version: Rc<Version>,
-    /// Logs that are lost, or batches of them.
+    /// Logs that are lost completely or in part.
     lost_logs: BTreeSet<u64>,
-    /// Logs whose first write failed: if it was done all the same the next opening finds them.
+    /// Logs whose first write failed. If it took effect nevertheless, the next opening finds them.
     denied_logs: BTreeSet<u64>,
-    /// What each disk does beside its duty.
+    /// What each disk does in addition to its duty.
     stages: Vec<Stage>,
-    /// The disk that was given duty last.
+    /// The disk that was last given duty.
     duty: usize,
-    /// Whether it still has it.
+    /// Whether that disk is still on duty.
     is_on_duty: bool,
-    /// The log that is next, on a disk that is left alone until then.
+    /// The next log, on a disk that is left idle until then.
     next: Option<Rc<Log>>,
-    /// When something was put last.
+    /// The time of the last put.
     last_put: Nanos,
-    /// Nothing was put for a while.
+    /// Whether there have been no puts for a while.
     is_quiet: bool,
-    /// Somebody looks whether that is so.
+    /// Whether a task is watching for that.
     is_watched: bool,
     roots: Vec<Root>,
     is_root_busy: Vec<bool>,
-    /// A merge reads from it.
+    /// Whether a merge is reading from each disk.
     is_read_idly: Vec<bool>,
-    /// Disks whose writes fail, until when they are left alone.
+    /// For each disk whose writes fail, until when it is left alone.
     failed: Vec<Option<Nanos>>,
-    /// What failed on each disk.
+    /// The health of each disk.
     health: Vec<DiskHealth>,
     notices: Notices,
     transforming: usize,
-    /// A log found no room: until one does, puts that find no slot are refused.
+    /// Whether a log found no room. Until one does, puts that find no slot are refused.
     is_full: bool,
     is_merging: bool,
-    /// What the merge that is under way may take beyond what it gives back.
+    /// The room that the current merge may need beyond what it frees.
     merge_need: u64,
-    /// How much of what there is was replaced: all was merged since the store was opened.
+    /// Whether the amount of replaced data is known, because everything has been merged since the
+    /// store was opened.
     is_dead_known: bool,
-    /// The last merge failed.
+    /// Whether the last merge failed.
     is_merge_stuck: bool,
-    /// The inputs of the last merge, where these found no room, and how much room there was.
+    /// The inputs of the last merge if it found no room, and the room that was available then.
     merge_failed: Option<(Vec<(u64, u64)>, u64)>,
-    /// Bytes of the longest record in segments since the store was opened, about.
+    /// The approximate length of the longest record in segments since the store was opened.
     longest_record: u64,
-    /// Nothing is merged meanwhile.
+    /// Whether a repair is in progress, during which nothing is merged.
     is_repairing: bool,
     changes: Vec<StageChange>,
     is_closing: bool,
-    /// Disks whose roots are gone, or lack frames that they had.
+    /// Disks whose roots are missing or incomplete.
     broken_roots: BTreeSet<usize>,
-    /// Copies of filters that a disk's root says and whose place is somebody else's, by their segments.
+    /// Filter copies listed in a disk's root whose space has been reused: the disk and the segment.
     stale_copies: Vec<(usize, u64)>,
-    /// Copies of labels that are damaged: their disks and places.
+    /// Damaged copies of labels: the disk and the position.
     damaged_labels: BTreeSet<(usize, u64)>,
-    /// Disks whose labels are of an older format.
+    /// Disks whose labels have an older format.
     old_labels: BTreeSet<usize>,
-    /// They are too many to say what there was.
+    /// Set if too many roots are missing to determine the store's content.
     rootless: Option<Trouble>,
     nodes: Nodes,
     snapshots: BTreeMap<RequestId, Picture>,
-    /// Writes under way that hold what there was before them.
+    /// Pending writes that hold a snapshot of the state before them.
     holding: BTreeSet<RequestId>,
-    /// Scans between two of their pages, the latest last.
+    /// Scans between two pages, the most recent last.
     scans: VecDeque<PausedScan>,
-    /// Pages that are being read.
+    /// The number of pages being read.
     scanning: u64,
     figures: Figures,
 }
@@ -263,22 +266,22 @@ pub(crate) struct Engine {
     store: u64,
     disks: Vec<Disk>,
     state: RefCell<State>,
-    /// Something was put, or the store closes.
+    /// Signals a put, or that the store is closing.
     put: Signal,
-    /// A stage, a log, a root, a run.
+    /// Signals a change of a stage, a log, a root or a run.
     changed: Signal,
     answers: RefCell<Vec<(RequestId, Result<Answer, Trouble>)>>,
-    /// What logs become, where that is updated in place.
+    /// The trees that are updated in place, if logs are inserted into such trees.
     trees: Option<Trees>,
     is_open: Cell<bool>,
-    /// Nothing is left to do but to forget.
+    /// Whether all work is done.
     is_over: Cell<bool>,
 }
 
-/// A gap takes no more than this part of a slot.
+/// A gap occupies at most this fraction of a slot.
 const GAPS_SHARE: u64 = 50;
 
-/// How long logs may be: as long as a slot has room for, with what comes at its end.
+/// Returns the maximum length of logs: what fits into a slot, including the data at its end.
 fn log_size(config: &Config, layout: &Layout) -> LogSize {
     let end = config.group_bytes + config.gap_bytes + 2 * crate::frame::BLOCK as u64;
     let most = if config.tunes { config.log_bytes_max } else { config.log_bytes };
@@ -286,8 +289,8 @@ fn log_size(config: &Config, layout: &Layout) -> LogSize {
 }
 
 impl Engine {
-    /// Of these disks, in their order, one of which may be missing; the others are lanes from 0. The first
-    /// operation opens it.
+    /// Creates the engine for these disks, in order, one of which may be missing; the others are
+    /// lanes from 0. The first operation opens the store.
     pub(crate) fn new(
         executor: &Rc<Executor>,
         config: Config,
@@ -406,7 +409,7 @@ impl Engine {
             }
             Operation::Release(snapshot) => {
                 let mut state = self.state.borrow_mut();
-                // A write that is let go before it is answered holds nothing then.
+                // A write whose snapshot is released before it is answered then holds nothing.
                 state.holding.remove(&snapshot);
                 state.snapshots.remove(&snapshot);
                 state.drop_stale_scans();
@@ -479,12 +482,12 @@ impl Engine {
         self.answers.borrow_mut().push((id, outcome));
     }
 
-    /// What was answered since it was asked last.
+    /// Returns the answers since the last call.
     pub(crate) fn answers(&self) -> Vec<(RequestId, Result<Answer, Trouble>)> {
         std::mem::take(&mut self.answers.borrow_mut())
     }
 
-    /// What it counted.
+    /// Returns the counters.
     pub(crate) fn figures(&self) -> Figures {
         let state = self.state.borrow();
         Figures {
@@ -497,33 +500,33 @@ impl Engine {
         }
     }
 
-    /// Each disk's stage.
+    /// Returns the stage of each disk.
     pub(crate) fn stages(&self) -> Vec<Stage> {
         let state = self.state.borrow();
         (0..self.disks.len()).map(|disk| state.stage(disk)).collect()
     }
 
-    /// How many runs there are of those that there may be.
+    /// Returns the number of runs as a share of the maximum.
     fn merge_debt(&self, state: &State) -> f64 {
         state.version.runs.len() as f64 / self.config.runs_max.max(1) as f64
     }
 
-    /// Whether it is known what there is.
+    /// Fails if the store's content is unknown.
     fn know(&self) -> Result<(), Trouble> {
         self.state.borrow().rootless.clone().map_or(Ok(()), Err)
     }
 
-    /// Whether nothing is written but what repairs.
+    /// Returns whether only repairs may write.
     fn holds_still(&self) -> bool {
         self.config.read_only || self.state.borrow().rootless.is_some()
     }
 
-    /// When which disk began which stage.
+    /// Returns the recorded changes of stages.
     pub(crate) fn stage_changes(&self) -> Vec<StageChange> {
         self.state.borrow().changes.clone()
     }
 
-    /// Notes what a disk does from now on.
+    /// Records the new stage of a disk.
     fn note(&self, state: &mut State, disk: usize) {
         if self.config.notes_stages {
             let (at, stage) = (self.executor.now(), state.stage(disk));
@@ -531,14 +534,14 @@ impl Engine {
         }
     }
 
-    /// Bytes of segments on all disks, and how many runs there are.
+    /// Returns the bytes of segments on all disks and the number of runs.
     pub(crate) fn held(&self) -> (u64, usize) {
         let version = Rc::clone(&self.state.borrow().version);
         (version.segments().map(|segment| segment.described.len).sum(), version.runs.len())
     }
 
-    /// Bytes of memory that grow with what is put: records of logs, filters, top nodes and other nodes. What is on
-    /// its way to or from disks is not among them.
+    /// Returns the memory that grows with the data: records of logs, filters, top nodes and other
+    /// nodes. Data in transit to or from disks is not included.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let state = self.state.borrow();
         let logs: u64 = state.logs.iter().map(|log| log.record_bytes.get()).sum();
@@ -548,7 +551,7 @@ impl Engine {
         logs + state.version.segments().map(of).sum::<u64>() + state.nodes.bytes()
     }
 
-    /// Records that are not deletions, in segments and in logs.
+    /// Returns the number of records other than deletions, in segments and logs.
     pub(crate) fn records(&self) -> u64 {
         let state = self.state.borrow();
         let in_segments = state.version.segments().map(|segment| {
@@ -582,12 +585,12 @@ impl Engine {
         self.is_over.set(true);
     }
 
-    /// None yet.
+    /// Creates an empty work counter.
     fn work(&self) -> Work {
         Work::new(&self.executor, self.config.work_bytes)
     }
 
-    /// Whether it was closed, and all that had to be done then is.
+    /// Returns whether the store has been closed and all final work is done.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.get()
     }

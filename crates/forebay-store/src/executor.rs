@@ -1,10 +1,10 @@
-//! What runs the engine's tasks: straight-line `async` functions, woken by I/Os, timers and each other, in the
-//! order these came.
+//! Executes the engine's tasks: straight-line `async` functions, woken by I/Os, timers and each
+//! other, in the order of these events.
 //!
-//! It has no clock, no thread and no waker of the standard library's: a driver says what time it is, takes
-//! the I/Os that tasks asked for and tells what came of them. So a run is as repeatable as a state
-//! machine's. A task may be woken for nothing; whoever waits looks again. A task that works for long gives way
-//! now and then, and goes on in the driver's next pass.
+//! It has no clock and no thread, and does not use the standard library's wakers: a driver sets the
+//! time, takes the requested I/Os and reports their results. A run is therefore as repeatable as a
+//! state machine. Tasks may be woken spuriously and must recheck their conditions. A task that
+//! works for long yields occasionally, and continues in the driver's next pass.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -16,26 +16,26 @@ use std::task::{Context, Poll, Waker};
 
 use forebay_core::{Fault, Lane, Nanos};
 
-/// What a task asks of a lane. Offsets and lengths are multiples of 4096 bytes.
+/// An I/O requested by a task. Offsets and lengths are multiples of 4096 bytes.
 #[derive(Debug)]
 pub(crate) enum Io {
-    /// So many bytes from there.
+    /// Reads `len` bytes.
     Read { offset: u64, len: usize },
-    /// These bytes to there; with `durable` they are there after a power cut once it has ended.
+    /// Writes these bytes; with `durable`, they survive a power cut once the write has ended.
     Write { offset: u64, data: Vec<u8>, durable: bool },
-    /// All that was written before is durable once it has ended.
+    /// Makes all earlier writes durable.
     Flush,
 }
 
-/// What came of an I/O: what it read, if it did.
+/// The result of an I/O, with the bytes of a read.
 pub(crate) type IoOutcome = Result<Vec<u8>, Fault>;
 
-/// Names an I/O from when it is asked for until it has ended.
+/// The id of an I/O from its request until its end.
 pub(crate) type IoId = usize;
 
 type TaskId = usize;
 
-/// What a record's work comes to beside its bytes, in such bytes.
+/// The fixed cost of processing a record, expressed in bytes.
 const RECORD_BYTES: usize = 512;
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -44,18 +44,18 @@ enum Slot {
     UnderWay {
         waiter: Option<TaskId>,
     },
-    /// Nobody waits any more.
+    /// Nothing waits for the result any more.
     Abandoned,
     Ended(IoOutcome),
 }
 
-/// Tasks, and what they wait for.
+/// The tasks, and what they wait for.
 #[derive(Default)]
 pub(crate) struct Executor {
     tasks: RefCell<Vec<Option<Task>>>,
     free_tasks: RefCell<Vec<TaskId>>,
     ready: RefCell<VecDeque<TaskId>>,
-    /// Those that gave way; ready in the driver's next pass.
+    /// Tasks that have yielded; they run in the driver's next pass.
     later: RefCell<Vec<TaskId>>,
     current: Cell<TaskId>,
     now: Cell<Nanos>,
@@ -67,12 +67,12 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    /// What time it is.
+    /// Returns the current time.
     pub(crate) fn now(&self) -> Nanos {
         self.now.get()
     }
 
-    /// Begins a task; it runs when all that are ready now have run.
+    /// Starts a task, which runs after all tasks that are ready now.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + 'static) {
         let mut tasks = self.tasks.borrow_mut();
         let id = self.free_tasks.borrow_mut().pop().unwrap_or_else(|| {
@@ -83,7 +83,7 @@ impl Executor {
         self.ready.borrow_mut().push_back(id);
     }
 
-    /// Runs every task that is ready or due until none is; time stands still meanwhile.
+    /// Runs all tasks that are ready or due until none are left; time does not advance meanwhile.
     pub(crate) fn run(&self, now: Nanos) {
         if now > self.now.replace(now) {
             self.ready.borrow_mut().extend(self.later.borrow_mut().drain(..));
@@ -91,7 +91,7 @@ impl Executor {
         loop {
             self.ring(now);
             let Some(id) = self.ready.borrow_mut().pop_front() else { return };
-            // Woken twice, it may have ended in between.
+            // A task that was woken twice may have ended in between.
             let Some(mut task) = self.tasks.borrow_mut()[id].take() else { continue };
             self.current.set(id);
             match task.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -101,7 +101,7 @@ impl Executor {
         }
     }
 
-    /// Readies those whose time has come.
+    /// Wakes the tasks whose time has come.
     fn ring(&self, now: Nanos) {
         let mut timers = self.timers.borrow_mut();
         while let Some(&Reverse((at, _, task))) = timers.peek()
@@ -112,13 +112,13 @@ impl Executor {
         }
     }
 
-    /// When the next task is due.
+    /// Returns when the next task is due.
     pub(crate) fn wakeup(&self) -> Option<Nanos> {
         let soon = (!self.later.borrow().is_empty()).then(|| self.now() + Nanos(1));
         self.timers.borrow().peek().map(|timer| timer.0.0).into_iter().chain(soon).min()
     }
 
-    /// Lets others go on, and the driver take in what came.
+    /// Yields to other tasks and to the driver.
     async fn give_way(&self) {
         let mut gave = false;
         poll_fn(|_| match std::mem::replace(&mut gave, true) {
@@ -131,12 +131,12 @@ impl Executor {
         .await;
     }
 
-    /// The next I/O that a task has asked for.
+    /// Returns the next requested I/O.
     pub(crate) fn asked(&self) -> Option<(IoId, Lane, Io)> {
         self.asked.borrow_mut().pop_front()
     }
 
-    /// An I/O has ended.
+    /// Registers the end of an I/O.
     pub(crate) fn ended(&self, io: IoId, outcome: IoOutcome) {
         let mut slots = self.slots.borrow_mut();
         match std::mem::replace(&mut slots[io], Slot::Ended(outcome)) {
@@ -148,7 +148,7 @@ impl Executor {
         }
     }
 
-    /// Asks for an I/O, which is on its way whether or not anybody waits for it.
+    /// Requests an I/O, which proceeds even if nothing waits for it.
     pub(crate) fn io(self: &Rc<Self>, lane: Lane, io: Io) -> Pending {
         let mut slots = self.slots.borrow_mut();
         let id = self.free_slots.borrow_mut().pop().unwrap_or_else(|| {
@@ -160,7 +160,7 @@ impl Executor {
         Pending { executor: Rc::clone(self), id }
     }
 
-    /// Waits.
+    /// Waits for this time.
     pub(crate) async fn sleep(&self, time: Nanos) {
         let until = self.now() + time;
         self.timers_set.set(self.timers_set.get() + 1);
@@ -170,11 +170,11 @@ impl Executor {
     }
 }
 
-/// What a task has done since it gave way.
+/// The work that a task has done since it last yielded.
 pub(crate) struct Work {
     executor: Rc<Executor>,
     bytes: usize,
-    /// So much is done at a time.
+    /// The amount of work after which the task yields.
     bytes_max: usize,
 }
 
@@ -183,7 +183,7 @@ impl Work {
         Work { executor: Rc::clone(executor), bytes: 0, bytes_max }
     }
 
-    /// Records of so many bytes are done: gives way if that is enough.
+    /// Registers processed records, and yields if enough work has been done.
     pub(crate) async fn did(&mut self, bytes: usize, records: usize) {
         self.bytes += bytes + records * RECORD_BYTES;
         if self.bytes >= self.bytes_max {
@@ -193,7 +193,7 @@ impl Work {
     }
 }
 
-/// An I/O under way.
+/// An I/O in flight.
 pub(crate) struct Pending {
     executor: Rc<Executor>,
     id: IoId,
@@ -219,7 +219,7 @@ impl Drop for Pending {
         let slot = &mut self.executor.slots.borrow_mut()[self.id];
         match slot {
             Slot::UnderWay { .. } => *slot = Slot::Abandoned,
-            // Waited for to its end, or ended and never waited for.
+            // The result has been taken, or the I/O ended without anything waiting for it.
             _ => {
                 *slot = Slot::Free;
                 self.executor.free_slots.borrow_mut().push(self.id);
@@ -228,31 +228,32 @@ impl Drop for Pending {
     }
 }
 
-/// Wakes everybody who waits for a condition, to look at it again.
+/// Wakes all tasks that wait for a condition, so that they check it again.
 pub(crate) struct Signal {
     executor: Rc<Executor>,
     waiters: RefCell<Vec<TaskId>>,
 }
 
 impl Signal {
-    /// Nobody waits yet.
+    /// Creates a signal without waiting tasks.
     pub(crate) fn new(executor: &Rc<Executor>) -> Signal {
         Signal { executor: Rc::clone(executor), waiters: RefCell::default() }
     }
 
-    /// Something has changed.
+    /// Signals that something has changed.
     pub(crate) fn notify(&self) {
         self.executor.ready.borrow_mut().extend(self.waiters.borrow_mut().drain(..));
     }
 
-    /// Waits until `condition` answers something; it is asked at once and after every change.
+    /// Waits until `condition` returns a value; it is checked immediately and after every change.
     pub(crate) async fn until<T>(&self, mut condition: impl FnMut() -> Option<T>) -> T {
         poll_fn(|_| match condition() {
             Some(value) => Poll::Ready(value),
             None => {
                 let (mut waiters, current) =
                     (self.waiters.borrow_mut(), self.executor.current.get());
-                // Who waits for several things asks each of them anew whenever one has come.
+                // A task that waits for several conditions registers with each again after every
+                // wakeup.
                 if waiters.last() != Some(&current) {
                     waiters.push(current);
                 }
@@ -263,7 +264,7 @@ impl Signal {
     }
 }
 
-/// Goes on with all of these at a time until each has ended, or one has failed.
+/// Runs these futures concurrently until all have ended or one has failed.
 pub(crate) async fn together<E>(
     futures: impl Iterator<Item = impl Future<Output = Result<(), E>>>,
 ) -> Result<(), E> {
@@ -318,7 +319,7 @@ mod tests {
         let (first, second) = (executor.asked().unwrap(), executor.asked().unwrap());
         assert_eq!((first.1, second.1), (1, 0));
         assert!(executor.asked().is_none());
-        // The one that nobody waits for yet ends first.
+        // The I/O that is not awaited yet ends first.
         executor.ended(first.0, Err(Fault::Full));
         executor.run(Nanos(2));
         assert!(list.borrow().is_empty());
@@ -356,7 +357,7 @@ mod tests {
             asked_by(&executor)
         };
         let asked = begin([0, 1, 2]);
-        // In any order; all were asked for at once.
+        // In any order, because all were requested at once.
         for io in [asked[1], asked[2], asked[0]] {
             assert!(list.borrow().is_empty());
             executor.ended(io, Ok(Vec::new()));
@@ -372,7 +373,7 @@ mod tests {
         assert_eq!(executor.free_slots.borrow().len(), 3);
     }
 
-    /// Lets tasks go on; answers what they ask for.
+    /// Runs the tasks; returns the I/Os that they request.
     fn asked_by(executor: &Executor) -> Vec<IoId> {
         executor.run(Nanos(1));
         std::iter::from_fn(|| executor.asked()).map(|(id, ..)| id).collect()
@@ -386,7 +387,7 @@ mod tests {
         assert!(executor.free_slots.borrow().is_empty(), "it is under way");
         executor.ended(id, Ok(Vec::new()));
         assert_eq!(executor.free_slots.borrow()[..], [id]);
-        // Ended before it is let go.
+        // The I/O ends before its result is dropped.
         let pending = executor.io(0, Io::Flush);
         let (id, ..) = executor.asked().unwrap();
         executor.ended(id, Ok(Vec::new()));

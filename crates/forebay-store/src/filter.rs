@@ -1,5 +1,6 @@
-//! Filters: which keys a segment may hold (Bloom, CACM 1970, with the double hashing of Kirsch and
-//! Mitzenmacher, ESA 2006). Ten bits a key and seven probes let one absent key in 120 through.
+//! Bloom filters over a segment's keys (Bloom, CACM 1970, with the double hashing of Kirsch and
+//! Mitzenmacher, ESA 2006). Ten bits per key and seven probes give a false-positive rate of 1 in
+//! 120.
 
 use forebay_live::checksum;
 
@@ -8,17 +9,17 @@ use crate::frame::Fields;
 const BITS_A_KEY: usize = 10;
 const PROBES: u64 = 7;
 
-/// A key's hash.
+/// Hashes a key.
 pub(crate) fn hash(key: &[u8]) -> u64 {
     checksum(key)
 }
 
-/// A set that says yes to all of its members and to few others.
+/// A set that may report false positives but no false negatives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filter(Vec<u64>);
 
 impl Filter {
-    /// That has room for so many keys and none yet.
+    /// Creates an empty filter with room for `count` keys.
     pub(crate) fn for_keys(count: usize) -> Filter {
         Filter(vec![0; (count * BITS_A_KEY).div_ceil(64).max(1)])
     }
@@ -33,12 +34,12 @@ impl Filter {
         }
     }
 
-    /// That says yes to everything: nothing is known of what it stands for.
+    /// Creates a filter that contains every key, for unknown content.
     pub(crate) fn all() -> Filter {
         Filter(vec![u64::MAX])
     }
 
-    /// Bytes in memory.
+    /// Returns the memory use in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.0.len() as u64 * 8
     }
@@ -50,7 +51,7 @@ impl Filter {
         ((u128::from(mixed) * u128::from(bits)) >> 64) as usize
     }
 
-    /// Whether a key of this hash may be in it.
+    /// Returns whether the filter may contain a key with this hash.
     pub(crate) fn may_hold(&self, hash: u64) -> bool {
         (0..PROBES).all(|probe| {
             let bit = self.bit(hash, probe);

@@ -1,26 +1,26 @@
-//! Frames: what every piece of a store's bytes on a disk is wrapped in.
+//! Frames: the wrapping of all data of a store on a disk.
 //!
-//! A frame begins with 48 bytes, little-endian: a sum (XXH3 of 64 bits) of all that follows; what it is (4
-//! bytes); a count (4); the store; two numbers whose meaning depends on what it is; the length of its
-//! payload. As the store is in it, neither another store's bytes nor a value that looks like a frame is
-//! taken for one.
+//! A frame begins with 48 little-endian bytes: a checksum (64-bit XXH3) of everything after it; the
+//! kind (4 bytes); a count (4); the store's id; two numbers whose meaning depends on the kind; and
+//! the length of the payload. Because the frame contains the store's id, neither another store's
+//! data nor a value that looks like a frame is mistaken for one.
 
 use forebay_live::checksum;
 
-/// What disks read and write: multiples of this, at multiples of this.
+/// The block size of disks: offsets and lengths of I/Os are multiples of this.
 pub(crate) const BLOCK: usize = 4096;
 
-/// Bytes before the payload.
+/// The number of bytes before the payload.
 pub(crate) const HEAD: usize = 48;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum FrameKind {
     Label = 0x4C42_4C46,
     Batch = 0x3542_4246,
     Stretch = 0x3552_5453,
-    /// As formats up to 4 wrote them.
+    /// As written by formats up to 4.
     BatchOf4 = 0x4341_4246,
     StretchOf4 = 0x4552_5453,
     Leaf = 0x4641_454C,
@@ -29,7 +29,7 @@ pub(crate) enum FrameKind {
     Root = 0x544F_4F52,
 }
 
-/// A frame's head.
+/// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) kind: FrameKind,
@@ -40,13 +40,14 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Makes room for a head; what is appended from there on is the payload. Answers where it begins.
+    /// Reserves room for a header and returns its position; everything appended after it is the
+    /// payload.
     pub(crate) fn begin(out: &mut Vec<u8>) -> usize {
         out.resize(out.len() + HEAD, 0);
         out.len() - HEAD
     }
 
-    /// Writes the head of the frame that began at `from` and ends where `out` does.
+    /// Writes the header of the frame that began at `from` and ends at the end of `out`.
     pub(crate) fn end(self, out: &mut [u8], from: usize) {
         let len = (out.len() - from - HEAD) as u64;
         let head = &mut out[from..from + HEAD];
@@ -59,8 +60,8 @@ impl Frame {
         out[from..from + 8].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// The length of the frame of this kind and store that seems to begin here, head included. Nothing
-    /// is known of its sum.
+    /// Returns the length, including the header, of the frame of this kind and store that appears
+    /// to begin here. The checksum is not verified.
     pub(crate) fn len(bytes: &[u8], kind: FrameKind, store: u64) -> Option<u64> {
         let mut fields = Fields(bytes.get(8..HEAD)?);
         let fits = fields.u32()? == kind as u32;
@@ -71,7 +72,8 @@ impl Frame {
         fits.then_some(len)
     }
 
-    /// The frame of this kind and store that begins here, and its payload, if it is whole.
+    /// Parses the frame of this kind and store that begins here; returns it with its payload if it
+    /// is intact.
     pub(crate) fn parse(bytes: &[u8], kind: FrameKind, store: u64) -> Option<(Frame, &[u8])> {
         let len = usize::try_from(Frame::len(bytes, kind, store)?).ok()?;
         let whole = bytes.get(..len)?;
@@ -87,12 +89,12 @@ impl Frame {
     }
 }
 
-/// Fills up the last block with zeros.
+/// Pads the last block with zeros.
 pub(crate) fn pad(out: &mut Vec<u8>) {
     out.resize(out.len().next_multiple_of(BLOCK), 0);
 }
 
-/// Fields from front to back; `None` beyond the end.
+/// Reads fields in order; returns `None` beyond the end.
 pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -110,14 +112,14 @@ impl<'a> Fields<'a> {
         self.take(8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes)
     }
 
-    /// Bytes after their length.
+    /// Reads bytes preceded by their length.
     pub(crate) fn bytes(&mut self) -> Option<&'a [u8]> {
         let len = self.u32()?;
         self.take(len as usize)
     }
 }
 
-/// Appends bytes after their length.
+/// Appends bytes preceded by their length.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend((bytes.len() as u32).to_le_bytes());
     out.extend_from_slice(bytes);

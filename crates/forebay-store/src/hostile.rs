@@ -1,4 +1,4 @@
-//! Bytes from outside, for fuzzing: whatever they are, nothing may panic or take much memory.
+//! Untrusted bytes, for fuzzing: no input may cause a panic or excessive memory use.
 
 use crate::batch::FoundBatch;
 use crate::filter::Filter;
@@ -10,27 +10,27 @@ use crate::server;
 
 const STORE: u64 = 1;
 
-/// Words, and how many bytes they had.
+/// The words of a command, and its length in bytes.
 pub type Command = (Vec<Vec<u8>>, usize);
 
-/// What a client sends: the words of the first command, and how many bytes it has.
+/// Parses the first command in a client's input.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Describes the problem.
 pub fn command(bytes: &[u8]) -> Result<Option<Command>, String> {
     server::next_command(bytes, 1 << 20)
 }
 
-/// What somebody sends who asks for metrics: whether it is a whole request for them.
+/// Parses an HTTP request for metrics; returns whether it is complete.
 ///
 /// # Errors
-/// The status that it is answered with.
+/// Returns the status of the response.
 pub fn request(bytes: &[u8]) -> Result<bool, &'static str> {
     server::next_request(bytes).map(|asked| asked.is_some())
 }
 
-/// What a disk has, as every kind of frame there is; the payload as found and in a frame whose sum is right.
-/// Answers how many of them were read.
+/// Parses a disk's bytes as every kind of frame, both unchanged and as the payload of a frame with
+/// a valid checksum. Returns how many were parsed.
 pub fn disk(bytes: &[u8]) -> usize {
     let Some((&selector, payload)) = bytes.split_first() else { return 0 };
     let kinds = [
@@ -85,7 +85,7 @@ mod tests {
         assert!(request(&[b'a'; 9000]).is_err(), "it has no end");
     }
 
-    /// Each seed of the fuzzer is read as what it is, once it is framed.
+    /// Every seed of the fuzzer is parsed as its own kind once it is framed.
     #[test]
     fn seeds_get_past_the_sums() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/store/");

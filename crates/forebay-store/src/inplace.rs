@@ -1,12 +1,14 @@
-//! A B+tree that is updated in place: what the paper's logs become, to compare with sorted runs.
+//! A B+tree that is updated in place: the structure that the paper converts logs to, for comparison
+//! with sorted runs.
 //!
-//! One tree a disk. Inner pages stay in memory, leaves pass through a cache of bounded bytes. A record up to a
-//! quarter of a page lies in its leaf; a longer value lies in an extent of its own, as overflow pages
-//! do, and its leaf says where. A page keeps its place for good and is written there again and again: that is
-//! what makes it random. Deletions stay as records, since another disk's tree may have an older version.
+//! There is one tree per disk. Inner pages stay in memory; leaves are cached up to a limit. A
+//! record of up to a quarter of a page is stored in its leaf; a longer value is stored in its own
+//! extent, like overflow pages, and its leaf contains the location. A page keeps its position and
+//! is rewritten there repeatedly, which causes random I/O. Deletions remain as records, because
+//! another disk's tree may contain an older version.
 //!
-//! It is for measurements in virtual time: what a power cut leaves of it is not a tree, and nothing
-//! finds it again. A store on files refuses it.
+//! The tree is for measurements in virtual time only: it does not survive a power cut or a restart.
+//! A store on files rejects it.
 
 pub(crate) mod page;
 pub(crate) mod tree;

@@ -1,49 +1,53 @@
-//! A disk's layout, and the label that says it.
+//! The layout of a disk, and the label that describes it.
 //!
-//! | what | where |
+//! | content | position |
 //! |---|---|
 //! | label | 0, 4096 and the last block |
-//! | two areas for roots | from 8192, each as long as the label says |
-//! | slots for logs | behind them, each as long as the label says |
+//! | two areas for roots | from 8192, with the length in the label |
+//! | slots for logs | after the roots, with the length in the label |
 //! | segments | the rest |
 
 use crate::config::Config;
 use crate::frame::{BLOCK, Fields, Frame, FrameKind, pad};
 use crate::root::Change;
 
-/// What a disk's label says: the same on all disks of a store but for the disk's number.
+/// The content of a disk's label. It is the same on all disks of a store except for the disk's
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// The store, a number drawn when it was made.
+    /// The id of the store, a number chosen when the store was created.
     pub store: u64,
-    /// This disk, from 0.
+    /// The number of this disk, from 0.
     pub disk: u16,
-    /// Disks of the store.
+    /// The number of disks.
     pub disks: u16,
-    /// Bytes of an area for roots.
+    /// The length of an area for roots.
     pub root_bytes: u64,
-    /// Slots for logs.
+    /// The number of slots for logs.
     pub log_slots: u64,
-    /// Bytes of each.
+    /// The length of each slot.
     pub slot_bytes: u64,
-    /// Bytes of the disk that the store may use.
+    /// The number of bytes of the disk that the store may use.
     pub capacity_bytes: u64,
-    /// The last block of these has the label too: not on a disk made by an older Forebay whose last block is used.
+    /// Whether the last block also contains the label. It does not on a disk created by an older
+    /// version if that block is in use.
     pub is_labelled_at_end: bool,
 }
 
-/// Bytes of an area for roots, unless the disk is small or large.
+/// The length of an area for roots, except on small or large disks.
 const ROOT_BYTES: u64 = 8 << 20;
-/// Bytes of a root for each segment that the disk has room for: its own and as many of others.
+/// The bytes of a root for each segment that fits on the disk: its own segments, and as many of
+/// other disks.
 const ROOT_BYTES_A_SEGMENT: u64 = 768;
 const ROOT_BYTES_MAX: u64 = 256 << 20;
-/// Slots for logs on a disk, unless somebody wants others: one on duty, one being transformed, one to spare.
+/// The default number of slots per disk: one for the log on duty, one being transformed, and a
+/// spare.
 const LOG_SLOTS: u64 = 3;
 
-/// A slot takes no more than this part of a disk, unless a log has to be longer.
+/// A slot occupies at most this fraction of a disk, unless logs must be longer.
 const LOGS_SHARE: u64 = 64;
 
-/// A segment that a merge writes takes no more than this part of a disk.
+/// A segment written by a merge occupies at most this fraction of a disk.
 const SEGMENTS_SHARE: u64 = 64;
 
 fn segment_bytes(capacity_bytes: u64, config: &Config) -> u64 {
@@ -51,12 +55,12 @@ fn segment_bytes(capacity_bytes: u64, config: &Config) -> u64 {
 }
 
 impl Layout {
-    /// The format that this code writes.
+    /// The format that this version writes.
     pub const FORMAT: u64 = 5;
-    /// The oldest format that it reads. The first opening that may write makes the present one of it.
+    /// The oldest format that this version reads. The first writable opening upgrades it.
     pub const FORMAT_MIN: u64 = 4;
 
-    /// Of the disks of a new store, each of so many bytes.
+    /// Returns the layouts for the disks of a new store, each with `capacity_bytes`.
     pub fn all(store: u64, disks: u16, capacity_bytes: u64, config: &Config) -> Vec<Layout> {
         let block = BLOCK as u64;
         let log_bytes = match config.tunes {
@@ -64,7 +68,7 @@ impl Layout {
             false => config.log_bytes,
         };
         let slot_bytes = log_bytes + config.group_bytes + config.gap_bytes + 2 * block;
-        // One disk does what several do in turn.
+        // A single disk has the slots of several.
         let log_slots = if disks == 1 { 4 * LOG_SLOTS } else { LOG_SLOTS };
         let segments = capacity_bytes / segment_bytes(capacity_bytes, config).max(1);
         let for_all = (segments * ROOT_BYTES_A_SEGMENT).min(ROOT_BYTES_MAX);
@@ -85,27 +89,28 @@ impl Layout {
         (0..disks).map(layout).collect()
     }
 
-    /// Bytes of a segment that a merge writes there, about: what is asked for, less on a small disk.
+    /// Returns the approximate size of segments written by merges: the configured size, or less on
+    /// a small disk.
     pub(crate) fn segment_bytes(&self, config: &Config) -> u64 {
         segment_bytes(self.capacity_bytes, config)
     }
 
-    /// Where one of the two areas for roots begins.
+    /// Returns the position of one of the two areas for roots.
     pub fn root_at(&self, area: u64) -> u64 {
         2 * BLOCK as u64 + area % 2 * self.root_bytes
     }
 
-    /// Where a slot for a log begins.
+    /// Returns the position of a slot.
     pub fn slot_at(&self, slot: u64) -> u64 {
         self.root_at(0) + 2 * self.root_bytes + slot * self.slot_bytes
     }
 
-    /// Where segments begin.
+    /// Returns the position of the segments.
     pub fn segments_at(&self) -> u64 {
         self.slot_at(self.log_slots)
     }
 
-    /// Where segments end.
+    /// Returns the end of the segments.
     pub fn segments_end(&self) -> u64 {
         match self.is_labelled_at_end {
             true => self.last_block_at(),
@@ -113,24 +118,24 @@ impl Layout {
         }
     }
 
-    /// The last block.
+    /// Returns the position of the last block.
     pub(crate) fn last_block_at(&self) -> u64 {
         self.capacity_bytes - BLOCK as u64
     }
 
-    /// Where the label is.
+    /// Returns the positions of the label.
     pub(crate) fn labels_at(&self) -> impl Iterator<Item = u64> + use<> {
         let last = self.is_labelled_at_end.then(|| self.last_block_at());
         [0, BLOCK as u64].into_iter().chain(last)
     }
 
-    /// Whether another disk's layout is of the same store, and otherwise the same.
+    /// Returns whether another layout is of the same store and equal except for the disk's number.
     pub(crate) fn is_like(&self, other: &Layout) -> bool {
         let Layout { disk, is_labelled_at_end, .. } = *self;
         Layout { disk, is_labelled_at_end, ..*other } == *self
     }
 
-    /// Whether its parts fit into it, each of them whole blocks.
+    /// Returns whether all parts fit and consist of whole blocks.
     pub fn is_sound(&self) -> bool {
         let whole = |bytes: u64| bytes > 0 && bytes.is_multiple_of(BLOCK as u64);
         let end = self
@@ -146,7 +151,7 @@ impl Layout {
             && end.is_some_and(|end| end < self.segments_end())
     }
 
-    /// The label: a block.
+    /// Encodes the label as a block.
     pub fn label(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let from = Frame::begin(&mut out);
@@ -161,7 +166,7 @@ impl Layout {
         out
     }
 
-    /// What a new disk has, each with its place: its labels, and a root that says that there is nothing.
+    /// Returns the initial content of a new disk with its positions: the labels and an empty root.
     pub fn blank(&self) -> Vec<(u64, Vec<u8>)> {
         let chain = 1;
         let root = Change::default().frame(self.store, chain, 0);
@@ -169,12 +174,12 @@ impl Layout {
         labels.chain([(self.root_at(chain), root)]).collect()
     }
 
-    /// Reads a label.
+    /// Parses a label.
     ///
     /// # Errors
-    /// The format of one that this code does not read.
+    /// Returns the format of a label that this version does not support.
     pub fn parse(bytes: &[u8]) -> Option<Result<Layout, u64>> {
-        // A label says itself which store it is of.
+        // The label itself states the store's id.
         let store = u64::from_le_bytes(bytes.get(16..24)?.try_into().ok()?);
         let (frame, payload) = Frame::parse(bytes, FrameKind::Label, store)?;
         let mut fields = Fields(payload);
@@ -226,7 +231,7 @@ mod tests {
         assert_eq!(LAYOUT.segments_at(), 24576 + 3 * 16384);
     }
 
-    /// A label of another format.
+    /// Creates a label of another format.
     fn label_of(format: u64) -> Vec<u8> {
         let mut label = Vec::new();
         let from = Frame::begin(&mut label);

@@ -1,14 +1,15 @@
-//! A store of keys and values on several plain disks, each of which does one thing at a time (Workload
+//! A key-value store on several plain disks, each of which does one thing at a time (Workload
 //! Shifting, Pan, Yue and Xiong).
 //!
-//! Puts are appended to the log of one disk, whose duty passes on when the log is long enough; a finished log
-//! becomes a sorted segment on a disk that is idle; runs of segments are merged while disks are idle. So what
-//! comes in never meets what is reorganised. A put is durable before it is answered. There is no
-//! redundancy: a disk that is lost takes what is on it along.
+//! Puts are appended to the log of one disk. When the log is long enough, the duty of accepting
+//! puts passes to another disk, and the finished log is converted to a sorted segment on an idle
+//! disk. Runs of segments are merged while disks are idle. Incoming data therefore never competes
+//! with reorganization. A put is durable before it is acknowledged. There is no redundancy: losing
+//! a disk loses its data.
 //!
-//! One engine (operations in, I/Os out; no thread, file or clock) is a policy of the core's contract. The
-//! live driver runs it on files and devices, on models of disks with content in virtual time, and on lanes
-//! that lose power.
+//! The engine takes operations and issues I/Os, without threads, files or clocks; it is a policy of
+//! the core's contract. The live driver runs it on files and devices, on models of disks with
+//! content in virtual time, and on lanes that simulate power cuts.
 
 #![forbid(unsafe_code)]
 

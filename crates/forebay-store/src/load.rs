@@ -1,4 +1,4 @@
-//! What is put into a store to see how fast it is: writers, each of which puts again some time after it was
+//! A load to measure a store: writers, each of which puts again some time after its last put was
 //! answered.
 
 use std::collections::BTreeMap;
@@ -9,43 +9,43 @@ use crate::operation::{Operation, Trouble};
 use crate::policy::Desk;
 use crate::record::{Key, Value};
 
-/// Which keys are put.
+/// The order of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// Each greater than the one before.
+    /// Each key is greater than the one before.
     Sequential,
-    /// Drawn, no two alike.
+    /// Random keys without repetition.
     Random,
-    /// Drawn from so many, so that values are replaced.
+    /// Random keys from a set of this size, so that values are replaced.
     Among(u64),
 }
 
 /// A load of puts.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Bytes of a value.
+    /// The length of a value.
     pub value_bytes: u32,
-    /// Bytes of all values.
+    /// The total length of all values.
     pub total_bytes: u64,
-    /// Writers, each with one put at a time.
+    /// The number of writers, each with one put at a time.
     pub writers: u32,
-    /// How long a writer takes between an answer and its next put, in the mean; half to one and a half times
-    /// as long.
+    /// The mean time between an answer and the writer's next put; actual times are half to one and
+    /// a half times as long.
     pub host: Nanos,
-    /// Which keys.
+    /// The order of keys.
     pub keys: Keys,
-    /// Draws keys and times.
+    /// The seed for keys and times.
     pub seed: u64,
 }
 
 impl Load {
-    /// How many puts these are.
+    /// Returns the number of puts.
     pub fn puts(&self) -> u64 {
         (self.total_bytes / u64::from(self.value_bytes.max(1))).max(1)
     }
 }
 
-/// A load as a workload: it opens the store, puts, and closes it.
+/// A load as a workload: opens the store, puts, and closes it.
 pub(crate) struct Writers {
     load: Load,
     desk: Desk,
@@ -57,11 +57,11 @@ pub(crate) struct Writers {
     under_way: u64,
     next: RequestId,
     phase: Phase,
-    /// How long each put took.
+    /// The latency of each put.
     pub(crate) latencies: Vec<Nanos>,
     /// When the store was open.
     pub(crate) opened: Nanos,
-    /// The last answer to a put.
+    /// When the last put was answered.
     pub(crate) answered: Nanos,
     pub(crate) trouble: Option<Trouble>,
 }
@@ -93,7 +93,7 @@ impl Writers {
         }
     }
 
-    /// The next number (SplitMix64).
+    /// Returns the next random number (SplitMix64).
     fn draw(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         mixed(self.state)
@@ -102,14 +102,14 @@ impl Writers {
     fn key(&mut self) -> Key {
         let number = match self.load.keys {
             Keys::Sequential => self.next,
-            // A bijection of what is counted, so that none comes twice.
+            // A bijection of the counter, so that no key occurs twice.
             Keys::Random => mixed(self.next.wrapping_add(self.load.seed << 32)),
             Keys::Among(count) => mixed(self.draw() % count.max(1)),
         };
         format!("{number:016x}").into_bytes().into()
     }
 
-    /// When a writer that was answered now puts again.
+    /// Returns when a writer that was answered now puts again.
     fn again(&mut self, now: Nanos) -> Nanos {
         let host = self.load.host.0;
         now + Nanos(host / 2 + self.draw() % (host + 1))

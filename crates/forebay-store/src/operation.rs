@@ -1,143 +1,143 @@
-//! What a store is asked, and what it answers.
+//! The operations of a store, and their answers.
 
 use forebay_core::Fault;
 
 use crate::record::{Key, Value};
 
-/// What a store is asked.
+/// An operation of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Gets the state back that was there before; the first operation.
+    /// Restores the previous state; must be the first operation.
     Open,
-    /// Puts values and deletes keys, all or none of them, in this order.
+    /// Puts values and deletes keys atomically, in this order.
     Write(Vec<(Key, Option<Value>)>),
-    /// A [`Write`](Operation::Write) that holds what there was just before it as a snapshot, which the operation's
-    /// own number names once it was answered without an error.
+    /// Like [`Write`](Operation::Write), but also takes a snapshot of the state just before it. The
+    /// snapshot's number is that of the operation; it is valid once the operation has succeeded.
     WriteAndHold(Vec<(Key, Option<Value>)>),
-    /// A key's value.
+    /// Reads the value of a key.
     Get(Key),
-    /// The first keys from this one on, with their values, in order, all as of one moment.
+    /// Reads the first keys at or after a key, with their values, in order and as of one moment.
     Scan {
-        /// The least key that counts.
+        /// The first key.
         from: Key,
-        /// At most so many.
+        /// The maximum number of keys.
         count: usize,
-        /// At most so many bytes of keys and values, unless the first alone has more.
+        /// The maximum number of bytes of keys and values, unless the first record alone has more.
         bytes: u64,
     },
-    /// Holds what there is now, to be read later.
+    /// Takes a snapshot of the current state.
     Snapshot,
-    /// A [`Get`](Operation::Get) or a [`Scan`](Operation::Scan) of what there was when a snapshot was taken.
+    /// Performs a [`Get`](Operation::Get) or a [`Scan`](Operation::Scan) on a snapshot.
     At {
-        /// Which.
+        /// The number of the snapshot.
         snapshot: u64,
-        /// What is read.
+        /// The operation.
         read: Box<Operation>,
     },
-    /// Lets a snapshot go, and with it what only that held.
+    /// Releases a snapshot, and the data held only by it.
     Release(u64),
-    /// Reads everything there is.
+    /// Reads and checks everything.
     Check,
-    /// Puts what can be read of all that is lost or damaged in its place; what cannot is given up.
+    /// Replaces lost and damaged data by what can still be read; the rest is discarded.
     Repair,
-    /// Finishes what was begun: the log, its transformation, merges that are due.
+    /// Finishes pending work: the log, its transformation, and due merges.
     Close,
 }
 
-/// What a store answers.
+/// The answer to an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Done. What was written is durable.
+    /// Success. Written data is durable.
     Done,
-    /// The value; none where there is no such key.
+    /// The value; None if there is no such key.
     Value(Option<Value>),
     /// Keys and values.
     Page(Page),
-    /// Names a snapshot.
+    /// The number of a snapshot.
     Snapshot(u64),
-    /// What was read, or repaired.
+    /// The result of a check or a repair.
     Checked(Checked),
 }
 
-/// What a scan found.
+/// The result of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// Keys and their values, in order of the keys.
+    /// Keys and their values, in key order.
     pub records: Vec<(Key, Value)>,
-    /// Where the next page begins, which may turn out empty; none at the end. Who goes on there is answered sooner
-    /// than who begins anywhere.
+    /// The first key of the next page, which may be empty; None at the end. A scan that continues
+    /// there is faster than one that begins elsewhere.
     pub next: Option<Key>,
 }
 
-/// What was read, or repaired.
+/// The result of a check or a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Segments.
+    /// The number of segments.
     pub segments: u64,
-    /// Their bytes; after a repair, of the records that were saved.
+    /// The bytes of the segments; after a repair, those of the saved records.
     pub bytes: u64,
-    /// Their records.
+    /// The number of records.
     pub records: u64,
     /// What cannot be read.
     pub losses: Vec<Loss>,
 }
 
-/// Keys some of whose values, or deletions, cannot be read.
+/// A range of keys, some of whose values or deletions cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// They are not less than this one.
+    /// The inclusive lower bound.
     pub from: Option<Key>,
-    /// They are greater than this one.
+    /// The exclusive lower bound.
     pub after: Option<Key>,
-    /// And not greater than this one.
+    /// The inclusive upper bound.
     pub upto: Option<Key>,
-    /// How many records; 0 where that is not known.
+    /// The number of records; 0 if unknown.
     pub records: u64,
-    /// Their bytes; 0 where that is not known.
+    /// The bytes of the records; 0 if unknown.
     pub bytes: u64,
-    /// There are no more records than that, and may be fewer.
+    /// Whether the number of records is only an upper bound.
     pub is_bound: bool,
-    /// When they were put.
+    /// When the records were put.
     pub put: PutSpan,
-    /// Why.
+    /// Why they cannot be read.
     pub trouble: Trouble,
 }
 
 /// When something was put, in nanoseconds since the Unix epoch, as far as is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PutSpan {
-    /// Not before.
+    /// The earliest possible time.
     pub from: Option<u64>,
-    /// Not after.
+    /// The latest possible time.
     pub upto: Option<u64>,
 }
 
-/// Why a store cannot answer.
+/// Why an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
     /// A disk failed.
     #[error("disk {} failed: {}", disk + 1, fault.reason())]
     Disk {
-        /// Its number, from 0.
+        /// The number of the disk, from 0.
         disk: usize,
-        /// How.
+        /// The fault.
         fault: Fault,
     },
-    /// Bytes on a disk are not what was written there.
+    /// Data on a disk is not what was written.
     #[error("disk {}: what is at byte {offset} is damaged", disk + 1)]
     Damaged {
-        /// Its number, from 0.
+        /// The number of the disk, from 0.
         disk: usize,
-        /// Where.
+        /// The position.
         offset: u64,
     },
-    /// A disk is not there, and what is on it may decide what was asked.
+    /// A disk is missing, and its data may affect the result.
     #[error("disk {} is missing, and what it holds may decide this", disk + 1)]
     Missing {
-        /// Its number, from 0.
+        /// The number of the disk, from 0.
         disk: usize,
     },
-    /// A log lacks batches that were acknowledged, and they may decide what was asked.
+    /// A log lacks acknowledged batches, which may affect the result.
     #[error(
         "log {log} lacks {} of {expected} that were acknowledged: what is lost may decide this",
         batches(*first, *upto)
@@ -145,75 +145,75 @@ pub enum Trouble {
     Lost {
         /// The log.
         log: u64,
-        /// The first batch that is not there, from 0.
+        /// The first missing batch, from 0.
         first: u64,
-        /// The first behind it that is.
+        /// The first present batch after it.
         upto: u64,
-        /// Batches that there were.
+        /// The number of batches that existed.
         expected: u64,
     },
-    /// A copy of a disk's label is damaged. Others are right.
+    /// One copy of a disk's label is damaged; others are intact.
     #[error(
         "disk {}: its label at byte {offset} is damaged; there are others, and the next opening writes it anew",
         disk + 1
     )]
     Label {
-        /// Its number, from 0.
+        /// The number of the disk, from 0.
         disk: usize,
-        /// Where.
+        /// The position.
         offset: u64,
     },
-    /// A disk's root is gone, or lacks what it had. Another disk's says the same.
+    /// A disk's root is missing or incomplete, but its content is known from another disk's root.
     #[error(
         "disk {}: its root is damaged; other disks say what it had, and the next opening writes it anew",
         disk + 1
     )]
     Root {
-        /// Its number, from 0.
+        /// The number of the disk, from 0.
         disk: usize,
     },
-    /// The roots of too many disks are gone or damaged to say what the store had. Nothing is put until that is
-    /// given up.
+    /// The roots of too many disks are missing or damaged to determine the store's content. Puts
+    /// fail until the missing content is given up.
     #[error(
         "the roots of {} are missing or damaged, so it is unknown what the store held: repair gives that up",
         if *disks == 1 { "1 disk".to_string() } else { format!("{disks} disks") }
     )]
     Rootless {
-        /// So many.
+        /// The number of disks.
         disks: usize,
     },
-    /// There is no such snapshot, or what was asked of it is no read.
+    /// There is no such snapshot, or the operation on it is not a read.
     #[error("there is no such snapshot")]
     NoSnapshot,
-    /// The store was opened to be read.
+    /// The store was opened read-only.
     #[error("the store was opened to be read only")]
     ReadOnly,
-    /// No disk has room, or none takes writes any more.
+    /// No disk has room or accepts writes.
     #[error("no disk has room, or none takes writes any more")]
     Full,
-    /// The file system that a disk's file is on is full, and no other disk takes writes.
+    /// The file system of a disk's file is full, and no other disk accepts writes.
     #[error(
         "no space left on the file system of disk {}; the store tries again until there is some",
         disk + 1
     )]
     NoSpace {
-        /// Its number, from 0.
+        /// The number of the disk, from 0.
         disk: usize,
     },
-    /// The store was closed, or what drives it has failed.
+    /// The store was closed, or its driver failed.
     #[error("the store is closed")]
     Closed,
-    /// Longer than a store takes.
+    /// A key or value is too long.
     #[error("got {got} bytes, expected at most {most}")]
     Long {
-        /// Bytes.
+        /// Its length in bytes.
         got: u64,
-        /// The most that it takes.
+        /// The maximum length in bytes.
         most: u64,
     },
 }
 
-/// Batches of a log by their numbers, which count from 1.
+/// Formats the numbers of batches, counted from 1.
 fn batches(first: u64, upto: u64) -> String {
     match upto - first {
         1 => format!("batch {upto}"),

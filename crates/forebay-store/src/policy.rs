@@ -1,8 +1,8 @@
-//! The engine as a policy: any driver of the core's contract gives it time and disks.
+//! The engine as a policy, for any driver of the core's contract.
 //!
-//! Operations come in as requests, whose content a [`Desk`] holds: a workload lays an operation there and takes
-//! the answer from there. What the engine asks of a disk goes out as I/Os that the disk takes, none
-//! longer than it allows. Bytes lie in the driver's memory from when an I/O is asked for until it has ended.
+//! Operations arrive as requests whose content is in a [`Desk`]: a workload stores an operation
+//! there and takes the answer from there. The engine's I/Os are issued in parts no longer than a
+//! lane accepts. The driver holds the bytes of an I/O from its request until its end.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -19,7 +19,7 @@ use crate::executor::{Executor, Io, IoId};
 use crate::layout::Layout;
 use crate::operation::{Answer, Loss, Operation, Trouble};
 
-/// Where operations and answers lie, by the request that stands for them.
+/// Operations and answers, by the request that represents them.
 #[derive(Clone, Default)]
 pub struct Desk {
     operations: Rc<RefCell<BTreeMap<RequestId, Operation>>>,
@@ -27,68 +27,68 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// Lays an operation there; the request that stands for it comes next.
+    /// Stores an operation; the request that represents it must follow.
     pub fn lay(&self, id: RequestId, operation: Operation) {
         self.operations.borrow_mut().insert(id, operation);
     }
 
-    /// Takes the answer to a request that has finished.
+    /// Takes the answer to a finished request.
     pub fn take(&self, id: RequestId) -> Option<Result<Answer, Trouble>> {
         self.answers.borrow_mut().remove(&id)
     }
 }
 
-/// What a store does, seen from beside it.
+/// A read-only view of a store's state.
 pub struct View(Rc<Engine>);
 
 impl View {
-    /// What it counted.
+    /// Returns the counters.
     pub fn figures(&self) -> Figures {
         self.0.figures()
     }
 
-    /// Each disk's stage.
+    /// Returns the stage of each disk.
     pub fn stages(&self) -> Vec<Stage> {
         self.0.stages()
     }
 
-    /// When which disk began which stage, where that is noted.
+    /// Returns the changes of stages, if recorded.
     pub fn stage_changes(&self) -> Vec<StageChange> {
         self.0.stage_changes()
     }
 
-    /// Bytes of segments on all disks, and how many runs there are.
+    /// Returns the bytes of segments on all disks and the number of runs.
     pub fn held(&self) -> (u64, usize) {
         self.0.held()
     }
 
-    /// Bytes of memory that grow with what is put: records of logs, filters and nodes of trees.
+    /// Returns the memory that grows with the data: records of logs, filters and nodes of trees.
     pub fn memory_bytes(&self) -> u64 {
         self.0.memory_bytes()
     }
 
-    /// What cannot be read, as far as is known.
+    /// Returns the known losses.
     pub fn losses(&self) -> Vec<Loss> {
         self.0.losses()
     }
 
-    /// What failed on each disk.
+    /// Returns the health of each disk.
     pub fn health(&self) -> Vec<DiskHealth> {
         self.0.health()
     }
 
-    /// What the operator has to know since this was asked last: the disk, and a sentence.
+    /// Returns the notices for the operator since the last call: the disk and a sentence.
     pub fn notices(&self) -> Vec<(usize, String)> {
         self.0.notices()
     }
 
-    /// Records that are not deletions.
+    /// Returns the number of records other than deletions.
     pub fn records(&self) -> u64 {
         self.0.records()
     }
 }
 
-/// What the engine asked for: so many parts of it have not ended.
+/// An I/O of the engine, with the number of its unfinished parts.
 struct EngineRequest {
     parts: usize,
     outcome: Outcome,
@@ -96,7 +96,7 @@ struct EngineRequest {
     bytes: Bytes,
 }
 
-/// A part of it, as a lane takes it.
+/// A part of an I/O, as issued to a lane.
 struct Part {
     io: IoId,
     piece: Piece,
@@ -107,7 +107,7 @@ pub struct StorePolicy {
     executor: Rc<Executor>,
     engine: Rc<Engine>,
     desk: Desk,
-    /// The longest I/O.
+    /// The maximum length of an I/O.
     len_max: u32,
     to_media: bool,
     waiting: Vec<VecDeque<Request>>,
@@ -118,13 +118,14 @@ pub struct StorePolicy {
 }
 
 impl StorePolicy {
-    /// Over these disks: disk `i` is lane `i`, none of whose I/Os is longer than `len_max` bytes. The first
-    /// request has to stand for [`Operation::Open`].
+    /// Creates the policy for these disks: disk `i` is lane `i`, whose I/Os have at most `len_max`
+    /// bytes. The first request must represent [`Operation::Open`].
     pub fn over(layouts: &[Layout], config: Config, len_max: u32, desk: Desk) -> StorePolicy {
         StorePolicy::without(None, layouts, config, len_max, desk)
     }
 
-    /// The same without one of the disks, whose lane is left out: those after it are one less.
+    /// Creates the policy with one disk missing. It has no lane, so later disks have lower lane
+    /// numbers.
     pub fn without(
         missing: Option<usize>,
         layouts: &[Layout],
@@ -141,7 +142,7 @@ impl StorePolicy {
             desk,
             len_max: len_max / 4096 * 4096,
             to_media,
-            // One more than there are where a disk is missing.
+            // If a disk is missing, this is one more than necessary.
             waiting: layouts.iter().map(|_| VecDeque::new()).collect(),
             parts: BTreeMap::new(),
             next_part: 0,
@@ -150,12 +151,12 @@ impl StorePolicy {
         }
     }
 
-    /// To see what it does, from the thread that it is on.
+    /// Returns a view of the state, for use on the same thread.
     pub fn view(&self) -> View {
         View(Rc::clone(&self.engine))
     }
 
-    /// Lets tasks go on and takes what they ask for and answer.
+    /// Runs the tasks, then issues their I/Os and delivers their answers.
     fn turn(&mut self, cx: &mut Cx<'_>) {
         self.executor.run(cx.now);
         while let Some((id, lane, io)) = self.executor.asked() {
@@ -188,7 +189,7 @@ impl StorePolicy {
         }
     }
 
-    /// Queues an I/O for its lane, in parts that the lane takes.
+    /// Queues an I/O for its lane, in parts that the lane accepts.
     fn ask(&mut self, cx: &mut Cx<'_>, io: IoId, lane: Lane, asked: Io) {
         let (op, offset, len, flags, data) = match asked {
             Io::Read { offset, len } => (Op::Read, offset, len as u64, Flags::NONE, None),
@@ -228,7 +229,7 @@ impl Policy for StorePolicy {
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, _bytes: Bytes) {
         let operation = self.desk.operations.borrow_mut().remove(&request.id);
         self.requests.insert(request.id, request);
-        // A flush of the run's own finds nothing to do: what was answered is durable.
+        // A flush of the run itself has nothing to do, because everything acknowledged is durable.
         if let Some(operation) = operation {
             self.engine.begin(request.id, operation);
         } else {
@@ -265,7 +266,8 @@ impl Policy for StorePolicy {
     }
 
     fn wakeup(&self) -> Option<Nanos> {
-        // Who only waits to see whether anything is put need not.
+        // A task that only watches for the absence of puts need not wake up after the store is
+        // closed.
         self.executor.wakeup().filter(|_| !self.engine.is_over())
     }
 

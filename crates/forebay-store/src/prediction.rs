@@ -1,9 +1,9 @@
-//! What a store predicts of a load from its beginning: how fast it will take puts.
+//! Predicts a store's throughput under a load from the load's beginning.
 //!
-//! Some logs are put and transformed. Their time on duty gives the rate, and how many logging periods a transformation
-//! takes says whether it ends within those that it has (the paper's acceptable alternation, section III.C). What comes
-//! later is not foreseen: merges that fall behind, and gaps and lengths of logs that a store which tunes itself still
-//! tries.
+//! A few logs are put and transformed. Their time on duty gives the throughput. The duration of
+//! transformations in logging periods shows whether they end in time (the paper's acceptable
+//! alternation, section III.C). Later effects are not predicted: merges that fall behind, and the
+//! search for gaps and log lengths by a self-tuning store.
 
 use forebay_core::Device;
 use serde::Serialize;
@@ -13,31 +13,32 @@ use crate::load::Load;
 use crate::operation::Trouble;
 use crate::simulated::simulate;
 
-/// Logs that are tried.
+/// The number of logs to simulate.
 const LOGS: u64 = 16;
 
-/// What is predicted.
+/// A prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Predicted {
-    /// Keys and values put a second.
+    /// The throughput of keys and values.
     pub throughput_mb_per_s: f64,
-    /// Logging periods that a transformation takes.
+    /// The duration of a transformation in logging periods.
     pub periods: f64,
-    /// And those it may take, `(disks - 1) / 2`, rounded down.
+    /// The maximum duration, `(disks - 1) / 2`, rounded down.
     pub periods_max: f64,
 }
 
 impl Predicted {
-    /// Whether transformations end in time. Where they do not more disks help, and fewer or larger puts.
+    /// Returns whether transformations end in time. If they do not, more disks help, and so do
+    /// fewer or larger puts.
     pub fn keeps_up(&self) -> bool {
         self.periods <= self.periods_max
     }
 }
 
-/// Predicts how fast a store that does one thing a disk takes a load, from its first logs.
+/// Predicts the throughput of a store in the enhanced arrangement from its first logs.
 ///
 /// # Errors
-/// [`Trouble`] where the disks could not take these.
+/// Returns [`Trouble`] if the disks could not take these logs.
 pub fn predict<D: Device + Clone>(
     devices: &[D],
     config: &Config,

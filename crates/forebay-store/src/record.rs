@@ -1,20 +1,21 @@
-//! Records: a key, and its value or that it has none any more, as of a sequence number.
+//! Records: a key with its value, or with the information that it was deleted, as of a sequence
+//! number.
 //!
-//! On disks: length of the key (4 bytes), of the value (4; all ones for a tombstone), the sequence
-//! number (8), the key, the value.
+//! On disks: length of the key (4 bytes), length of the value (4; all ones for a tombstone),
+//! sequence number (8), key, value.
 
 use std::sync::Arc;
 
 use crate::frame::Fields;
 
-/// A key's bytes.
+/// The bytes of a key.
 pub type Key = Arc<[u8]>;
-/// A value's bytes.
+/// The bytes of a value.
 pub type Value = Arc<[u8]>;
 
-/// The longest key.
+/// The maximum length of a key.
 pub const KEY_MAX: usize = 64 << 10;
-/// The longest value.
+/// The maximum length of a value.
 pub const VALUE_MAX: usize = 64 << 20;
 
 const TOMBSTONE: u32 = u32::MAX;
@@ -24,14 +25,14 @@ const HEAD: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) key: Key,
-    /// Greater than those of all earlier versions.
+    /// The sequence number, greater than those of all earlier versions.
     pub(crate) sequence: u64,
-    /// None: the key was deleted.
+    /// The value; None if the key was deleted.
     pub(crate) value: Option<Value>,
 }
 
 impl Record {
-    /// Bytes on a disk.
+    /// Returns the length on a disk.
     pub(crate) fn size(&self) -> usize {
         HEAD + self.key.len() + self.value.as_ref().map_or(0, |value| value.len())
     }
@@ -55,7 +56,7 @@ impl Record {
         Some(Record { key, sequence, value })
     }
 
-    /// The `count` records that these bytes are.
+    /// Parses `count` records, which must fill the payload.
     pub(crate) fn all(payload: &[u8], count: u32) -> Option<Vec<Record>> {
         let mut fields = Fields(payload);
         let records = (0..count).map(|_| Record::get(&mut fields)).collect::<Option<_>>()?;
@@ -63,10 +64,10 @@ impl Record {
     }
 }
 
-/// A key that bounds others is no longer than this: roots and batches hold it.
+/// The maximum length of a key used as a bound, because roots and batches store bounds.
 pub(crate) const BOUND_BYTES: usize = 32;
 
-/// A short key that is not before this one, if there is one.
+/// Returns a short key that is not less than this one, if there is one.
 pub(crate) fn bound(key: &[u8]) -> Option<Key> {
     let Some(head) = key.get(..BOUND_BYTES) else { return Some(key.into()) };
     let mut head = head.to_vec();

@@ -1,13 +1,14 @@
-//! A disk's root: which segments the disk has, and what others had when it was written.
+//! A disk's root: lists the segments on the disk, and what other disks had when it was written.
 //!
-//! A segment stands in two roots: that of its own disk and, with a copy of its filter, that of another. It counts
-//! where either says so. A log stands in the root of another disk from before its first answer. So where a disk
-//! is lost, what it might decide is known.
+//! Each segment is listed in two roots: that of its own disk and, with a copy of its filter, that
+//! of another disk. It counts if either root lists it. A log is listed in the root of another disk
+//! before its first put is acknowledged. If a disk is lost, it is therefore known which keys it
+//! might decide.
 //!
-//! A root is written as a chain of frames into one of two areas: the first says everything that there
-//! is, each further one what was added and removed. Where the next one does not fit, a new chain begins in
-//! the other area. A chain's number is in each of its frames, and each frame's place in it; of two chains
-//! the greater number counts, and of that all frames up to the first one that is not whole.
+//! A root is a chain of frames in one of two areas. The first frame contains the complete list;
+//! each further frame contains additions and removals. When the next frame does not fit, a new
+//! chain begins in the other area. Each frame contains the number of its chain and its index in it.
+//! The chain with the greater number counts, up to its first damaged frame.
 
 use crate::frame::{BLOCK, Fields, Frame, FrameKind, pad};
 use crate::segment::Described;
@@ -20,13 +21,13 @@ const ENDED: u32 = 4;
 const BEGUN_AT: u32 = 5;
 const LOST: u32 = 6;
 
-/// A segment as a root says it.
+/// A segment as listed in a root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) described: Described,
-    /// The disk that has it.
+    /// The disk that contains the segment.
     pub(crate) disk: u16,
-    /// Where the root's own disk has a copy of its filter, and how long that is; of no length on the
+    /// The location and length of the copy of its filter on the root's disk; the length is 0 on the
     /// segment's own disk.
     pub(crate) copy: (u64, u64),
 }
@@ -46,33 +47,34 @@ impl Entry {
     }
 }
 
-/// A log that was begun.
+/// A log that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Begun {
     pub(crate) log: u64,
-    /// The disk that it is on.
+    /// The disk that contains the log.
     pub(crate) disk: u16,
-    /// When, in nanoseconds since the Unix epoch; 0 where nobody knows. Formats up to 4 do not say.
+    /// When it began, in nanoseconds since the Unix epoch; 0 if unknown. Formats up to 4 do not
+    /// record this.
     pub(crate) at: u64,
 }
 
-/// What has changed.
+/// A change of a root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// Segments.
+    /// Added segments.
     pub(crate) added: Vec<Entry>,
-    /// Segments that decide nothing any more.
+    /// Segments that no longer decide any key.
     pub(crate) removed: Vec<u64>,
-    /// Logs of other disks.
+    /// New logs on other disks.
     pub(crate) begun: Vec<Begun>,
-    /// Logs that are in segments.
+    /// Logs that have become segments.
     pub(crate) ended: Vec<u64>,
-    /// What is known of batches that are lost.
+    /// Summaries of lost batches.
     pub(crate) lost: Vec<BatchSummary>,
 }
 
 impl Change {
-    /// As frame `index` of chain `chain`, whole blocks.
+    /// Encodes the change as frame `index` of chain `chain`, in whole blocks.
     pub(crate) fn frame(&self, store: u64, chain: u64, index: u64) -> Vec<u8> {
         let mut out = Vec::new();
         let from = Frame::begin(&mut out);
@@ -123,36 +125,36 @@ impl Change {
     }
 }
 
-/// Where a disk's root is, and what it says.
+/// The location and content of a disk's root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Root {
-    /// Its chain; 0 before the first.
+    /// The number of its chain; 0 before the first.
     pub(crate) chain: u64,
-    /// Frames that it has.
+    /// The number of frames.
     pub(crate) frames: u64,
-    /// Bytes that these have.
+    /// The total length of the frames.
     pub(crate) len: u64,
     pub(crate) segments: Vec<Entry>,
-    /// Logs of other disks that may be in no segment.
+    /// Logs on other disks that may not be in a segment.
     pub(crate) logs: Vec<Begun>,
-    /// What is known of batches that are lost.
+    /// Summaries of lost batches.
     pub(crate) lost: Vec<BatchSummary>,
 }
 
 impl Root {
-    /// The area that its chain is in.
+    /// Returns the area that contains the chain.
     pub(crate) fn area(&self) -> u64 {
         self.chain % 2
     }
 
-    /// The next change begins a chain: in the other area, and under a greater number than `chain`, which that area
-    /// may have.
+    /// Makes the next change begin a new chain in the other area, with a number greater than
+    /// `chain`, which that area may contain.
     pub(crate) fn end_behind(&mut self, chain: u64, root_bytes: u64) {
         self.chain = chain + (chain - self.chain) % 2;
         self.len = root_bytes;
     }
 
-    /// What it says after a change.
+    /// Applies a change.
     pub(crate) fn apply(&mut self, change: Change) {
         self.segments.retain(|entry| !change.removed.contains(&entry.described.id));
         self.segments.extend(change.added);
@@ -162,8 +164,8 @@ impl Root {
         self.lost.extend(change.lost);
     }
 
-    /// The chain and the place in it of the last frame that was written of what an area has, whole frames behind
-    /// damaged ones included.
+    /// Returns the chain and index of the last frame written in an area, including intact frames
+    /// after damaged ones.
     pub(crate) fn last(area: &[u8], store: u64) -> Option<(u64, u64)> {
         let frames = area.chunks(BLOCK).enumerate().filter_map(|(block, _)| {
             let (frame, _) = Frame::parse(&area[block * BLOCK..], FrameKind::Root, store)?;
@@ -172,7 +174,7 @@ impl Root {
         frames.max()
     }
 
-    /// The chain that an area begins with. None is there where its first frame is not whole.
+    /// Parses the chain at the start of an area; returns None if its first frame is damaged.
     pub(crate) fn parse(area: &[u8], store: u64) -> Option<Root> {
         let mut root: Option<Root> = None;
         let mut at = 0;
@@ -219,7 +221,7 @@ mod tests {
         root.segments.iter().map(|entry| entry.described.id).collect()
     }
 
-    /// A chain of three frames.
+    /// Encodes a chain of three frames.
     fn chain(chain: u64) -> Vec<u8> {
         let changes = [
             Change {

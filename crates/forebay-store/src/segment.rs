@@ -1,28 +1,32 @@
-//! Segments: immutable sorted records as a bulk-loaded B+tree on one disk.
+//! Segments: immutable sorted records, stored as a bulk-loaded B+tree on one disk.
 //!
-//! Leaves come first, one after another, each a frame of records of 8 KiB or more, or of one record; then
-//! the inner nodes, level by level, each a frame of where its children's keys begin, their offsets and lengths; then
-//! the filter. Keys of one child begin at its first key, cut where it differs from the last key of the child before,
-//! the first of all behind its first byte.
-//! All is written in one sequential pass. Offsets are from the segment's first byte.
+//! The leaves come first, contiguously; each is a frame of at least 8 KiB of records, or of a
+//! single record. The inner nodes follow, level by level; each is a frame with the lower bound,
+//! offset and length of each child. The filter comes last. The lower bound of a child is its first
+//! key, truncated after the first byte that differs from the last key of the preceding child; that
+//! of the very first child is truncated after its first byte.
+//!
+//! A segment is written in one sequential pass. Offsets are relative to the segment's first byte.
 
 use crate::filter::{self, Filter};
 use crate::frame::{Fields, Frame, FrameKind, HEAD, pad, put_bytes};
 use crate::record::{Key, Record};
 
-/// A leaf ends with the record that makes it this long.
+/// A leaf ends with the record that makes it at least this long.
 const LEAF_BYTES: usize = 8 << 10;
-/// An inner node ends with the entry that makes it this long, unless it is the first.
+/// An inner node ends with the entry that makes it at least this long, unless that is its first
+/// entry.
 const NODE_BYTES: usize = 16 << 10;
 
-/// Where a frame is in its segment.
+/// The location of a frame in its segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) at: u64,
     pub(crate) len: u32,
 }
 
-/// The keys that a segment decides: greater than `after`, up to `upto`; without bound where there is none.
+/// The keys that a segment decides: greater than `after` and not greater than `upto`. None means
+/// unbounded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Keys {
     pub(crate) after: Option<Key>,
@@ -35,7 +39,7 @@ impl Keys {
             && self.upto.as_deref().is_none_or(|upto| key <= upto)
     }
 
-    /// What is left of them without others: what is before those, and what is behind.
+    /// Subtracts a range: returns the parts below and above it.
     pub(crate) fn without(&self, others: &Keys) -> Vec<Keys> {
         let end = |upto: &Option<Key>| (upto.is_none(), upto.clone());
         let before = Keys {
@@ -56,51 +60,51 @@ impl Keys {
     }
 }
 
-/// What a segment's records come to, and where its parts are.
+/// The sizes of a segment's contents and the locations of its parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) records: u64,
-    /// Of records, as they are on the disk.
+    /// Bytes of records on the disk.
     pub(crate) record_bytes: u64,
-    /// Of these, of their keys.
+    /// The part of these bytes that belongs to keys.
     pub(crate) key_bytes: u64,
     pub(crate) tombstones: u64,
     pub(crate) sequence_max: u64,
-    /// Leaves are from 0 to here.
+    /// The end of the leaves, which begin at 0.
     pub(crate) leaves_len: u64,
-    /// The root of the tree; of no length where there is no record.
+    /// The root of the tree; its length is 0 if there are no records.
     pub(crate) top: Place,
     pub(crate) filter: Place,
 }
 
 impl Shape {
-    /// Bytes of a record, in the mean.
+    /// Returns the mean length of a record.
     pub(crate) fn mean_record(&self) -> u64 {
         self.record_bytes / self.records.max(1)
     }
 }
 
-/// The logs whose records a segment has, for its keys.
+/// The logs whose records a segment contains for its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// The first and the last of them.
+    /// The first and the last log.
     pub(crate) ages: (u64, u64),
-    /// The log before the first, and the batches that it had: so much has to be found of it.
+    /// The log before the first one and its number of batches, all of which must be found.
     pub(crate) before: (u64, u64),
 }
 
-/// What a disk's root says of a segment.
+/// The description of a segment in a disk's root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Described {
     pub(crate) id: u64,
-    /// Its [`Origin`].
+    /// The logs, as in [`Origin`].
     pub(crate) ages: (u64, u64),
-    /// Its [`Origin`].
+    /// The log before them, as in [`Origin`].
     pub(crate) before: (u64, u64),
     pub(crate) keys: Keys,
-    /// Its first byte on the disk.
+    /// The offset on the disk.
     pub(crate) offset: u64,
-    /// Bytes on the disk.
+    /// The length on the disk.
     pub(crate) len: u64,
     pub(crate) shape: Shape,
 }
@@ -176,7 +180,8 @@ impl Described {
 /// A child of an inner node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Child {
-    /// Not after its first key, and after all keys of the child before it.
+    /// The lower bound: not greater than the child's first key, and greater than all keys of the
+    /// preceding child.
     first: Key,
     place: Place,
 }
@@ -190,13 +195,13 @@ impl Child {
 /// An inner node.
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// Its children are leaves at 1, nodes one level lower above that.
+    /// The level: children are leaves at level 1, and nodes of the next lower level above that.
     pub(crate) level: u64,
     children: Vec<Child>,
 }
 
 impl Node {
-    /// Reads one, of the segment `id`.
+    /// Parses a node of the segment `id`.
     pub(crate) fn parse(bytes: &[u8], store: u64, id: u64) -> Option<Node> {
         let (frame, payload) = Frame::parse(bytes, FrameKind::Node, store)?;
         let mut fields = Fields(payload);
@@ -209,31 +214,32 @@ impl Node {
         fits.then_some(Node { level: frame.b, children })
     }
 
-    /// Where `key` is, if it is there: the last child that does not begin beyond it.
+    /// Returns the only child that may contain `key`: the last one whose lower bound does not
+    /// exceed it.
     pub(crate) fn child(&self, key: &[u8]) -> Option<Place> {
         let after = self.children.partition_point(|child| &*child.first <= key);
         Some(self.children[after.checked_sub(1)?].place)
     }
 
-    /// Where the keys of each child begin, and its place.
+    /// Returns the lower bound and the location of each child.
     pub(crate) fn children(&self) -> impl Iterator<Item = (Key, Place)> {
         self.children.iter().map(|child| (child.first.clone(), child.place))
     }
 
-    /// Bytes in memory, about.
+    /// Returns the approximate memory use in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.children.iter().map(|child| child.size() as u64 + 32).sum()
     }
 }
 
-/// The records of a leaf of the segment `id`, and how long it is.
+/// Parses a leaf of the segment `id`; returns its records and its length.
 pub(crate) fn leaf(bytes: &[u8], store: u64, id: u64) -> Option<(Vec<Record>, u64)> {
     let len = Frame::len(bytes, FrameKind::Leaf, store)?;
     let (frame, payload) = Frame::parse(bytes, FrameKind::Leaf, store)?;
     (frame.a == id).then_some((Record::all(payload, frame.count)?, len))
 }
 
-/// The filter of the segment `id`.
+/// Parses the filter of the segment `id`.
 pub(crate) fn filter(bytes: &[u8], store: u64, id: u64) -> Option<Filter> {
     let (frame, payload) = Frame::parse(bytes, FrameKind::Filter, store)?;
     Filter::get(payload).filter(|_| frame.a == id)
@@ -246,35 +252,37 @@ pub(crate) fn put_filter(out: &mut Vec<u8>, filter: &Filter, store: u64, id: u64
     Frame { kind: FrameKind::Filter, store, count: 0, a: id, b: 0 }.end(out, from);
 }
 
-/// No segment of records of so many bytes is longer, all of whose keys are told apart by `apart_bytes` or fewer, each
-/// by `apart_max` at most: nodes have as much of one key of each leaf.
+/// Returns an upper bound on the length of a segment with `record_bytes` bytes of records. The
+/// distinguishing prefixes of all keys have at most `apart_bytes` bytes in total and `apart_max`
+/// bytes each; nodes store one of them for each leaf.
 pub(crate) fn len_max(record_bytes: u64, records: u64, apart_bytes: u64, apart_max: u64) -> u64 {
     let leaves = (record_bytes / (LEAF_BYTES - HEAD) as u64 + 1).min(records + 1);
     len_of(record_bytes, records, leaves, apart_bytes.min(leaves.saturating_mul(apart_max)))
 }
 
-/// The same, of so many leaves at most, whose first keys have so many bytes at most.
+/// Returns the same bound for at most `leaves` leaves whose lower bounds have at most `first_bytes`
+/// bytes.
 fn len_of(record_bytes: u64, records: u64, leaves: u64, first_bytes: u64) -> u64 {
     let head = HEAD as u64;
-    // Each level above the first has half the entries of the one below it, rounded up; the second may have all the
-    // long ones.
+    // Each level above the first has at most half the entries of the one below it, rounded up; the
+    // second level may contain all the long keys.
     let nodes = 3 * (leaves * (16 + head) + first_bytes);
     let filter = records * 10 / 8 + 8 + head;
     (record_bytes + leaves * head + nodes + filter).next_multiple_of(crate::frame::BLOCK as u64)
 }
 
-/// Writes a segment: records in order of their keys come in, bytes go out.
+/// Writes a segment: takes records in key order and produces bytes.
 pub(crate) struct Writer {
     store: u64,
     id: u64,
     out: Vec<u8>,
-    /// Bytes that have gone out.
+    /// The number of bytes already taken.
     sent: u64,
     leaf: Vec<u8>,
     leaf_records: u32,
     leaf_first: Option<Key>,
     leaves: Vec<Child>,
-    /// Of where the keys of its leaves begin.
+    /// The total length of the leaves' lower bounds.
     first_bytes: u64,
     hashes: Vec<u64>,
     shape: Shape,
@@ -299,7 +307,7 @@ impl Writer {
         }
     }
 
-    /// The next record, whose key is greater than the last one's.
+    /// Appends a record, whose key must be greater than the previous one.
     pub(crate) fn push(&mut self, record: &Record) {
         debug_assert!(self.last.as_ref().is_none_or(|last| *last < record.key), "in order");
         if self.leaf_records == 0 {
@@ -320,17 +328,17 @@ impl Writer {
         }
     }
 
-    /// As much of the next key as is not in the last one.
+    /// Returns the shortest prefix that distinguishes the next key from the last one.
     fn told_apart<'a>(&self, key: &'a [u8]) -> &'a [u8] {
         told_apart(self.last.as_deref().unwrap_or_default(), key)
     }
 
-    /// Bytes so far.
+    /// Returns the number of bytes so far.
     pub(crate) fn len(&self) -> u64 {
         self.sent + (self.out.len() + self.leaf.len()) as u64
     }
 
-    /// No longer than this is what it comes to with one record more.
+    /// Returns an upper bound on the segment's length with one more record.
     pub(crate) fn len_with(&self, record: &Record) -> u64 {
         let first = self.leaf_first.as_deref().unwrap_or_else(|| self.told_apart(&record.key));
         let first_bytes = self.first_bytes + first.len() as u64;
@@ -339,7 +347,7 @@ impl Writer {
         len_of(bytes, records, self.leaves.len() as u64 + 2, first_bytes)
     }
 
-    /// Bytes that can go out, `count` of them, once there are as many.
+    /// Takes `count` bytes, if that many are available.
     pub(crate) fn take(&mut self, count: usize) -> Option<Vec<u8>> {
         (self.out.len() >= count).then(|| {
             let rest = self.out.split_off(count);
@@ -362,12 +370,13 @@ impl Writer {
         Frame { kind, store: self.store, count, a: self.id, b }
     }
 
-    /// Of all keys so far.
+    /// Returns the hashes of all keys so far.
     pub(crate) fn hashes(&self) -> &[u64] {
         &self.hashes
     }
 
-    /// The bytes that are left, whole blocks, and what they all come to; the filter has all of the keys.
+    /// Returns the remaining bytes, padded to whole blocks, the segment's shape, and the top node.
+    /// The filter must contain all keys.
     pub(crate) fn finish(mut self, filter: &Filter) -> (Vec<u8>, Shape, Option<Node>) {
         self.end_leaf();
         self.shape.leaves_len = self.sent + self.out.len() as u64;
@@ -391,7 +400,7 @@ impl Writer {
         (self.out, self.shape, top)
     }
 
-    /// Writes a level of nodes; answers them as children of the next.
+    /// Writes a level of nodes; returns them as children of the next level.
     fn nodes(&mut self, level: u64, children: &[Child]) -> Vec<Child> {
         let mut parents = Vec::new();
         let mut rest = children;
@@ -419,7 +428,7 @@ impl Writer {
     }
 }
 
-/// As much of a key as is not in one before it.
+/// Returns the shortest prefix of `key` that distinguishes it from the preceding key `last`.
 pub(crate) fn told_apart<'a>(last: &[u8], key: &'a [u8]) -> &'a [u8] {
     let same = last.iter().zip(key).take_while(|(a, b)| a == b).count();
     &key[..(same + 1).min(key.len())]
@@ -439,7 +448,7 @@ mod tests {
         Record { key: key.into(), sequence: u64::from(number) + 3, value }
     }
 
-    /// Even numbers below twice `count`.
+    /// Writes a segment of the even numbers below twice `count`.
     fn written(
         count: u32,
         key_len: usize,

@@ -1,10 +1,11 @@
-//! The store as a server: the commands of Redis that it has, over TCP.
+//! The store as a server: a subset of Redis commands over TCP.
 //!
-//! A thread a connection: it reads what is there, begins every whole command of it, and writes the replies in
-//! order; so what a client sends without waiting is done together, but for reads of what it writes before them.
-//! Nothing is believed of a client: lengths, connections, commands under way and what they hold have limits.
+//! Each connection has a thread, which reads the available bytes, begins every complete command,
+//! and writes the replies in order. Pipelined commands therefore run concurrently, except for reads
+//! of keys with earlier pending writes. Clients are not trusted: lengths, connections, pending
+//! commands and their memory are limited.
 
-// Threads and sockets are its task.
+// This module works with threads and sockets.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod client;
@@ -39,26 +40,28 @@ pub(crate) use forebay_metrics::next_request;
 use metrics::Counts;
 use unfinished::Unfinished;
 
-/// What clients may do.
+/// The limits for clients.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Clients at a time.
+    /// The maximum number of clients.
     pub connections_max: usize,
-    /// Bytes of a command; of a client that has to say the password yet at most 64 KiB.
+    /// The maximum length of a command; for an unauthenticated client, at most 64 KiB.
     pub command_bytes_max: usize,
-    /// Bytes of commands that clients have not sent to their end yet, in all.
+    /// The maximum number of bytes in incomplete commands of all clients.
     pub unfinished_bytes_max: usize,
-    /// Bytes of commands that a client has queued since MULTI, and some for each of their words.
+    /// The maximum number of bytes that a client can queue after MULTI, including an overhead for
+    /// each word.
     pub transaction_bytes_max: usize,
-    /// Such bytes of all clients, but for the first 64 KiB of each.
+    /// The same limit for all clients together, not counting the first 64 KiB of each.
     pub all_transactions_bytes_max: usize,
-    /// Commands of a client under way at a time.
+    /// The maximum number of pending commands per client.
     pub pipeline_max: usize,
-    /// Keys that one SCAN looks at.
+    /// The maximum number of keys that one SCAN examines.
     pub scan_count_max: usize,
-    /// Bytes of these keys and their values, unless the first alone has more.
+    /// The maximum number of bytes of these keys and their values, unless the first record alone
+    /// has more.
     pub scan_bytes_max: u64,
-    /// Clients have to say it first.
+    /// The password that clients must provide.
     pub password: Option<String>,
 }
 
@@ -66,7 +69,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             connections_max: 1024,
-            // A SET of the longest value, and what is around it.
+            // A SET of the longest value, plus its overhead.
             command_bytes_max: VALUE_MAX + KEY_MAX + (4 << 10),
             unfinished_bytes_max: 512 << 20,
             transaction_bytes_max: VALUE_MAX + KEY_MAX + (4 << 10),
@@ -79,37 +82,37 @@ impl Default for Limits {
     }
 }
 
-/// What all connections share.
+/// The state shared by all connections.
 struct Serving {
     store: Store,
     limits: Limits,
     connections: AtomicUsize,
-    /// Clients that there have been.
+    /// The number of clients so far.
     clients: AtomicI64,
     unfinished: Arc<Unfinished>,
-    /// What clients have queued since MULTI.
+    /// The bytes that clients have queued since MULTI.
     queued: Arc<Unfinished>,
     counts: Counts,
     is_over: AtomicBool,
 }
 
-/// A server that was started.
+/// A running server.
 pub struct Server {
     serving: Arc<Serving>,
     address: SocketAddr,
-    /// The one that listens.
+    /// The listening thread.
     thread: std::thread::JoinHandle<()>,
     scraped: Vec<Scraped>,
 }
 
-/// How long a connection waits before it looks whether the server is over.
+/// The interval at which connections check whether the server has ended.
 const TICK: Duration = Duration::from_millis(200);
 
 impl Server {
     /// Serves a store at `address`.
     ///
     /// # Errors
-    /// Where the address cannot be had, or anybody could reach it and no password is set.
+    /// The address cannot be used, or it is reachable from other machines and no password is set.
     pub fn start(store: Store, address: SocketAddr, limits: Limits) -> io::Result<Server> {
         if !address.ip().is_loopback() && limits.password.is_none() {
             let what = format!(
@@ -138,10 +141,11 @@ impl Server {
         Ok(Server { serving, address, thread, scraped: Vec::new() })
     }
 
-    /// Answers `GET /metrics` over HTTP too, at a loopback address, in Prometheus's text format. Says where.
+    /// Also answers `GET /metrics` over HTTP at a loopback address, in Prometheus's text format.
+    /// Returns the actual address.
     ///
     /// # Errors
-    /// Where the address cannot be had or is not loopback.
+    /// The address cannot be used or is not a loopback address.
     pub fn publish_metrics(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
         let theirs = Arc::clone(&self.serving);
         let scraped = Scraped::start(address, move || metrics::text(&theirs))?;
@@ -150,17 +154,18 @@ impl Server {
         Ok(address)
     }
 
-    /// Where it listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Takes no more clients and ends their connections once what they asked is answered.
+    /// Accepts no more clients, and ends existing connections once their pending commands are
+    /// answered.
     pub fn stop(self) {
         self.serving.is_over.store(true, Ordering::SeqCst);
-        // Something to accept, so that it looks.
+        // Connect once, so that the listening thread wakes up and sees the stop flag.
         drop(TcpStream::connect(self.address));
-        // It ends by itself.
+        // The thread ends by itself.
         let _ = self.thread.join();
         self.scraped.into_iter().for_each(Scraped::stop);
         while self.serving.connections.load(Ordering::SeqCst) > 0 {
@@ -175,7 +180,7 @@ fn accept(listener: &TcpListener, serving: &Arc<Serving>) {
             return;
         }
         let Ok(connection) = connection else {
-            // Out of descriptors, for example: others have to end first.
+            // The process may be out of descriptors, for example; wait until others are closed.
             std::thread::sleep(TICK);
             continue;
         };
@@ -186,15 +191,15 @@ fn accept(listener: &TcpListener, serving: &Arc<Serving>) {
             continue;
         }
         let thread = std::thread::Builder::new().name("client".into());
-        // Without a thread the connection ends with the guard.
+        // If no thread can be created, dropping the guard ends the connection.
         let _ = thread.spawn(move || {
-            // A client that goes away is no news.
+            // A client that disconnects is not worth a message.
             let _ = connection::serve(connection, &guard.0);
         });
     }
 }
 
-/// Counts a connection while it is there.
+/// Counts a connection while it exists.
 struct Connected(Arc<Serving>);
 
 impl Drop for Connected {
@@ -204,7 +209,7 @@ impl Drop for Connected {
 }
 
 fn refuse(mut connection: TcpStream) {
-    // It may not listen.
+    // The client may not be reading.
     let _ = connection.set_write_timeout(Some(TICK));
     let _ = connection.write_all(b"-ERR max number of clients reached\r\n");
 }

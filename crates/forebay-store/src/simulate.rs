@@ -1,4 +1,4 @@
-//! The verb `store simulate`: what sorting costs those who put.
+//! The verb `store simulate`: measures how much sorting slows puts.
 
 mod inputs;
 mod page;
@@ -11,18 +11,19 @@ use crate::prediction::Predicted;
 
 pub use verb::StoreSimulateAsk;
 
-/// The answer.
+/// The answer of `store simulate`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct StoreSimulateAnswer {
-    /// Of each arrangement, without transformation and with it.
+    /// For each arrangement, one row without transformation and one with it.
     pub(crate) rows: Vec<Row>,
-    /// What the first logs predict of one job a disk.
+    /// The prediction from the first logs for the enhanced arrangement.
     pub(crate) predicted: Predicted,
-    /// Whether idle disks should stand still; none where the device's file does not say what that saves.
+    /// Whether to spin down idle disks; None if the device file does not specify the savings.
     pub(crate) parking: Option<Parking>,
 }
 
-/// How long a disk rests between its turns as the log, and how long it must rest for a spin-up to pay.
+/// How long a disk rests between its turns as the log, and how long it must rest to make spinning
+/// down worthwhile.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Parking {
     pub(crate) rest_s: f64,

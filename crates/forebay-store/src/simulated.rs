@@ -1,4 +1,4 @@
-//! A store in virtual time: the engine's own code on models of disks, with its bytes in memory.
+//! A store in virtual time: runs the engine's own code on models of disks, with the data in memory.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,27 +16,27 @@ use crate::operation::Trouble;
 use crate::policy::{Desk, StorePolicy};
 
 const PAGE: usize = 4096;
-/// The longest I/O, as Linux asks of disks unless it is told otherwise (`max_sectors_kb`).
+/// The maximum length of an I/O, which is Linux's default for disks (`max_sectors_kb`).
 const IO_MAX: u32 = 512 << 10;
-/// Some models hold any number of bytes.
+/// The maximum capacity, because some models are unlimited.
 const CAPACITY_MAX: u64 = 1 << 44;
 
-/// A page's bytes.
+/// The content of a page.
 enum Page {
-    /// All of them are this one.
+    /// All bytes have this value.
     Fill(u8),
     Bytes(Box<[u8; PAGE]>),
 }
 
-/// Bytes of a disk in memory. A page of one byte over and over takes no room, so that values of such bytes
-/// can be many.
+/// The content of a disk in memory. Pages that repeat a single byte take almost no memory, which
+/// permits large amounts of such values.
 #[derive(Default)]
 struct Filled {
     pages: BTreeMap<u64, Page>,
 }
 
 impl Filled {
-    /// The pages of a range, and which bytes of each.
+    /// Returns the pages of a range, and the range within each.
     fn pages(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, usize)> {
         let end = offset + len as u64;
         let size = PAGE as u64;
@@ -47,12 +47,12 @@ impl Filled {
         })
     }
 
-    /// Puts bytes in their place.
+    /// Writes bytes.
     fn lay(&mut self, offset: u64, mut from: &[u8]) {
         for (page, begin, upto) in Filled::pages(offset, from.len()) {
             let (now, later) = from.split_at(upto - begin);
             from = later;
-            // Compared with itself, moved by one.
+            // Compares the page with itself, shifted by one byte.
             if now.len() == PAGE && now[1..] == now[..PAGE - 1] {
                 self.pages.insert(page, Page::Fill(now[0]));
                 continue;
@@ -96,29 +96,29 @@ impl Store for Filled {
     }
 }
 
-/// What a simulated load came to.
+/// The result of a simulated load.
 #[derive(Clone, Debug)]
 pub struct Simulated {
-    /// From when the store was open until the last put was answered.
+    /// The time from the opening of the store until the last put was answered.
     pub execution: Nanos,
-    /// Until the last log was a segment.
+    /// The time until the last log was a segment.
     pub settled: Nanos,
-    /// How long each put took, in order of length.
+    /// The latencies of all puts, sorted.
     pub latencies: Vec<Nanos>,
-    /// What the store counted.
+    /// The store's counters.
     pub figures: Figures,
-    /// Bytes of segments at the end, and how many runs there were.
+    /// The bytes of segments at the end, and the number of runs.
     pub held: (u64, usize),
-    /// How long each disk was at work, until all was settled.
+    /// The busy time of each disk until everything was settled.
     pub busy: Vec<Nanos>,
-    /// What each disk used until then, in joules.
+    /// The energy used by each disk until then, in joules.
     pub energy_j: Vec<f64>,
-    /// When which disk began which stage.
+    /// The times at which disks began each stage.
     pub stages: Vec<StageChange>,
 }
 
 impl Simulated {
-    /// A latency that this share of all puts does not exceed.
+    /// Returns the latency that this share of all puts does not exceed.
     pub fn latency(&self, share: f64) -> Nanos {
         let last = self.latencies.len().saturating_sub(1);
         let at = (share * last as f64).round() as usize;
@@ -126,19 +126,20 @@ impl Simulated {
     }
 }
 
-/// Whose time passes.
+/// The clock of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Time {
-    /// That of the disks' models alone, as fast as the machine goes: the same on every machine.
+    /// Virtual time, which advances as fast as possible and gives the same result on every machine.
     Virtual,
-    /// The wall clock's: disks take as long as their models, and the store's own work takes what it takes.
+    /// Wall time: disks take the time of their models, and the store's own work takes its actual
+    /// time.
     Wall,
 }
 
-/// As [`simulate`], by a clock, and for as long as `go_on` says so, which is asked often.
+/// Runs [`simulate`] on a given clock for as long as `go_on`, which is called often, returns true.
 ///
 /// # Errors
-/// [`Trouble::Closed`] where it said no; else as [`simulate`].
+/// Returns [`Trouble::Closed`] if `go_on` returned false; otherwise the same as [`simulate`].
 pub(crate) fn simulate_while<D: Device>(
     time: Time,
     devices: Vec<D>,
@@ -156,7 +157,7 @@ pub(crate) fn simulate_while<D: Device>(
     }
 }
 
-/// Stops a run once it is told to.
+/// Stops a run when requested.
 struct While<'a> {
     go_on: &'a mut dyn FnMut() -> ControlFlow<()>,
     is_stopped: bool,
@@ -174,7 +175,7 @@ impl Watch for While<'_> {
 /// Puts a load into a new store on these disks, or with `raid0_chunk_bytes` on all of them as one.
 ///
 /// # Errors
-/// [`Trouble`] where the store could not take it, which is how a full disk shows.
+/// Returns [`Trouble`] if the store could not take the load, for example because a disk is full.
 pub fn simulate<D: Device>(
     devices: Vec<D>,
     raid0_chunk_bytes: Option<u64>,
@@ -241,7 +242,7 @@ fn by<D: Device, C: Clock>(
     })
 }
 
-/// Disks as a new store has them; with `chunk_bytes` as many stripes of its only one.
+/// Creates the disks of a new store; with `chunk_bytes`, the stripes of its only disk.
 fn blank(layouts: &[Layout], count: usize, chunk_bytes: Option<u64>) -> Vec<Filled> {
     let mut stores: Vec<Filled> = (0..count).map(|_| Filled::default()).collect();
     for (disk, layout) in layouts.iter().enumerate() {
@@ -315,7 +316,7 @@ mod tests {
         assert_eq!(figures.logs, figures.transformations);
         assert!(figures.logs >= 50 && figures.merges > 3, "{figures:?}");
         assert!(enhanced.held.0 > 20_000_000 && enhanced.settled >= enhanced.execution);
-        // Twice the same to the nanosecond, and to the joule.
+        // Two runs give the same times to the nanosecond, and the same energy to the joule.
         let again = small(Transformation::Enhanced, None);
         assert_eq!((again.latencies, again.energy_j), (enhanced.latencies, enhanced.energy_j));
         let logged = small(Transformation::None, None);

@@ -1,22 +1,22 @@
-//! Which parts of a disk are free.
+//! The free space of a disk.
 
 use std::collections::BTreeMap;
 
-/// Free extents by where they begin; no two of them touch.
+/// Free extents by position; no two of them are adjacent.
 #[derive(Debug, Default)]
 pub(crate) struct Space {
     free: BTreeMap<u64, u64>,
-    /// Of all of them.
+    /// The total number of free bytes.
     free_bytes: u64,
 }
 
 impl Space {
-    /// All of it is free.
+    /// Creates space that is completely free.
     pub(crate) fn new(from: u64, len: u64) -> Space {
         Space { free: BTreeMap::from_iter((len > 0).then_some((from, len))), free_bytes: len }
     }
 
-    /// Takes the first extent of that length; none where there is none.
+    /// Takes the first free extent of this length; returns None if there is none.
     pub(crate) fn take(&mut self, len: u64) -> Option<u64> {
         let (&at, &room) = self.free.iter().find(|(_, room)| **room >= len)?;
         self.free.remove(&at);
@@ -27,7 +27,7 @@ impl Space {
         Some(at)
     }
 
-    /// Takes that very extent; false, and nothing is taken, where not all of it is free.
+    /// Takes this exact extent; returns false and takes nothing if it is not completely free.
     pub(crate) fn claim(&mut self, at: u64, len: u64) -> bool {
         let Some((&from, &room)) = self.free.range(..=at).next_back() else { return false };
         let end = from + room;
@@ -45,7 +45,7 @@ impl Space {
         true
     }
 
-    /// Gives an extent back that was taken.
+    /// Returns an extent to the free space.
     pub(crate) fn give(&mut self, mut at: u64, mut len: u64) {
         if len == 0 {
             return;
@@ -65,17 +65,17 @@ impl Space {
         assert!(other.is_none(), "{len} bytes at {at} are free already");
     }
 
-    /// The longest extent that is free.
+    /// Returns the length of the longest free extent.
     pub(crate) fn longest(&self) -> u64 {
         self.free.values().copied().max().unwrap_or(0)
     }
 
-    /// Bytes of free extents that whole pieces of so many bytes fit into.
+    /// Returns the number of free bytes usable in pieces of this size.
     pub(crate) fn whole(&self, piece: u64) -> u64 {
         self.free.values().map(|room| room / piece * piece).sum()
     }
 
-    /// Bytes that are free.
+    /// Returns the number of free bytes.
     pub(crate) fn free_bytes(&self) -> u64 {
         self.free_bytes
     }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a flag a block.
+        /// Compares with one flag per block.
         #[test]
         fn no_block_is_given_twice_or_lost(acts in proptest::collection::vec((0..3_u8, 0..40_u64, 1..9_u64), 1..200)) {
             let mut space = Space::new(0, 40);

@@ -1,8 +1,9 @@
-//! A store in wall time: a thread that drives the engine, and a handle for everybody else.
+//! A store in wall time: a thread that drives the engine, and a handle for other threads.
 //!
-//! Operations go to the thread through a queue; what comes of each is handed to who asked, on that thread.
+//! Operations are sent to the thread through a queue. Each result is passed to a callback on that
+//! thread.
 
-// Threads meet here.
+// This module synchronizes threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::{BTreeMap, VecDeque};
@@ -22,38 +23,38 @@ use crate::operation::{Answer, Checked, Loss, Operation, Trouble};
 use crate::policy::{Desk, StorePolicy, View};
 use crate::record::{Key, Value};
 
-/// I/Os that a disk is given at a time.
+/// The maximum number of I/Os in flight on a disk.
 const DEPTH: u32 = 32;
-/// Bytes of writes that wait before whoever brings more has to wait too.
+/// The maximum number of bytes of waiting writes, beyond which callers block.
 const WAITING_BYTES_MAX: usize = 64 << 20;
-/// Notices that wait for somebody to take them.
+/// The maximum number of notices that wait to be taken.
 const NOTICES_MAX: usize = 256;
 
-/// What comes of an operation.
+/// The result of an operation.
 pub type Answered = Result<Answer, Trouble>;
-/// Is handed what comes of an operation, on the store's thread.
+/// A callback that receives the result of an operation on the store's thread.
 pub type Then = Box<dyn FnOnce(Answered) + Send>;
 
-/// What the store is doing.
+/// The current state of a store.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
-    /// What it counted.
+    /// The store's counters.
     pub figures: Figures,
-    /// Each disk's stage.
+    /// The stage of each disk.
     pub stages: Vec<Stage>,
-    /// Bytes of segments, and how many runs there are.
+    /// The bytes of segments, and the number of runs.
     pub held: (u64, usize),
-    /// Keys with a value, as logs and segments count them each for itself: a key that was replaced or deleted
-    /// counts more than once until they are merged.
+    /// The number of keys with a value, counted separately in each log and segment: replaced and
+    /// deleted keys are counted several times until they are merged.
     pub records: u64,
-    /// What cannot be read, as far as is known.
+    /// The known losses.
     pub losses: Vec<Loss>,
-    /// What failed on each disk.
+    /// The health of each disk.
     pub health: Vec<DiskHealth>,
 }
 
 impl Status {
-    /// What each disk is doing, in a word.
+    /// Returns the name of each disk's stage.
     pub fn stage_names(&self) -> impl Iterator<Item = &'static str> {
         self.stages.iter().map(|stage| match stage {
             Stage::Idle => "idle",
@@ -66,18 +67,18 @@ impl Status {
 
 #[derive(Default)]
 struct Queue {
-    /// The number of the operation that comes next.
+    /// The number of the next operation.
     next: RequestId,
     waiting: VecDeque<(RequestId, Operation, Then)>,
     waiting_bytes: usize,
     wants_status: Vec<SyncSender<Status>>,
-    /// What the operator is to be told.
+    /// Notices for the operator.
     notices: Vec<String>,
     is_closed: bool,
 }
 
 impl Queue {
-    /// Puts an operation at its end, and answers its number.
+    /// Appends an operation to the queue and returns its number.
     fn push(&mut self, operation: Operation, then: Then) -> RequestId {
         let number = self.next;
         self.next += 1;
@@ -86,15 +87,16 @@ impl Queue {
     }
 }
 
-/// What the handles and the thread share.
+/// The state shared by the handles and the thread.
 struct Shared {
     queue: Mutex<Queue>,
-    /// There is room in the queue again.
+    /// Signals that there is room in the queue.
     room: Condvar,
     waker: Mutex<Option<Waker>>,
 }
 
-/// However the thread ends, nobody waits for it any more: what they wait on is dropped.
+/// When the thread ends for any reason, drops the callbacks, so that nothing waits for them
+/// forever.
 struct Ends(Arc<Shared>);
 
 impl Drop for Ends {
@@ -117,7 +119,7 @@ impl Disks {
 }
 
 impl Shared {
-    /// A panic elsewhere leaves a queue as it was.
+    /// Locks the queue. A panic elsewhere cannot leave it inconsistent.
     fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -130,7 +132,7 @@ impl Shared {
     }
 }
 
-/// A store. Clones are the same store.
+/// A handle to a store. Clones refer to the same store.
 #[derive(Clone)]
 pub struct Store {
     shared: Arc<Shared>,
@@ -140,10 +142,11 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store on these disks, which takes as long as reading back the logs that are left.
+    /// Opens the store on these disks. This includes reading the remaining logs.
     ///
     /// # Errors
-    /// [`StoreError`] where what is on them cannot be read, or would not be found again.
+    /// Returns [`StoreError`] if the disks cannot be read, or if the configuration would write data
+    /// that cannot be found again.
     pub fn open(disks: Disks, config: Config) -> Result<Store, StoreError> {
         if config.tree != Tree::Runs {
             let what = "got a tree updated in place, which loses what is in it; expected runs";
@@ -156,7 +159,7 @@ impl Store {
         });
         let (said, opened) = sync_channel(1);
         let then: Then = Box::new(move |answer| {
-            // Whoever opens waits for it.
+            // The opening thread is waiting for this.
             let _ = said.send(answer);
         });
         shared.queue().push(Operation::Open, then);
@@ -179,12 +182,12 @@ impl Store {
         }
     }
 
-    /// Begins an operation; waits where very much is waiting already.
+    /// Begins an operation; blocks if too many writes are waiting.
     pub fn begin(&self, operation: Operation, then: Then) {
         self.number(operation, then);
     }
 
-    /// Begins an operation, and answers its number. All operations are begun in the order of these.
+    /// Begins an operation and returns its number. Operations begin in the order of their numbers.
     fn number(&self, operation: Operation, then: Then) -> RequestId {
         let bytes = bytes_of(&operation);
         let mut queue = self.shared.queue();
@@ -203,42 +206,42 @@ impl Store {
         number
     }
 
-    /// Does an operation and waits for it.
+    /// Performs an operation and waits for its result.
     ///
     /// # Errors
-    /// [`Trouble`] where it could not be done.
+    /// Returns [`Trouble`] if the operation failed.
     pub fn ask(&self, operation: Operation) -> Answered {
         let (said, answer) = sync_channel(1);
         self.begin(
             operation,
             Box::new(move |answer| {
-                // Whoever asked waits for it.
+                // The calling thread is waiting for this.
                 let _ = said.send(answer);
             }),
         );
         answer.recv().unwrap_or(Err(Trouble::Closed))
     }
 
-    /// Puts a value; it is durable when this returns.
+    /// Puts a value, which is durable when this returns.
     ///
     /// # Errors
-    /// [`Trouble`] where it could not be done.
+    /// Returns [`Trouble`] if the operation failed.
     pub fn put(&self, key: impl Into<Key>, value: impl Into<Value>) -> Result<(), Trouble> {
         self.ask(Operation::Write(vec![(key.into(), Some(value.into()))])).map(drop)
     }
 
-    /// Deletes a key, which need not be there.
+    /// Deletes a key, which need not exist.
     ///
     /// # Errors
-    /// [`Trouble`] where it could not be done.
+    /// Returns [`Trouble`] if the operation failed.
     pub fn delete(&self, key: impl Into<Key>) -> Result<(), Trouble> {
         self.ask(Operation::Write(vec![(key.into(), None)])).map(drop)
     }
 
-    /// A key's value.
+    /// Returns the value of a key.
     ///
     /// # Errors
-    /// [`Trouble`] where it could not be read.
+    /// Returns [`Trouble`] if the operation failed.
     pub fn get(&self, key: impl Into<Key>) -> Result<Option<Value>, Trouble> {
         self.value(Operation::Get(key.into()))
     }
@@ -250,11 +253,11 @@ impl Store {
         }
     }
 
-    /// The first keys from `from` on, with their values, all as of one moment. All of them come into memory:
-    /// [`Snapshot::records`] is for as many as there are.
+    /// Returns the first keys at or after `from`, with their values, as of one moment. All of them
+    /// are held in memory; use [`Snapshot::records`] for unlimited numbers.
     ///
     /// # Errors
-    /// [`Trouble`] where they could not be read.
+    /// Returns [`Trouble`] if the operation failed.
     pub fn scan(&self, from: impl Into<Key>, count: usize) -> Result<Vec<(Key, Value)>, Trouble> {
         self.records(Operation::Scan { from: from.into(), count, bytes: u64::MAX })
     }
@@ -266,10 +269,11 @@ impl Store {
         }
     }
 
-    /// Holds what there is now, to be read later, until it is dropped. Meanwhile nothing of it is freed on the disks.
+    /// Takes a snapshot of the current state. Until it is dropped, none of its data is freed on the
+    /// disks.
     ///
     /// # Errors
-    /// [`Trouble::Closed`].
+    /// Returns [`Trouble::Closed`].
     pub fn snapshot(&self) -> Result<Snapshot, Trouble> {
         match self.ask(Operation::Snapshot)? {
             Answer::Snapshot(id) => Ok(Snapshot { store: self.clone(), id }),
@@ -277,32 +281,32 @@ impl Store {
         }
     }
 
-    /// [`Store::snapshot`] that waits for nothing: of when the store comes to it, which is before anything that is
-    /// begun later.
+    /// Takes a [`Store::snapshot`] without waiting. It reflects the state when the store processes
+    /// the request, which is before any operation that begins later.
     pub fn hold(&self) -> Snapshot {
         let id = self.number(Operation::Snapshot, Box::new(|_| ()));
         Snapshot { store: self.clone(), id }
     }
 
-    /// Begins a write, and holds what there was just before it. The snapshot can be read once the write was answered
-    /// without an error.
+    /// Begins a write and takes a snapshot of the state just before it. The snapshot can be read
+    /// once the write has succeeded.
     pub fn write_and_hold(&self, records: Vec<(Key, Option<Value>)>, then: Then) -> Snapshot {
         let id = self.number(Operation::WriteAndHold(records), then);
         Snapshot { store: self.clone(), id }
     }
 
-    /// Reads everything there is.
+    /// Reads and checks everything.
     ///
     /// # Errors
-    /// [`Trouble::Closed`].
+    /// Returns [`Trouble::Closed`].
     pub fn check(&self) -> Result<Checked, Trouble> {
         self.checked(Operation::Check)
     }
 
-    /// Puts what can be read of all that is lost or damaged in its place; what cannot is given up.
+    /// Replaces lost and damaged data by what can still be read; the rest is discarded.
     ///
     /// # Errors
-    /// [`Trouble`] where it could not be written.
+    /// Returns [`Trouble`] if the data could not be written.
     pub fn repair(&self) -> Result<Checked, Trouble> {
         self.checked(Operation::Repair)
     }
@@ -314,7 +318,7 @@ impl Store {
         }
     }
 
-    /// What it is doing.
+    /// Returns the current state.
     pub fn status(&self) -> Status {
         let (said, status) = sync_channel(1);
         let mut queue = self.shared.queue();
@@ -327,28 +331,29 @@ impl Store {
         status.recv().unwrap_or_default()
     }
 
-    /// Whether a put is durable when it is answered ([`Config::durable`]).
+    /// Returns whether a put is durable when it is acknowledged ([`Config::durable`]).
     pub fn is_durable(&self) -> bool {
         self.is_durable
     }
 
-    /// Devices that its disks are on: fewer than disks where some share one.
+    /// Returns the number of devices that contain the disks, which is lower than the number of
+    /// disks if some share a device.
     pub fn devices(&self) -> usize {
         self.devices
     }
 
-    /// What whoever operates the store has to know since this was asked last, one sentence each: disks that fail, and
-    /// work again; labels that were damaged. No more than one failure of each disk a minute.
+    /// Returns messages for the operator since the last call, one sentence each: failing and
+    /// recovered disks, and damaged labels. At most one failure per disk and minute is included.
     pub fn notices(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.queue().notices)
     }
 
-    /// Whether nothing can be asked any more.
+    /// Returns whether the store no longer accepts operations.
     pub fn is_closed(&self) -> bool {
         self.shared.queue().is_closed
     }
 
-    /// Finishes what was begun and ends the thread. What was acknowledged needs none of this.
+    /// Finishes pending work and ends the thread. Acknowledged data is safe without this.
     pub fn close(&self) {
         let mut queue = self.shared.queue();
         if !queue.is_closed {
@@ -359,13 +364,13 @@ impl Store {
         self.shared.wake();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
-            // It has told what was wrong already.
+            // The thread has already reported any error.
             let _ = thread.join();
         }
     }
 }
 
-/// A store as it was at one moment.
+/// A snapshot of a store.
 pub struct Snapshot {
     store: Store,
     id: u64,
@@ -376,30 +381,30 @@ impl Snapshot {
         Operation::At { snapshot: self.id, read: Box::new(read) }
     }
 
-    /// Begins a [`Get`](Operation::Get) or a [`Scan`](Operation::Scan) of what there was then.
+    /// Begins a [`Get`](Operation::Get) or a [`Scan`](Operation::Scan) on the snapshot.
     pub fn begin(&self, read: Operation, then: Then) {
         self.store.begin(self.at(read), then);
     }
 
-    /// A key's value then.
+    /// Returns the value of a key in the snapshot.
     ///
     /// # Errors
-    /// [`Trouble`] where it could not be read.
+    /// Returns [`Trouble`] if the operation failed.
     pub fn get(&self, key: impl Into<Key>) -> Result<Option<Value>, Trouble> {
         self.store.value(self.at(Operation::Get(key.into())))
     }
 
-    /// The first keys from `from` on, with their values, then.
+    /// Returns the first keys at or after `from` in the snapshot, with their values.
     ///
     /// # Errors
-    /// [`Trouble`] where they could not be read.
+    /// Returns [`Trouble`] if the operation failed.
     pub fn scan(&self, from: impl Into<Key>, count: usize) -> Result<Vec<(Key, Value)>, Trouble> {
         let scan = Operation::Scan { from: from.into(), count, bytes: u64::MAX };
         self.store.records(self.at(scan))
     }
 
-    /// All keys from `from` on, with their values, then: page by page, the next of which is read while one is
-    /// consumed.
+    /// Iterates over all keys at or after `from` in the snapshot, with their values. The next page
+    /// is read while one is consumed.
     pub fn records(&self, from: impl Into<Key>) -> Records<'_> {
         let mut records = Records { snapshot: self, asked: None, ready: Vec::new().into_iter() };
         records.ask(from.into());
@@ -407,13 +412,13 @@ impl Snapshot {
     }
 }
 
-/// Bytes of a page of [`Records`].
+/// The size of a page of [`Records`].
 const PAGE_BYTES: u64 = 4 << 20;
 
-/// Keys and values of a snapshot, in order. The first that cannot be read ends them.
+/// An iterator over the keys and values of a snapshot, in order. It ends after the first error.
 pub struct Records<'a> {
     snapshot: &'a Snapshot,
-    /// The next page; none behind the last.
+    /// The pending next page; None after the last one.
     asked: Option<Receiver<Answered>>,
     ready: std::vec::IntoIter<(Key, Value)>,
 }
@@ -425,7 +430,7 @@ impl Records<'_> {
         self.snapshot.begin(
             scan,
             Box::new(move |answer| {
-                // Whoever asked may have gone.
+                // The receiver may be gone.
                 let _ = said.send(answer);
             }),
         );
@@ -481,7 +486,7 @@ fn bytes_of(operation: &Operation) -> usize {
     }
 }
 
-/// The best driver there is.
+/// Creates lanes with the best available driver.
 fn lanes(targets: Vec<Target>) -> std::io::Result<Box<dyn Lanes>> {
     match Uring::new(targets, DEPTH) {
         Ok(uring) => Ok(Box::new(uring)),
@@ -507,11 +512,11 @@ fn drive(disks: Disks, config: Config, shared: &Arc<Shared>) {
         is_closing: false,
         names,
     };
-    // An error of the driver's ends the store; whoever waits is told.
+    // A driver error ends the store, and waiting callers get an error.
     let _ = run(&mut policy, &mut *lanes, &mut outside, &mut ());
 }
 
-/// Operations as they come from other threads.
+/// Operations from other threads.
 struct Outside {
     shared: Arc<Shared>,
     desk: Desk,
@@ -522,7 +527,7 @@ struct Outside {
     names: Names,
 }
 
-/// What the user calls the disks.
+/// The user's names for the disks.
 struct Names {
     paths: Vec<PathBuf>,
     missing: Option<usize>,
@@ -550,7 +555,7 @@ impl Workload for Outside {
                 (self.view.figures(), self.view.stages(), self.view.held());
             let (records, losses) = (self.view.records(), self.view.losses());
             let health = self.view.health();
-            // Whoever asked may have gone.
+            // The receiver may be gone.
             let _ = asked.send(Status { figures, stages, held, records, losses, health });
         }
         if queue.notices.len() < NOTICES_MAX {
@@ -585,7 +590,7 @@ impl Workload for Outside {
         self.now = now;
         let (then, answer) = (self.thens.remove(&done.request.id), self.desk.take(done.request.id));
         if let (Some(then), Some(answer)) = (then, answer) {
-            // A store that did not open serves nobody.
+            // A store that failed to open accepts no operations.
             self.is_closing |= done.request.op == Op::Open && answer.is_err();
             then(answer);
         }

@@ -1,7 +1,9 @@
-//! Summaries of batches: what a batch says of those before it, so that what one had is known where it is lost.
+//! Summaries of batches. A batch contains summaries of earlier ones, so that the keys of a lost
+//! batch are known.
 //!
-//! A summary has the batch's name, when it was put, how many records it had, between which keys they were, and a set
-//! of their keys: their hashes, or a filter where these would be long beside the records.
+//! A summary contains the log and index of the batch, when it was put, the number of its records,
+//! the range of their keys, and a set of the keys: their hashes, or a Bloom filter if the hashes
+//! would be large in comparison with the records.
 
 use std::collections::VecDeque;
 
@@ -9,19 +11,21 @@ use crate::filter::{self, Filter};
 use crate::frame::{Fields, put_bytes};
 use crate::record::{BOUND_BYTES, Key, Record, bound};
 
-/// Hashes may be so many, or have this share of the bytes of the records.
+/// The number of hashes that is always permitted; more are permitted up to a share of the records'
+/// bytes.
 const HASHES_MIN: usize = 64;
 const HASHES_SHARE: usize = 16;
-/// Bytes of summaries that wait to be said, but for the last one.
+/// The maximum number of bytes of summaries that wait to be included in a batch, not counting the
+/// last one.
 const WAITING_BYTES: usize = 64 << 10;
 
 const HASHES: u32 = 1;
 const FILTER: u32 = 2;
 
-/// A set of keys. It says yes to all of them, and to hardly any other.
+/// A set of keys with few false positives and no false negatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KeySet {
-    /// Sorted.
+    /// The hashes, sorted.
     Hashes(Vec<u64>),
     Filter(Filter),
 }
@@ -40,7 +44,7 @@ impl KeySet {
         KeySet::Filter(filter)
     }
 
-    /// Whether a key of this hash may be in it.
+    /// Returns whether the set may contain a key with this hash.
     pub(crate) fn may_hold(&self, hash: u64) -> bool {
         match self {
             KeySet::Hashes(hashes) => hashes.binary_search(&hash).is_ok(),
@@ -48,7 +52,7 @@ impl KeySet {
         }
     }
 
-    /// Takes keys out of it, where it knows each of them.
+    /// Removes keys, if they are known individually.
     pub(crate) fn remove(&mut self, is_removed: impl Fn(u64) -> bool) {
         if let KeySet::Hashes(hashes) = self {
             hashes.retain(|hash| !is_removed(*hash));
@@ -87,18 +91,18 @@ impl KeySet {
     }
 }
 
-/// What is known of a batch without reading it.
+/// Information about a batch that is available without reading the batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BatchSummary {
     pub(crate) log: u64,
-    /// Its place in the log.
+    /// The index in the log.
     pub(crate) index: u64,
-    /// When it was put, in nanoseconds since the Unix epoch; 0 where nobody knows.
+    /// When the batch was put, in nanoseconds since the Unix epoch; 0 if unknown.
     pub(crate) put_at: u64,
     pub(crate) records: u64,
-    /// None of its keys is less.
+    /// The lower bound of its keys.
     pub(crate) from: Key,
-    /// None of its keys is greater; none where there is no short bound.
+    /// The upper bound of its keys; None if there is no short bound.
     pub(crate) upto: Option<Key>,
     pub(crate) keys: KeySet,
 }
@@ -142,7 +146,7 @@ impl BatchSummary {
         Some(BatchSummary { log, index, put_at, records, from, upto, keys })
     }
 
-    /// The summaries that these bytes are.
+    /// Parses summaries.
     pub(crate) fn all(bytes: &[u8]) -> Option<Vec<BatchSummary>> {
         let (mut fields, mut all) = (Fields(bytes), Vec::new());
         while !fields.0.is_empty() {
@@ -152,16 +156,16 @@ impl BatchSummary {
     }
 }
 
-/// Summaries of the latest batches as bytes, which the next batches say.
+/// Encoded summaries of the latest batches, to be included in the next ones.
 #[derive(Debug, Default)]
 pub(crate) struct Summaries {
-    /// The latest last.
+    /// The summaries, the latest last.
     latest: VecDeque<Vec<u8>>,
     bytes: usize,
 }
 
 impl Summaries {
-    /// A batch was put.
+    /// Adds the summary of a batch.
     pub(crate) fn push(&mut self, summary: &BatchSummary) {
         let mut bytes = Vec::new();
         summary.put(&mut bytes);
@@ -172,8 +176,8 @@ impl Summaries {
         }
     }
 
-    /// The latest that fit behind `used` bytes up to the end of their last block. The last one is always said if
-    /// there is room for it below `most`, whatever it takes.
+    /// Returns the latest summaries that fit between `used` bytes and the end of the last block.
+    /// The very last one is always included if it fits below `most`.
     pub(crate) fn within(&self, used: usize, most: usize) -> Vec<u8> {
         let mut said = Vec::new();
         let Some(last) = self.latest.back() else { return said };
@@ -256,10 +260,10 @@ mod tests {
         let many = indices(said(1000, 8192));
         assert!(many.len() > 20 && many.is_sorted_by(|a, b| *a == b + 1), "{many:?}");
         assert_eq!(many[0], 1999);
-        // A block more for the last one, if there is room.
+        // The last summary may take another block if there is room.
         assert!(indices(said(4096, 8192)).len() > 30);
         assert!(said(4096, 8191).is_empty());
-        // One that is long itself.
+        // A summary that is itself long.
         waiting.push(&summary(2000, 20_000, 400));
         let said = BatchSummary::all(&waiting.within(100, 1 << 20)).unwrap();
         assert_eq!(said[0].index, 2000);

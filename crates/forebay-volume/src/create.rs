@@ -1,4 +1,4 @@
-//! Making a volume.
+//! Creates volumes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,29 +15,29 @@ use crate::moved::untold;
 use crate::open::{look, opening};
 use crate::used::{holds, unreadable};
 
-/// The most drives of a volume.
+/// The maximum number of drives of a volume.
 pub const DRIVES_MAX: u16 = 32;
 
-/// What volume to make.
+/// The parameters of a new volume.
 #[derive(Clone, Copy, Debug)]
 pub struct Create {
-    /// The level of units that are written for the first time.
+    /// The level of units when they are first written.
     pub level: Level,
-    /// Bytes of a chunk.
+    /// The chunk size in bytes.
     pub chunk_bytes: u32,
-    /// Data chunks of a unit.
+    /// The number of data chunks per unit.
     pub chunks: u8,
-    /// How many of the drives, the last ones, are solid-state drives: a set of their own.
+    /// The number of solid-state drives, which are listed last and form a set of their own.
     pub ssds: usize,
-    /// Whether what is on the drives may be destroyed.
+    /// Whether existing data on the drives may be destroyed.
     pub overwrite: bool,
 }
 
-/// Makes a volume of the drives at `paths`, all of which are there. If that is cut short, the drives' labels say
-/// so, and they may be made a volume again.
+/// Creates a volume from the existing drives at `paths`. If this is interrupted, the labels say so,
+/// and the command can be repeated.
 ///
 /// # Errors
-/// Where a drive cannot be had, holds something that may not be overwritten, or the volume cannot be.
+/// A drive cannot be used, contains data that must not be overwritten, or the volume is impossible.
 pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
     if let Some(mut found) = nearly_made(paths, how) {
         found.mend_labels();
@@ -57,7 +57,7 @@ pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
         lock(&target, true)?;
         targets.push(target);
     }
-    // Each keeps its last block for a label.
+    // Each drive reserves its last block for a label.
     let room = |target: &Target| target.capacity_bytes().saturating_sub(2 * Label::BYTES - 1);
     let bytes: Vec<u64> = targets.iter().map(room).collect();
     let hdds = paths.len().saturating_sub(how.ssds);
@@ -88,7 +88,8 @@ pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
     Ok(geometry)
 }
 
-/// The volume of these very drives, if its making was cut short when nothing was left but to say so on all of them.
+/// Returns the volume of exactly these drives if its creation was interrupted when only the labels
+/// had to be completed.
 fn nearly_made(paths: &[PathBuf], how: Create) -> Option<FoundVolume> {
     let labels = asked_for(paths, how)?;
     let has = |stage| labels.iter().any(|it| it.stage == stage);
@@ -96,7 +97,8 @@ fn nearly_made(paths: &[PathBuf], how: Create) -> Option<FoundVolume> {
     if is_nearly { found(paths, Access::WRITE).ok() } else { None }
 }
 
-/// The volume of these very drives, if nothing is in it: its making was cut short when all was done, or is repeated.
+/// Returns the volume of exactly these drives if it is empty, because its creation was interrupted
+/// at the very end or is being repeated.
 fn just_made(paths: &[PathBuf], how: Create) -> Option<Geometry> {
     let labels = asked_for(paths, how).filter(|_| !how.overwrite)?;
     if labels.iter().any(|it| it.stage != DriveStage::Member) {
@@ -108,7 +110,7 @@ fn just_made(paths: &[PathBuf], how: Create) -> Option<Geometry> {
         .then_some(opened.geometry)
 }
 
-/// The labels of these drives, if they are of one volume of the kind that is asked for.
+/// Returns the labels of these drives if they belong to one volume with the requested parameters.
 fn asked_for(paths: &[PathBuf], how: Create) -> Option<Vec<Label>> {
     let label = |path: &PathBuf| Some(labels::read(path).ok()?.label);
     let labels: Vec<Label> = paths.iter().map(label).collect::<Option<_>>()?;
@@ -120,7 +122,7 @@ fn asked_for(paths: &[PathBuf], how: Create) -> Option<Vec<Label>> {
     (is_asked && is_one).then_some(labels)
 }
 
-/// The largest volume that drives of so many bytes can be, of which the first are hard disks.
+/// Computes the largest volume for drives of these sizes, of which the first `hdds` are hard disks.
 fn geometry(bytes: &[u64], hdds: usize, how: Create) -> Result<Geometry, Error> {
     let (drives, width) = (bytes.len(), how.level.width(how.chunks.into()));
     let sets = [&bytes[..hdds], &bytes[hdds..]];
@@ -151,7 +153,7 @@ fn geometry(bytes: &[u64], hdds: usize, how: Create) -> Result<Geometry, Error> 
         lanes: drives as u16,
         chunk_bytes: how.chunk_bytes,
         chunks: how.chunks,
-        // So that its units may change between RAID 6 and three copies.
+        // Allows its units to change between RAID 6 and three copies.
         copies_max: if both { 3 } else { copies_max },
         units: 0,
         cells: 0,
@@ -170,7 +172,7 @@ fn geometry(bytes: &[u64], hdds: usize, how: Create) -> Result<Geometry, Error> 
     })
 }
 
-/// Refuses a drive that is among others already.
+/// Rejects a duplicate drive.
 pub(crate) fn refuse_twice(path: &Path, others: &[PathBuf]) -> Result<(), Error> {
     let same = |other: &&PathBuf| fs::canonicalize(path).ok() == fs::canonicalize(other).ok();
     match others.iter().find(same) {
@@ -182,7 +184,7 @@ pub(crate) fn refuse_twice(path: &Path, others: &[PathBuf]) -> Result<(), Error>
     }
 }
 
-/// Refuses a drive that holds something, unless it may be overwritten.
+/// Rejects a drive that contains data, unless it may be overwritten.
 pub(crate) fn refuse_used(path: &Path, overwrite: bool) -> Result<(), Error> {
     if overwrite {
         return Ok(());
@@ -216,7 +218,7 @@ pub(crate) fn refuse_used(path: &Path, overwrite: bool) -> Result<(), Error> {
     }
 }
 
-/// A name that no other volume has.
+/// Chooses an id that no other volume has.
 fn name() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seed = since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40;

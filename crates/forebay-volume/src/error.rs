@@ -1,11 +1,11 @@
-//! What can go wrong with a volume.
+//! Errors of volumes.
 
 use std::io;
 use std::path::PathBuf;
 
 use forebay_live::TargetError;
 
-/// Why a volume could not be made, found or used.
+/// Why a volume could not be created, found or used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A drive cannot be opened.
@@ -14,27 +14,27 @@ pub enum Error {
     /// A drive is not what it should be.
     #[error("{}: {what}", path.display())]
     Drive {
-        /// Which.
+        /// The path of the drive.
         path: PathBuf,
-        /// What it is, and what was expected.
+        /// What the drive is, and what was expected.
         what: String,
     },
-    /// The drives do not make the volume.
+    /// The drives do not form the volume.
     #[error("{0}")]
     Volume(String),
-    /// The file systems below have no room for what has to be written.
+    /// The file systems below have no room for necessary writes.
     #[error("{0}")]
     Full(String),
     /// The user ended the work.
     #[error("stopped")]
     Stopped,
-    /// The live driver fails; the system is to blame.
+    /// The live driver failed because of an operating-system error.
     #[error("the drives cannot be driven: {0}")]
     Driver(#[from] io::Error),
 }
 
 impl Error {
-    /// Whether files or options are at fault, which the user can mend.
+    /// Returns whether the error is due to files or options, so that the user can fix it.
     pub fn is_input(&self) -> bool {
         !matches!(self, Error::Driver(_) | Error::Full(_) | Error::Stopped)
     }

@@ -1,7 +1,7 @@
-//! Finding a volume by the labels of its drives.
+//! Finds a volume by the labels of its drives.
 //!
-//! Of the paths that are named, those whose labels say that they are drives of one volume are used. Whatever else
-//! is among them counts as missing, and is told: it never keeps the others from being opened.
+//! Of the named paths, those labeled as drives of one volume are used. All others are reported and
+//! treated as missing; they never prevent the volume from being opened.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,33 +12,34 @@ use forebay_live::{Opening, Target};
 use crate::error::Error;
 use crate::labels::{self, Labelled, Unlabelled};
 
-/// A volume's drives, opened.
+/// The opened drives of a volume.
 #[derive(Debug)]
 pub struct FoundVolume {
-    /// Its sizes.
+    /// The sizes of the volume.
     pub geometry: Geometry,
-    /// The level of units that are written for the first time.
+    /// The level of units when they are first written.
     pub first: Level,
-    /// Its drives that are there, with their numbers.
+    /// The present drives, with their numbers.
     pub drives: Vec<(u8, Target)>,
-    /// Paths that are not used, though they were named.
+    /// Named paths that are not used.
     pub others: Vec<NonMember>,
-    /// What was done to labels, one sentence each.
+    /// Changes of labels, one sentence each.
     pub notes: Vec<String>,
-    /// Of `drives`.
+    /// The labels of `drives`.
     pub(crate) labels: Vec<Labelled>,
 }
 
-/// A path that was named among a volume's drives and is not used as one.
+/// A path that was named as a drive of a volume but is not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NonMember {
-    /// Which.
+    /// The path.
     pub path: PathBuf,
-    /// What is wrong with it: words that follow its name.
+    /// What is wrong with it, as words that follow its name.
     pub why: String,
-    /// Whether its begin is zeros or what is left of a label, so that it is likely the drive that is missing.
+    /// Whether it begins with zeros or the remains of a label, so that it is probably the missing
+    /// drive.
     pub is_nobodys: bool,
-    /// Whether it has records of the volume: it is a drive of it that lost its label.
+    /// Whether it contains records of the volume, so that it is a drive that lost its label.
     pub has_records: bool,
 }
 
@@ -49,11 +50,11 @@ impl NonMember {
     }
 }
 
-/// How the drives of a volume are to be had.
+/// How to open the drives of a volume.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
     pub(crate) writes: bool,
-    /// Past the page cache.
+    /// Whether to bypass the page cache.
     pub(crate) direct: bool,
 }
 
@@ -62,10 +63,11 @@ impl Access {
     pub(crate) const WRITE: Access = Access { writes: true, direct: true };
 }
 
-/// The drives that `paths` name: each file of a folder, by name, and whatever else as it is.
+/// Expands `paths` to drives: a folder stands for its files in order of their names; other paths
+/// are unchanged.
 ///
 /// # Errors
-/// Where a folder cannot be read.
+/// A folder cannot be read.
 pub fn drives_in(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut all = Vec::new();
     for path in paths {
@@ -85,21 +87,21 @@ pub fn drives_in(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     Ok(all)
 }
 
-/// Whether a file or device is labelled as a drive of a volume.
+/// Returns whether a file or device is labeled as a drive of a volume.
 ///
 /// # Errors
-/// Where it cannot be opened.
+/// It cannot be opened.
 pub fn is_drive(path: &Path) -> Result<bool, Error> {
     labels::drive(path).map_err(|why| Error::drive(path, why))?;
     Ok(labels::read(path).map_or_else(|it| it.is_unknown, |_| true))
 }
 
-/// Opens the drives of a volume, for writing too if `writes`, and locks them. Labels that are missing, damaged
-/// or of an older version are written anew where drives are opened for writing.
+/// Opens and locks the drives of a volume, for writing if `writes`. In that case, labels that are
+/// missing, damaged or of an older version are rewritten.
 ///
 /// # Errors
-/// [`Error`] says that there are too few, or names the drive that is there twice, in use, or of a second volume
-/// that is as complete.
+/// There are too few drives, or a drive is a duplicate, in use, or part of a second volume that is
+/// equally complete.
 pub fn find(paths: &[PathBuf], writes: bool) -> Result<FoundVolume, Error> {
     let access = if writes { Access::WRITE } else { Access::READ };
     let mut found = found(&drives_in(paths)?, access)?;
@@ -109,17 +111,18 @@ pub fn find(paths: &[PathBuf], writes: bool) -> Result<FoundVolume, Error> {
     Ok(found)
 }
 
-/// The same, to write, through the page cache: where the time that drives take is another's, as with emulated ones.
+/// Opens the drives of a volume for writing through the page cache, for emulated drives, whose
+/// times come from a model.
 ///
 /// # Errors
-/// As [`find`].
+/// The same as [`find`].
 pub fn find_cached(paths: &[PathBuf]) -> Result<FoundVolume, Error> {
     let mut found = found(&drives_in(paths)?, Access { writes: true, direct: false })?;
     found.mend_labels();
     Ok(found)
 }
 
-/// The same of these very drives; labels stay as they are.
+/// Opens the volume of exactly these drives without changing labels.
 pub(crate) fn found(drives: &[PathBuf], access: Access) -> Result<FoundVolume, Error> {
     if drives.is_empty() {
         return Err(Error::Volume("no drives are named; expected those of a volume".into()));
@@ -170,7 +173,7 @@ pub(crate) fn found(drives: &[PathBuf], access: Access) -> Result<FoundVolume, E
     )))
 }
 
-/// Why a drive with this label is no member of a volume, if it is none.
+/// Returns why a drive with this label is not a member of the volume, if so.
 fn refused(label: &Label, of: &Label, is_made: bool) -> Option<String> {
     if !is_of(label, of) {
         return Some(format!("is a drive of volume {:016x}", label.geometry.volume));
@@ -181,12 +184,13 @@ fn refused(label: &Label, of: &Label, is_made: bool) -> Option<String> {
     })
 }
 
-/// Whether both labels are of one volume.
+/// Returns whether both labels belong to the same volume.
 pub(crate) fn is_of(one: &Label, other: &Label) -> bool {
     (one.geometry, one.first) == (other.geometry, other.first)
 }
 
-/// A label of the volume that is meant: the one of which all drives are there, or else enough, or else most.
+/// Returns a label of the volume that the user means: the one with all drives present, or else
+/// enough drives, or else the most.
 fn volume(labelled: &[(PathBuf, Labelled)]) -> Result<Option<Label>, Error> {
     let mut volumes: Vec<(Label, &Path, usize)> = Vec::new();
     for (path, Labelled { label, .. }) in labelled {
@@ -211,17 +215,17 @@ fn volume(labelled: &[(PathBuf, Labelled)]) -> Result<Option<Label>, Error> {
         );
         return Err(Error::drive(second, what));
     }
-    // The first of those that have most.
+    // If several have the same number, the first one counts.
     let most = volumes.iter().rev().max_by_key(|(_, _, count)| *count);
     Ok(enough.first().copied().or(most).map(|(of, ..)| *of))
 }
 
-/// None of the paths is a drive of a volume.
+/// Creates the error that none of the paths is a drive of a volume.
 fn none(others: &[NonMember]) -> Error {
     let Some(NonMember { path, why, .. }) = others.first() else {
         return Error::Volume("no drives are named; expected those of a volume".into());
     };
-    // Where the system refuses it, its words say all, and what to do follows from them.
+    // An operating-system error is already a complete explanation.
     let what = labels::drive(path).err();
     let expected =
         || format!("{why}; expected a drive of a volume (forebay volume create makes one)");
@@ -229,7 +233,7 @@ fn none(others: &[NonMember]) -> Error {
 }
 
 impl FoundVolume {
-    /// Opens one more drive, which is missing if it cannot be.
+    /// Opens one more drive; if that fails, it counts as missing.
     fn take(&mut self, path: &Path, labels: Labelled, access: Access) -> Result<(), Error> {
         let number = labels.label.drive;
         if let Some((_, other)) = self.drives.iter().find(|(it, _)| *it == number) {
@@ -253,7 +257,7 @@ impl FoundVolume {
         }
     }
 
-    /// Writes labels anew that are not as they should be.
+    /// Rewrites all labels that need it.
     pub(crate) fn mend_labels(&mut self) {
         for ((_, target), labels) in self.drives.iter().zip(&mut self.labels) {
             let stage = match labels.label.stage {
@@ -271,7 +275,7 @@ impl FoundVolume {
                     label.version
                 ),
                 Ok(()) => format!("{path}: one of its labels was missing or damaged and has been rewritten"),
-                // The label that was found is enough.
+                // The label that was found is sufficient.
                 Err(error) => error.to_string(),
             });
             *labels = Labelled::whole(label);
@@ -279,15 +283,15 @@ impl FoundVolume {
     }
 }
 
-/// Why a drive is not opened.
+/// Why a drive was not opened.
 pub(crate) enum Opened {
-    /// It counts as missing.
+    /// The drive counts as missing.
     Missing(String),
-    /// Somebody uses it: then the volume is not for us.
+    /// The drive is in use, so the volume cannot be opened.
     Refused(Error),
 }
 
-/// A drive of a volume, locked.
+/// Opens and locks a drive of a volume.
 pub(crate) fn opened(path: &Path, need_bytes: u64, access: Access) -> Result<Target, Opened> {
     let Access { writes, direct } = access;
     let how = Opening { writes, overwrite: true, need_bytes: 0, direct };
@@ -305,7 +309,7 @@ pub(crate) fn opened(path: &Path, need_bytes: u64, access: Access) -> Result<Tar
     Ok(target)
 }
 
-/// Keeps others from a drive.
+/// Locks a drive.
 pub(crate) fn lock(target: &Target, writes: bool) -> Result<(), Error> {
     if target.lock(writes)? {
         return Ok(());
@@ -328,10 +332,11 @@ mod tests {
         File::options().write(true).open(path).unwrap().write_all_at(bytes, at).unwrap();
     }
 
-    /// What happens to a drive.
+    /// A modification of a drive.
     type Harm<'a> = &'a dyn Fn(&Path);
 
-    /// Six drives of a volume, one of which something happens to. Answers the drives, and what is told of them.
+    /// Creates a volume of six drives and applies `harm` to one of them. Returns the drives and the
+    /// reported non-members.
     fn harmed(harm: impl FnOnce(&Path)) -> (tempfile::TempDir, Vec<PathBuf>, Vec<NonMember>) {
         let folder = tempfile::tempdir().unwrap();
         let drives = volume(folder.path(), Level::RAID6);
@@ -424,7 +429,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let drives = volume(folder.path(), Level::RAID6);
         let label = crate::labels::read(&drives[0]).unwrap().label;
-        // It accepts every write, and no flush.
+        // This device accepts writes but not flushes.
         let said = crate::labels::write(Path::new("/dev/null"), &label, DRIVE_BYTES).unwrap_err();
         let said = said.to_string();
         assert!(said.contains("/dev/null: its label cannot be written: Invalid"), "{said}");
@@ -451,18 +456,18 @@ mod tests {
         let few = said(&one);
         assert!(few.contains("3 of its 6 drives can be used, and it needs at least 4"), "{few}");
         assert!(few.contains("d1 has no Forebay label"), "{few}");
-        // Those of one volume are enough, those of the other are not its drives.
+        // The drives of one volume suffice, and those of the other are not its members.
         let all = [&one[..], &other].concat();
         let opened = status(&all).unwrap();
         assert_eq!((opened.others.len(), opened.missing()), (6, Vec::new()));
         holds_all(&all);
-        // Two that are both there, in whatever order, and a copy.
+        // Two complete volumes in any order, and a copy of a drive.
         let third = tempfile::tempdir().unwrap();
         let both = said(&[&volume(third.path(), Level::RAID6)[..], &other].concat());
         assert!(both.contains("is a drive of volume") && both.contains("of one volume"), "{both}");
         let copy = third.path().join("copy");
         std::fs::copy(&other[0], &copy).unwrap();
-        // One of a whole volume beside many of another, of which one is missing.
+        // One drive of a complete volume, along with most drives of another volume.
         let beside = [&other[1..], &[third.path().join("d1")]].concat();
         let opened = status(&beside).unwrap();
         assert_eq!((opened.missing(), opened.others.len()), (vec![1], 1));
@@ -470,7 +475,7 @@ mod tests {
         assert!(twice.contains("copy: is drive 1 of the volume, and so is"), "{twice}");
     }
 
-    /// The drives that a version of the format made, as they are kept.
+    /// Restores drives created by an earlier version of the format.
     fn image(name: &[u8], folder: &Path) -> Vec<PathBuf> {
         let bytes = zstd::decode_all(name).unwrap();
         let each = bytes.len() / 6;
@@ -487,7 +492,8 @@ mod tests {
 
     #[test]
     fn volumes_of_format_3_open_with_their_data_and_are_converted_where_there_is_room() {
-        // Drives that just fit, some that keep their last block free, and some whose last cell takes that.
+        // Drives that just fit, drives that keep their last block free, and drives whose last cell
+        // uses that block.
         let images = [(FULL_3, 0, 4, 6), (ROOM_3, 0, 4, 0), (FULL_3, 8192, 3, 6)];
         for (bytes, longer, format, without) in images {
             let folder = tempfile::tempdir().unwrap();
@@ -510,7 +516,8 @@ mod tests {
             let checked = check(&drives, 0, &mut untold).unwrap();
             let census = &checked.census;
             assert_eq!((census.lost_units, census.degraded_units), (0, 0));
-            // One that just fits may take the place of another, with or without room for a label at its end.
+            // A drive that just fits can replace another one, with or without room for a label at
+            // its end.
             std::fs::remove_file(&drives[4]).unwrap();
             forebay_rig::holes(&drives[4], 6 << 20);
             replace(&drives, &drives[4], false, &mut untold).unwrap();

@@ -1,7 +1,7 @@
-//! Other drives for a volume: in the place of missing ones, or more of them.
+//! Replaces missing drives of a volume, or adds more.
 //!
-//! Both may be cut short at any moment: the same command continues, as drives say how far they are
-//! ([`crate::joining`]).
+//! Both may be interrupted at any time: the same command continues, because the drives' labels
+//! record the progress ([`crate::joining`]).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use crate::labels::{self, Labelled};
 use crate::moved::Tell;
 use crate::open::{Opened, look, opening};
 
-/// Has the drive at `new` take the place of a missing one, and makes anew what that held; tells what is moved. One that
-/// has done so already is looked after once more.
+/// Replaces a missing drive by the one at `new`, rebuilds its data, and reports progress. If that
+/// has already been done, checks the volume again.
 ///
 /// # Errors
-/// Where it is none, no drive is missing, or the new one is too small.
+/// The paths are not a volume, no drive is missing, or the new drive is too small.
 pub fn replace(
     paths: &[PathBuf],
     new: &Path,
@@ -50,12 +50,13 @@ pub fn replace(
     ended(opened, &newcomers)
 }
 
-/// Adds the drives at `new`, if any, which are of that kind, spreads what the volume holds over all drives, and promises as much
-/// as they then have room for: drives that have become larger count too. Answers what it was like before,
-/// and after; tells what is moved. Drives among `paths` that are half made drives of the volume are new ones as well.
+/// Adds the drives at `new`, if any, which are of the given kind, redistributes the data over all
+/// drives, and increases the volume's capacity accordingly. Existing drives that have become larger
+/// also count. Returns the states before and after; reports progress. Half-joined drives among
+/// `paths` count as new ones.
 ///
 /// # Errors
-/// Where it is none, a drive is missing, or a new one is too small.
+/// The paths are not a volume, a drive is missing, or a new drive is too small.
 pub fn grow(
     paths: &[PathBuf],
     new: &[PathBuf],
@@ -91,17 +92,17 @@ pub fn grow(
     Ok((before, ended(opened, &newcomers)?))
 }
 
-/// The drives that a command names.
+/// The drives named in a command.
 struct NamedDrives {
-    /// As the volume's.
+    /// The paths given as the volume.
     named: Vec<PathBuf>,
-    /// Those of them that are not new.
+    /// The drives among them that are not new.
     drives: Vec<PathBuf>,
     new: Vec<PathBuf>,
 }
 
 impl NamedDrives {
-    /// New drives may be in the volume's folder: there they are to stay.
+    /// Expands the paths. New drives may be in the volume's folder, where they will stay.
     fn of(paths: &[PathBuf], new: &[PathBuf]) -> Result<NamedDrives, Error> {
         for (at, path) in new.iter().enumerate() {
             refuse_twice(path, &new[..at])?;
@@ -115,7 +116,7 @@ impl NamedDrives {
         Ok(NamedDrives { named, drives, new: new.to_vec() })
     }
 
-    /// The same, with those that are joining taken for new ones.
+    /// Moves joining drives to the new ones.
     fn with_joining(mut self) -> NamedDrives {
         let labels: Vec<Label> =
             self.drives.iter().filter_map(|path| Some(labels::read(path).ok()?.label)).collect();
@@ -132,7 +133,8 @@ impl NamedDrives {
         self
     }
 
-    /// The volume as it is without the new drives; or with those that are its drives already, if it needs them.
+    /// Opens the volume without the new drives, or with those that already belong to it if it needs
+    /// them.
     fn look(&self) -> Result<Opened, Error> {
         look(&self.drives, Access::WRITE).or_else(|error| {
             let labelled: Vec<PathBuf> =
@@ -144,7 +146,7 @@ impl NamedDrives {
         })
     }
 
-    /// A label of the volume.
+    /// Returns a label of the volume.
     fn volume(&self, opened: &Opened) -> Result<Label, Error> {
         let labels = self.drives.iter().chain(&self.new).filter_map(|path| labels::read(path).ok());
         let is_it = |label: &Label| label.geometry.volume == opened.geometry.volume;
@@ -152,7 +154,7 @@ impl NamedDrives {
         label.ok_or_else(|| Error::Volume("the labels of the volume's drives have gone".into()))
     }
 
-    /// All drives, opened for writing, with the new ones among them.
+    /// Opens all drives, including the new ones, for writing.
     fn found(&self, newcomers: &[Newcomer], before: &Opened) -> Result<FoundVolume, Error> {
         let members = newcomers.iter().filter(|it| it.is_member()).map(|it| it.path.clone());
         let drives: Vec<PathBuf> = self.drives.iter().cloned().chain(members).collect();
@@ -178,7 +180,7 @@ impl Newcomer {
     }
 }
 
-/// Once the new drives hold what they should.
+/// Completes the result once the new drives contain their data.
 fn ended(mut opened: Opened, new: &[Newcomer]) -> Result<Opened, Error> {
     let paths: Vec<PathBuf> = new.iter().map(|it| it.path.clone()).collect();
     settle(&paths, opened.geometry.volume, &opened.census)?;

@@ -1,11 +1,13 @@
-//! Drives that join a volume: told apart from those that did already, numbered, labelled, and members in the end.
+//! Drives that join a volume: identifies, numbers and labels them, and finally makes them members.
 //!
-//! A new drive has its label before anything else, with a number above all that were ever given, and its label says
-//! that it is joining. It is a drive of the volume once a record names it; until then opening the volume leaves it
-//! alone. Whenever that is cut short, the same command finds the drive's label and goes on.
+//! A new drive is labeled before anything else, with a number higher than any ever assigned, and
+//! its label says that it is joining. It becomes a drive of the volume once a record contains it;
+//! until then, opening the volume ignores it. If this is interrupted, the same command finds the
+//! drive's label and continues.
 //!
-//! Before a number is given, the labels of the volume's drives say so. So no two drives ever have the same one, even
-//! if one of them never came to be named by a record, and a number that a record names is that very drive's.
+//! Before a number is assigned, it is stored in the labels of the volume's existing drives. No two
+//! drives therefore ever have the same number, even if one of them never got into a record, and a
+//! number in a record identifies exactly one drive.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +19,7 @@ use crate::error::Error;
 use crate::find::{Access, FoundVolume, Opened as Unopened, is_of, opened};
 use crate::labels::{self, Labelled};
 
-/// The highest number of a drive.
+/// The highest possible number of a drive.
 const NUMBER_MAX: u8 = 254;
 
 /// A drive that is to join.
@@ -27,21 +29,22 @@ pub(crate) struct Newcomer {
     pub(crate) is: Standing,
 }
 
-/// What it is to the volume.
+/// Its relation to the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// A record names its number.
+    /// Its number is in a record.
     Member(u8),
-    /// It has a number that no record names yet.
+    /// It has a number that is not in a record yet.
     Joining(u8),
     New,
 }
 
 impl Newcomer {
-    /// What the drive at `path` is to a volume with that label and those other drives.
+    /// Determines the relation of the drive at `path` to a volume with this label and these other
+    /// drives.
     ///
     /// # Errors
-    /// Where it holds something, unless it may be overwritten.
+    /// It contains data that must not be overwritten.
     pub(crate) fn of(
         path: &Path,
         volume: &Label,
@@ -89,7 +92,7 @@ impl Newcomer {
     }
 }
 
-/// Adds to a volume's drives those that no record names yet.
+/// Adds the drives that are not in a record yet.
 pub(crate) fn join(
     found: &mut FoundVolume,
     new: &[Newcomer],
@@ -114,7 +117,8 @@ pub(crate) fn join(
 }
 
 impl FoundVolume {
-    /// Labels for drives that join, whose numbers those of the volume's drives know from now on.
+    /// Creates labels for joining drives, after storing their numbers in the labels of the volume's
+    /// drives.
     fn numbered(&mut self, new: &[&Newcomer], census: &Census) -> Result<Vec<Label>, Error> {
         let known = self.labels.iter().flat_map(|it| [it.label.drive, it.label.given]);
         let known = known.chain(census.members.iter().copied());
@@ -151,10 +155,10 @@ impl FoundVolume {
     }
 }
 
-/// Drives that a record of the volume names now say so themselves.
+/// Updates the labels of drives that have become members.
 ///
 /// # Errors
-/// Where a label cannot be written.
+/// A label cannot be written.
 pub(crate) fn settle(paths: &[PathBuf], volume: u64, census: &Census) -> Result<(), Error> {
     for path in paths {
         let Ok(Labelled { label, .. }) = labels::read(path) else { continue };

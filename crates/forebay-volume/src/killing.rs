@@ -1,6 +1,7 @@
-//! For tests: a process that is killed at a write, again and again, at each in turn.
+//! Test support: a process that is killed at a write, for each write in turn.
 //!
-//! The thread that writes panics instead of writing, and unwinding takes its drives away, as the end of a process does.
+//! Instead of writing, the thread panics, and unwinding closes its drives, as the end of a process
+//! does.
 
 use std::cell::Cell;
 use std::io;
@@ -10,23 +11,23 @@ use forebay_core::{Lane, Nanos, Op, Piece, Request, Slots};
 use forebay_live::{Ended, Lanes, Target, Threads, Waker};
 
 thread_local! {
-    /// Writes until the one that kills; none where nothing does.
+    /// The number of writes before the fatal one; None if no write is fatal.
     static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// What a killed thread panics with.
+/// The panic payload of a killed thread.
 struct Killed;
 
-/// A write comes.
+/// Called before each write.
 pub(crate) fn point() {
     match LEFT.get() {
-        // No panic of a test that fails, so nothing is printed.
+        // Unlike a failing test, this panic prints nothing.
         Some(0) => resume_unwind(Box::new(Killed)),
         left => LEFT.set(left.map(|left| left - 1)),
     }
 }
 
-/// Does `work`, which is killed at the write before which it did so many; none if it was.
+/// Runs `work`, which is killed after this many writes; returns None if it was killed.
 pub(crate) fn killed_at<T>(writes: u64, work: impl FnOnce() -> T) -> Option<T> {
     LEFT.set(Some(writes));
     let done = catch_unwind(AssertUnwindSafe(work));
@@ -38,14 +39,14 @@ pub(crate) fn killed_at<T>(writes: u64, work: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// How many writes `work` does, if nothing kills it.
+/// Runs `work` without killing it; returns its result and its number of writes.
 pub(crate) fn writes_of<T>(work: impl FnOnce() -> T) -> (T, u64) {
     LEFT.set(Some(u64::MAX));
     let done = work();
     (done, u64::MAX - LEFT.take().unwrap_or(u64::MAX))
 }
 
-/// Lanes whose writes count.
+/// Lanes whose writes are counted.
 pub(crate) struct Mortal(Threads);
 
 impl Mortal {
@@ -102,7 +103,7 @@ mod tests {
     use crate::testing::{empty, folder, holds_all, made, volume};
     use crate::{Error, check, create, grow, labels, replace, status, untold};
 
-    /// Drives as they were, to be as they were again.
+    /// Copies of drives, to restore them.
     struct SavedDrives(Vec<(PathBuf, Vec<u8>)>);
 
     impl SavedDrives {
@@ -114,8 +115,8 @@ mod tests {
         }
     }
 
-    /// Kills `verb` at its writes. It goes on when it is asked once more, and then the volume has all its drives and
-    /// data; a half made drive is never called used.
+    /// Kills `verb` at its writes. When repeated, it continues, and the volume then has all its
+    /// drives and data. A half-joined drive is never reported as in use.
     fn killed_everywhere(
         drives: &[PathBuf],
         new: &[PathBuf],
@@ -126,7 +127,8 @@ mod tests {
         let (opened, count) = writes_of(&mut verb);
         assert_eq!(opened.unwrap().already, [] as [PathBuf; 0]);
         assert_eq!(verb().unwrap().already, new, "it is done already");
-        // Each of those with which drives join, at the begin, and of those that make them members, at the end.
+        // Include all writes of labels: those with which drives join, at the beginning, and those
+        // that make them members, at the end.
         let is_label = |write: &u64| *write < 32 || *write + 8 > count;
         // `make laws` kills it at every write.
         let stride = if std::env::var_os("FOREBAY_LAWS").is_some() { 1 } else { 67 };
@@ -167,7 +169,8 @@ mod tests {
             making().unwrap_or_else(|error| panic!("write {write}: {error}"));
             let opened = status(&drives).unwrap();
             assert!(opened.others.is_empty() && opened.missing().is_empty(), "{write}: {opened:?}");
-            // Nobody knows whether it was killed before or after its last write; once there are data it is refused.
+            // It is unknown whether the process was killed before or after its last write. Once the
+            // volume contains data, creating it again is refused.
             assert_eq!(making().unwrap(), opened.geometry, "{write}");
         }
         let other = tempfile::tempdir().unwrap();
@@ -193,7 +196,7 @@ mod tests {
         let mut drives = volume(folder.path(), Level::RAID6);
         fs::remove_file(drives.remove(2)).unwrap();
         let new = empty(folder.path(), "new");
-        // Labelled, and no more: its three labels come after those of five others.
+        // The drive is only labeled: its three labels follow those of the five others.
         let replaced = || replace(&drives, &new, false, &mut untold);
         assert!(killed_at(18, replaced).is_none());
         let all = [&drives[..], std::slice::from_ref(&new)].concat();
@@ -219,7 +222,7 @@ mod tests {
         let all = [&drives[..], std::slice::from_ref(&half)].concat();
         let opened = status(&all).unwrap();
         assert_eq!((opened.joining.clone(), opened.missing()), (vec![7], vec![]));
-        // It is new again, and has no number that another had.
+        // The drive is new again and gets a number that no other drive had.
         let grown = grow(&all, &[], Kind::Hdd, false, &mut untold).unwrap().1;
         assert_eq!((grown.census.members.len(), number(&half)), (7, 9));
         holds_all(&all);
@@ -228,7 +231,7 @@ mod tests {
     #[test]
     fn growth_that_is_killed_at_any_write_continues() {
         let levels = [Level::RAID6, Level::Striped { parities: 0 }];
-        // `make laws` takes both.
+        // `make laws` tests both.
         for level in levels.into_iter().take(longer(1).min(2) as usize) {
             let folder = folder();
             let drives = volume(folder.path(), level);

@@ -1,8 +1,9 @@
-//! The labels of a drive: read, compared, and written.
+//! Reads, compares and writes the labels of a drive.
 //!
-//! Labels are at the first and the second block, and at the last one where the drive has room ([`Label::end_at`]). The
-//! first that is whole counts, and it is written last, when the others are durable: so a cut leaves either the old
-//! state or the new one. A label at the end alone counts unless the drive's begin is another's.
+//! Labels are in the first and the second block, and in the last one if the drive has room
+//! ([`Label::end_at`]). The first intact label counts. It is written last, after the others are
+//! durable, so that an interruption leaves either the old or the new state. A label at the end
+//! alone counts only if the beginning of the drive does not belong to something else.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,42 +17,42 @@ use crate::error::Error;
 use crate::signatures::known;
 
 const BLOCK: u64 = Label::BYTES;
-/// The begin of a drive: what has a mark of its own there is no drive of a volume any more.
+/// The beginning of a drive. A signature here means that the drive is no longer part of a volume.
 const BEGIN: u64 = 1 << 20;
 
-/// What a drive is.
+/// The kind of storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StorageKind {
     File,
     Device,
 }
 
-/// A drive that says of which volume it is.
+/// A drive that is labeled as part of a volume.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Labelled {
-    /// As it is to be: in this version, if the drive has room.
+    /// The label as it should be, in the current version if the drive has room.
     pub(crate) label: Label,
-    /// A label of it is missing, damaged or not the same.
+    /// Whether a copy of the label is missing, damaged or different.
     pub(crate) is_worn: bool,
-    /// The version that it had.
+    /// The version of the existing label.
     pub(crate) version: u64,
 }
 
 impl Labelled {
-    /// All labels are like this one.
+    /// Creates the result for a drive on which all labels are equal to this one.
     pub(crate) fn whole(label: Label) -> Labelled {
         Labelled { label, is_worn: false, version: label.version }
     }
 }
 
-/// Why a drive does not say of which volume it is.
+/// Why a drive is not usable as part of a volume.
 #[derive(Debug)]
 pub(crate) struct Unlabelled {
-    /// Words that follow its name.
+    /// The reason, as words that follow the drive's name.
     pub(crate) why: String,
-    /// Whether its begin is zeros, or what is left of a label.
+    /// Whether it begins with zeros or the remains of a label.
     pub(crate) is_nobodys: bool,
-    /// Whether it is a drive of a volume, though in a format that is not understood.
+    /// Whether it is a drive of a volume in an unsupported format.
     pub(crate) is_unknown: bool,
 }
 
@@ -61,12 +62,12 @@ impl Unlabelled {
     }
 }
 
-/// Opens a drive for reading: what it is, and how many bytes it has.
+/// Opens a drive for reading; returns its kind and its size.
 ///
 /// # Errors
-/// Words on what is wrong with it.
+/// Describes the problem in words.
 pub(crate) fn drive(path: &Path) -> Result<(File, StorageKind, u64), String> {
-    // What is no disk is not opened: a pipe would wait for whoever writes to it.
+    // Anything that is not a disk is not opened, because opening a pipe would wait for a writer.
     let found = fs::metadata(path).map_err(|error| format!("cannot be opened: {error}"))?;
     let kind = match found.file_type() {
         kind if kind.is_file() => StorageKind::File,
@@ -79,7 +80,7 @@ pub(crate) fn drive(path: &Path) -> Result<(File, StorageKind, u64), String> {
     Ok((file, kind, bytes))
 }
 
-/// Where a drive of so many bytes may have labels.
+/// Returns the possible positions of labels on a drive of this size.
 pub(crate) fn places(bytes: u64) -> impl Iterator<Item = u64> {
     let end = (bytes / BLOCK).saturating_sub(1) * BLOCK;
     let places = [0, BLOCK, end];
@@ -97,15 +98,15 @@ fn at(file: &File, at: u64) -> io::Result<Result<Label, LabelError>> {
     }
 }
 
-/// Whether a block begins as a label does and is none.
+/// Returns whether a block begins like a label but is not a valid one.
 pub(crate) fn is_torn(file: &File, place: u64) -> bool {
     matches!(at(file, place), Ok(Err(LabelError::Damaged)))
 }
 
-/// What a drive says of itself.
+/// Reads the labels of a drive.
 ///
 /// # Errors
-/// Why it says nothing that can be used.
+/// Says why there is no usable label.
 pub(crate) fn read(path: &Path) -> Result<Labelled, Unlabelled> {
     let (file, _, bytes) = drive(path).map_err(Unlabelled::others)?;
     let found: Vec<io::Result<Result<Label, LabelError>>> =
@@ -136,7 +137,7 @@ pub(crate) fn read(path: &Path) -> Result<Labelled, Unlabelled> {
     Ok(Labelled { label, is_worn, version })
 }
 
-/// Whether a drive has records of a volume where the first of them are.
+/// Returns whether a drive contains records of a volume at the position of the first records.
 pub(crate) fn has_records(path: &Path, volume: u64) -> bool {
     const RECORD: u64 = Geometry::RECORD_BYTES;
     let Ok((file, ..)) = drive(path) else { return false };
@@ -147,12 +148,12 @@ pub(crate) fn has_records(path: &Path, volume: u64) -> bool {
     })
 }
 
-/// Where a drive of so many bytes has this label.
+/// Returns the positions of this label on a drive of this size.
 fn needed(label: &Label, bytes: u64) -> impl Iterator<Item = u64> {
     [Some(0), Some(BLOCK), label.end_at(bytes)].into_iter().flatten()
 }
 
-/// Why none of these is a label that can be used.
+/// Determines why there is no usable label.
 fn why_none(
     found: &[io::Result<Result<Label, LabelError>>],
     marked: Option<(&'static str, u64)>,
@@ -181,10 +182,10 @@ fn why_none(
     Unlabelled { why: why.into(), is_nobodys: is_damaged || is_zeros, is_unknown: false }
 }
 
-/// Writes a label wherever a drive of so many bytes has it, durably.
+/// Durably writes all copies of a label on a drive of this size.
 ///
 /// # Errors
-/// What the system says.
+/// Returns the operating-system error.
 pub(crate) fn write(path: &Path, label: &Label, bytes: u64) -> Result<(), Error> {
     let mut block = label.encode();
     let sum = checksum(&block[8..]);

@@ -1,8 +1,8 @@
 //! Volumes: arrays ([`forebay_core::stack::array`]) on real files and devices.
 //!
-//! A volume is found by the labels of its drives. Whatever is foreign, short or of another volume counts as missing
-//! and is named; too few drives are no volume, and nothing is written. A volume is used by one process at a
-//! time: its drives are locked.
+//! A volume is found by the labels of its drives. A drive that is foreign, too short or part of
+//! another volume counts as missing and is reported. With too few drives, nothing is opened or
+//! written. A volume is used by one process at a time: its drives are locked.
 
 #![forbid(unsafe_code)]
 

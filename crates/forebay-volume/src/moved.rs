@@ -1,4 +1,4 @@
-//! What is read and written while a volume is looked at, told as it happens.
+//! Progress reports while a volume is checked, rebuilt or enlarged.
 
 use std::ops::ControlFlow;
 
@@ -6,29 +6,31 @@ use forebay_core::contract::observer::Observer;
 use forebay_core::{Completion, Nanos, Op};
 use forebay_live::Watch;
 
-/// Bytes that drives have read and written so far, all together.
+/// The total number of bytes read and written on all drives so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moved {
-    /// Read from drives.
+    /// Bytes read from drives.
     pub read_bytes: u64,
-    /// Written to drives.
+    /// Bytes written to drives.
     pub written_bytes: u64,
-    /// How many it will be, or so: of a check those read, of a replacement those written; not known of growing.
+    /// The approximate total: bytes to read for a check, bytes to write for a replacement; None for
+    /// growing.
     pub all_bytes: Option<u64>,
 }
 
-/// Hears of it, at most every [`EVERY`]. `Break` ends the work, which a later call continues.
+/// Receives progress, at most once every [`EVERY`]. `Break` ends the work, which a later call
+/// continues.
 pub type Tell<'a> = &'a mut dyn FnMut(Moved) -> ControlFlow<()>;
 
-/// Goes on, whatever is moved.
+/// Ignores progress reports and continues.
 pub fn untold(_: Moved) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// How often somebody is told.
+/// The minimum interval between progress reports.
 const EVERY: Nanos = Nanos::from_millis(100);
 
-/// Counts, and tells.
+/// Counts bytes and reports them.
 pub(crate) struct Counting<'a> {
     moved: Moved,
     told: Nanos,
@@ -42,7 +44,7 @@ impl<'a> Counting<'a> {
         Counting { moved, told: Nanos::ZERO, tell, is_stopped: false }
     }
 
-    /// Whether the user ended the work.
+    /// Returns whether the user ended the work.
     pub(crate) fn is_stopped(&self) -> bool {
         self.is_stopped
     }

@@ -1,4 +1,4 @@
-//! Opening a volume: to look at it, to mend it; and making durable what was written to one.
+//! Opens a volume to inspect or repair it, and flushes what was written to one.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -17,38 +17,39 @@ use crate::find::{Access, FoundVolume, NonMember, drives_in, find, found};
 use crate::joining::settle;
 use crate::moved::{Counting, Tell, untold};
 
-/// I/Os that a drive is given at a time.
+/// The maximum number of I/Os in flight on a drive.
 const DEPTH: u32 = 64;
 
-/// What an opening found, and did.
+/// The result of opening a volume.
 #[derive(Clone, Debug)]
 pub struct Opened {
-    /// The volume's sizes.
+    /// The sizes of the volume.
     pub geometry: Geometry,
-    /// What it is like.
+    /// The state of the volume.
     pub census: Census,
-    /// What was counted on the way.
+    /// The counters from opening.
     pub figures: Vec<Figure>,
-    /// Paths that were named and are not used.
+    /// Named paths that are not used.
     pub others: Vec<NonMember>,
-    /// What was done to labels, one sentence each.
+    /// Changes of labels, one sentence each.
     pub notes: Vec<String>,
-    /// Drives that were to join, and were the volume's already.
+    /// Drives that were to join but already belonged to the volume.
     pub already: Vec<PathBuf>,
-    /// Numbers of drives that no record names yet: they are half made drives of the volume.
+    /// The numbers of drives that have begun to join but are not in any record yet.
     pub joining: Vec<u8>,
-    /// Numbers of drives without a label at their end, for which they have no room.
+    /// The numbers of drives that have no room for a label at their end.
     pub without_end_label: Vec<u8>,
-    /// The oldest version of the drives' labels.
+    /// The oldest version among the drives' labels.
     pub format: u64,
-    /// Whether the volume was only read, because its drives had no room for what had to be written.
+    /// Whether the volume was only read because its drives had no room for necessary writes.
     pub lacked_room: bool,
-    /// Drives that are too small for the volume to hold more than it does, and the bytes that each lacks.
+    /// Drives too small for the volume to grow, with the number of bytes that each lacks.
     pub too_small: Vec<(u8, u64)>,
 }
 
 impl Opened {
-    /// Bytes that it takes on drives: records, and the cells of all units, copies and parities among them.
+    /// Returns the number of bytes stored on drives: records and the cells of all units, including
+    /// copies and parities.
     pub(crate) fn stored_bytes(&self) -> u64 {
         let records = self.geometry.ring * Geometry::RECORD_BYTES;
         let drives = self.census.drives.iter().filter(|drive| drive.is_present).count() as u64;
@@ -58,15 +59,15 @@ impl Opened {
             + self.census.units.iter().map(of).sum::<u64>() * self.geometry.cell_bytes()
     }
 
-    /// Numbers of drives that are not there.
+    /// Returns the numbers of missing drives.
     pub fn missing(&self) -> Vec<u8> {
         let is_there =
             |number: &u8| self.census.drives.iter().any(|it| it.number == *number && it.is_present);
         self.census.members.iter().copied().filter(|number| !is_there(number)).collect()
     }
 
-    /// What the user should know of paths that are not used, and of labels, one sentence each. `named` is what was
-    /// named as the volume.
+    /// Returns notes about unused paths and about labels, one sentence each. `named` contains the
+    /// paths that the user gave.
     pub fn told(&self, named: &[PathBuf]) -> Vec<String> {
         let volume = self.geometry.volume;
         let other = |it: &NonMember| {
@@ -92,8 +93,9 @@ impl Opened {
             .collect()
     }
 
-    /// The command that puts a new drive in the place of one that is missing: one that lost its label itself, where
-    /// nothing says that it is anybody else's now. Where several are missing, a command for each, joined by `&&`.
+    /// Returns the command that replaces a missing drive. If a drive of the volume lost its label
+    /// and does not appear to be used for anything else, the command replaces the missing drive by
+    /// that drive. If several drives are missing, returns one command for each, joined by `&&`.
     pub fn replace_command(&self, named: &[PathBuf]) -> Option<String> {
         let missing = self.missing().len();
         let mut nobodys: Vec<&NonMember> = self.others.iter().filter(|it| it.is_nobodys).collect();
@@ -104,7 +106,7 @@ impl Opened {
             .map(|nth| {
                 let volume = named.join(" ");
                 let new = match nobodys.get(nth) {
-                    // What it holds is the volume's, and the others have it too.
+                    // The drive's data belong to the volume, and the other drives have them too.
                     Some(own) if own.has_records => format!("{} --overwrite", quoted(&own.path)),
                     Some(blank) => quoted(&blank.path),
                     None => {
@@ -122,13 +124,14 @@ impl Opened {
         (!commands.is_empty()).then(|| commands.join(" && "))
     }
 
-    /// Bytes that have to be made anew, where one drive is missing: a cell of each unit that lacks one.
+    /// Returns the number of bytes to rebuild if one drive is missing: a cell for each unit that
+    /// lacks one.
     pub(crate) fn lacking_bytes(&self) -> u64 {
         self.census.degraded_units * self.geometry.cell_bytes()
     }
 }
 
-/// A path as a shell takes it.
+/// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
     let path = path.display().to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
@@ -138,25 +141,25 @@ fn quoted(path: &Path) -> String {
     }
 }
 
-/// What an array has to know of the drives that were found.
+/// The properties of the drives that an array needs.
 #[derive(Clone, Debug)]
 pub struct Shape {
     geometry: Geometry,
     first: Level,
-    /// By lane.
+    /// The numbers of the drives, by lane.
     numbers: Vec<u8>,
     cells: Vec<u32>,
 }
 
 impl Shape {
-    /// The array that these drives are, to be opened.
+    /// Creates the array of these drives, which has yet to be opened.
     pub fn array(&self) -> Array {
         Array::found(self.geometry, self.first, &self.numbers).with_cells(&self.cells)
     }
 }
 
 impl FoundVolume {
-    /// What is to be known of them once drives are handed to a driver.
+    /// Returns the properties to keep after the drives have been passed to a driver.
     pub fn shape(&self) -> Shape {
         let drives = self.drives.iter().zip(&self.labels);
         let cells = drives.map(|((_, target), it)| it.label.cells_in(target.capacity_bytes()));
@@ -168,17 +171,17 @@ impl FoundVolume {
         }
     }
 
-    /// The array that these drives are.
+    /// Creates the array of these drives.
     pub fn array(&self) -> Array {
         self.shape().array()
     }
 }
 
-/// `array` over its drives: `spec` is the name of a scheduler, of which each drive has its own, or `array`
-/// with how it follows its workload.
+/// Builds `array` over policies for its drives. `spec` is either a scheduler, of which each drive
+/// gets its own, or `array` with the rule for changing levels.
 ///
 /// # Errors
-/// Where there is no such policy.
+/// There is no such policy.
 pub fn over(array: Array, spec: &str) -> Result<Policied, SpecError> {
     with_rules(spec, array, LEN_MAX)
 }
@@ -186,25 +189,27 @@ pub fn over(array: Array, spec: &str) -> Result<Policied, SpecError> {
 /// An array over schedulers.
 pub type Policied = Placed<Array, AnyPolicy>;
 
-/// Looks at a volume and writes nothing.
+/// Returns the state of a volume without writing anything.
 ///
 /// # Errors
-/// Where it is none.
+/// The paths are not a volume.
 pub fn status(paths: &[PathBuf]) -> Result<Opened, Error> {
     look(&drives_in(paths)?, Access::READ)
 }
 
-/// Looks at the volume of these very drives; nothing is written, also where they are opened for writing.
+/// Returns the state of the volume of exactly these drives; writes nothing even if they are opened
+/// for writing.
 pub(crate) fn look(drives: &[PathBuf], access: Access) -> Result<Opened, Error> {
     let found = found(drives, access)?;
     opening(found.array().reading(), found, None, &mut untold)
 }
 
-/// Reads all there is of a volume, and mends what is wrong, at most so many bytes of data a second; 0 is
-/// no limit; tells what is moved. Where drives have no room even for records, it is only read.
+/// Reads everything on a volume and repairs errors, at most `bytes_a_second` bytes of data per
+/// second (0 means no limit), and reports progress. If the drives have no room even for records,
+/// the volume is only read.
 ///
 /// # Errors
-/// Where it is none.
+/// The paths are not a volume.
 pub fn check(paths: &[PathBuf], bytes_a_second: u64, tell: Tell<'_>) -> Result<Opened, Error> {
     let all = status(paths)?.stored_bytes();
     let found = find(paths, true)?;
@@ -219,12 +224,13 @@ pub fn check(paths: &[PathBuf], bytes_a_second: u64, tell: Tell<'_>) -> Result<O
         }
         opened => opened?,
     };
-    // Some may have joined while others used the volume.
+    // Drives may have joined while the volume was used by another process.
     settle(&drives_in(paths)?, opened.geometry.volume, &opened.census)?;
     Ok(opened)
 }
 
-/// Opens `array` on its drives, and nothing else; tells what is moved, of so many bytes if that is known.
+/// Opens `array` on its drives and does nothing else; reports progress, with the total if it is
+/// known.
 pub(crate) fn opening(
     array: Array,
     found: FoundVolume,
@@ -282,11 +288,11 @@ pub(crate) fn opening(
     }
 }
 
-/// What is known of a volume's drives before it is opened.
+/// Information about a volume's drives before it is opened.
 struct Before {
-    /// By number: their paths, and whether they say that they are to join.
+    /// By number: the path, and whether the label says that the drive is joining.
     drives: Vec<(u8, PathBuf, bool)>,
-    /// Their numbers and lengths.
+    /// The numbers and lengths of the drives.
     lengths: Vec<(u8, u64)>,
     others: Vec<NonMember>,
     joining: Vec<u8>,
@@ -317,7 +323,8 @@ impl Before {
         }
     }
 
-    /// The bytes that each of the drives lacks that limit the volume: such a drive has a label at its end too.
+    /// Returns the bytes that each of the drives limiting the volume lacks. The label at the end of
+    /// the drive is included.
     fn lacking(&self, geometry: &Geometry, limit: &DriveLimit) -> Vec<(u8, u64)> {
         let needed = Geometry { cells: limit.cells, ..*geometry }.lane_bytes() + Label::BYTES;
         let is_limiting = |(number, _): &&(u8, u64)| limit.drives.contains(number);
@@ -325,8 +332,8 @@ impl Before {
         self.lengths.iter().filter(is_limiting).map(lacks).collect()
     }
 
-    /// Once the volume is open: `others` are not its drives, nor are those whose place is not among its drives or
-    /// that do not work.
+    /// After the volume has been opened, removes paths that are not its drives: `others`, drives
+    /// whose numbers it does not contain, and drives that do not work.
     fn leave_out(&mut self, census: &Census, others: Vec<NonMember>) {
         self.others = others;
         for (number, path, joins) in std::mem::take(&mut self.drives) {
@@ -340,7 +347,7 @@ impl Before {
                     "is half made a drive of it: the `forebay volume replace` or `grow` that was cut short \
                      continues when it is run again"
                 }
-                // Shown as such.
+                // Already reported as such.
                 false => continue,
             };
             self.others.push(NonMember::new(&path, why));
@@ -348,7 +355,8 @@ impl Before {
     }
 }
 
-/// The best driver there is; in this crate's tests one whose writes may kill.
+/// Creates lanes with the best available driver; in tests of this crate, one whose writes may kill
+/// the thread.
 fn lanes(targets: Vec<Target>) -> Result<Box<dyn Lanes>, Error> {
     #[cfg(test)]
     return Ok(Box::new(crate::killing::Mortal::new(targets, DEPTH)?));
@@ -359,11 +367,11 @@ fn lanes(targets: Vec<Target>) -> Result<Box<dyn Lanes>, Error> {
     }
 }
 
-/// Makes durable what was written through `policy`, a volume on `lanes`, once a run has ended there: what that left
-/// unanswered goes on beside it.
+/// Flushes everything written through `policy`, a volume on `lanes`, after a run on it has ended.
+/// Requests that the run left unanswered continue meanwhile.
 ///
 /// # Errors
-/// Where a drive, or the driver, fails.
+/// A drive or the driver fails.
 pub fn flush(policy: &mut (impl Policy + ?Sized), lanes: &mut impl Lanes) -> Result<(), Error> {
     let (mut once, told) = Once::of(Op::Flush);
     run(policy, lanes, &mut once, &mut ())?;
@@ -382,7 +390,7 @@ pub fn flush(policy: &mut (impl Policy + ?Sized), lanes: &mut impl Lanes) -> Res
     })
 }
 
-/// A single request, which moves no data.
+/// A workload of a single request without data.
 struct Once {
     op: Op,
     is_asked: bool,
@@ -390,10 +398,10 @@ struct Once {
 }
 
 impl Once {
-    /// No other request has its number.
+    /// An id that no other request has.
     const ID: u64 = 1 << 48;
 
-    /// With what it will be answered.
+    /// Creates the workload, and the place for its outcome.
     fn of(op: Op) -> (Once, Rc<RefCell<Option<Outcome>>>) {
         let told = Rc::new(RefCell::new(None));
         (Once { op, is_asked: false, told: Rc::clone(&told) }, told)
@@ -425,7 +433,7 @@ impl Workload for Once {
     fn is_over(&self) -> bool {
         self.is_asked && self.told.borrow().is_some()
     }
-    /// What has failed is not waited for: drives without room would be tried again forever.
+    /// A failed operation is not awaited, because drives without room would be retried forever.
     fn is_stopped(&self) -> bool {
         self.told.borrow().is_some_and(|outcome| outcome.is_err())
     }

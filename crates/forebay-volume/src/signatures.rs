@@ -1,29 +1,29 @@
-//! What drives are known by: the marks that file systems, partition tables, and others that use whole drives
-//! leave at places of their own.
+//! Signatures that file systems, partition tables, and other users of whole drives leave at fixed
+//! positions.
 //!
-//! Sources: the formats' public descriptions (kernel headers of each file system, UEFI for GPT, md(4), LVM2's
-//! label and LUKS's on-disk specifications, ECMA-119 for ISO 9660). A mark only names what is there: a drive
-//! that holds anything at all is in use with or without one.
+//! Sources: the formats' public descriptions (kernel headers of each file system, UEFI for GPT,
+//! md(4), LVM2's label and LUKS's on-disk specifications, ECMA-119 for ISO 9660). A signature only
+//! names the content: a drive that contains any data is in use with or without one.
 
 use std::io;
 
-/// Where a mark is.
+/// The position of a signature.
 #[derive(Clone, Copy)]
 enum At {
-    /// So many bytes from the drive's first.
+    /// At this offset from the beginning of the drive.
     Start(u64),
-    /// So many bytes before its end.
+    /// At this offset before the end of the drive.
     End(u64),
-    /// In the last whole 64 KiB but one, as md's first superblock.
+    /// In the next-to-last complete 64 KiB, as md's first superblock format.
     Md0,
-    /// 8 KiB and more before the end, at a multiple of 4 KiB, as md's superblock 1.0.
+    /// At least 8 KiB before the end, at a multiple of 4 KiB, as md's superblock 1.0.
     Md1,
 }
 
 use At::{End, Md0, Md1, Start};
 
 impl At {
-    /// In a drive of so many bytes, if it is that long.
+    /// Returns the offset in a drive of this size, if it is large enough.
     fn within(self, bytes: u64) -> Option<u64> {
         match self {
             Start(at) => Some(at),
@@ -38,7 +38,8 @@ const MD: &[u8] = &[0xFC, 0x4E, 0x2B, 0xA9];
 const BCACHE: &[u8] = &[0xC6, 0x85, 0x73, 0xF6, 0x4E, 0x1A, 0x45, 0xCA];
 const BCACHEFS: &[u8] = &[0xC6, 0x85, 0x73, 0xF6, 0x66, 0xCE, 0x90, 0xA9];
 const UBERBLOCK: &[u8] = &[0x0C, 0xB1, 0xBA, 0, 0, 0, 0, 0];
-/// The first of them that is there names the drive: what is beneath a partition table comes before it.
+/// The first signature found names the drive, so content within a partition table precedes the
+/// table itself.
 const MARKS: &[(&str, At, &[u8])] = &[
     ("a LUKS container", Start(0), b"LUKS\xBA\xBE"),
     ("a LUKS container", Start(0x4000), b"SKUL\xBA\xBE"),
@@ -93,18 +94,19 @@ const MARKS: &[(&str, At, &[u8])] = &[
     ("a partition table or boot sector", Start(510), &[0x55, 0xAA]),
 ];
 
-/// The labels of ZFS: 256 KiB each, two at the begin and two at the end, whose second half are uberblocks, one
-/// at a multiple of a KiB.
+/// The size of a ZFS label. There are two at the beginning and two at the end of a drive; the
+/// second half of each contains uberblocks, at multiples of 1 KiB.
 const ZFS_LABEL: u64 = 256 << 10;
 const ZFS: [At; 4] = [Start(0), Start(ZFS_LABEL), End(2 * ZFS_LABEL), End(ZFS_LABEL)];
 
-/// Reads a drive: answers whether all of these bytes are within it.
+/// Reads from a drive; fails if the bytes are not all within it.
 pub(crate) type Read<'a> = &'a mut dyn FnMut(u64, &mut [u8]) -> io::Result<()>;
 
-/// The name of what a drive of so many bytes is known to hold, and where its mark is.
+/// Identifies the content of a drive of this size; returns its name and the position of the
+/// signature.
 ///
 /// # Errors
-/// Where a place cannot be read.
+/// A position cannot be read.
 pub(crate) fn known(bytes: u64, read: Read<'_>) -> Result<Option<(&'static str, u64)>, Unreadable> {
     let mut holds = |at: u64, mark: &[u8]| {
         if at.checked_add(mark.len() as u64).is_none_or(|end| end > bytes) {
@@ -133,7 +135,7 @@ pub(crate) fn known(bytes: u64, read: Read<'_>) -> Result<Option<(&'static str, 
     Ok(None)
 }
 
-/// A place that cannot be read, and what the system says.
+/// An unreadable position, and the operating-system error.
 #[derive(Debug)]
 pub(crate) struct Unreadable {
     pub(crate) at: u64,
@@ -165,14 +167,15 @@ mod tests {
             assert_eq!(known_in(&drive), Some((*name, at)));
         }
         assert_eq!(known_in(&vec![0; bytes as usize]), None);
-        // Too short for most marks, down to nothing at all.
+        // Drives too short for most signatures, down to an empty one.
         (0..600).for_each(|bytes| assert_eq!(known_in(&vec![0; bytes]), None));
     }
 
     #[test]
     fn marks_that_follow_from_the_length_are_where_their_formats_say() {
         let at = |at: At, bytes| at.within(bytes);
-        // md(4): 0.90 is in the last 64 KiB aligned at 64 KiB, 1.0 at least 8 KiB before the end.
+        // According to md(4), 0.90 is in the last 64 KiB aligned at 64 KiB, and 1.0 at least 8 KiB
+        // before the end.
         assert_eq!(at(Md0, (1 << 20) + 5000), Some((1 << 20) - 65_536));
         assert_eq!(at(Md1, 1 << 20), Some((1 << 20) - 8192));
         assert_eq!(at(Md1, (1 << 20) + 512), Some((1 << 20) - 8192));

@@ -1,4 +1,4 @@
-//! For tests: volumes of six small drives that hold three units, and whether they hold them still.
+//! Test support: volumes of six small drives with three units, and checks of their content.
 
 use std::path::{Path, PathBuf};
 
@@ -13,15 +13,15 @@ pub(crate) const DRIVE_BYTES: u64 = (6 << 20) + 4096;
 const UNIT: u32 = 16_384;
 const UNITS: u64 = 3;
 
-/// Writes every unit, or reads it; then a flush.
+/// A workload that writes or reads every unit, then flushes.
 struct Units {
     writes: bool,
-    /// How many, of which there are three.
+    /// The number of requests for the three units.
     count: u64,
     asked: u64,
     done: u64,
     buf: Buf,
-    /// What was read.
+    /// The data that was read.
     content: Vec<u8>,
 }
 
@@ -69,7 +69,7 @@ impl Workload for Units {
     }
 }
 
-/// Writes three units so often, or reads them; answers what they hold then.
+/// Writes or reads the three units this many times; returns their content.
 fn moved(drives: &[PathBuf], writes: bool, times: u64) -> Vec<u8> {
     let found = find(drives, true).unwrap();
     let mut policy = over(found.array(), "noop").unwrap();
@@ -81,40 +81,40 @@ fn moved(drives: &[PathBuf], writes: bool, times: u64) -> Vec<u8> {
     units.content
 }
 
-/// What three units hold.
+/// Reads the content of the three units.
 pub(crate) fn content(drives: &[PathBuf]) -> Vec<u8> {
     moved(drives, false, 1)
 }
 
-/// Every byte that [`volume`] wrote is there.
+/// Checks every byte that [`volume`] wrote.
 pub(crate) fn holds_all(drives: &[PathBuf]) {
     let wrong = (0..).zip(content(drives)).find(|(at, byte)| payload(*at) != *byte);
     assert_eq!(wrong, None, "what was written is there");
 }
 
-/// A folder in memory where there is one: many labels are made durable, one by one.
+/// Creates a folder, in memory if possible, because many labels are flushed separately.
 pub(crate) fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// Writes what three units hold again, so often.
+/// Rewrites the content of the three units this many times.
 pub(crate) fn rewritten(drives: &[PathBuf], times: u64) {
     moved(drives, true, times);
 }
 
-/// An empty drive.
+/// Creates an empty drive.
 pub(crate) fn empty(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     forebay_rig::holes(&path, DRIVE_BYTES);
     path
 }
 
-/// How they are made.
+/// Returns the parameters of test volumes.
 pub(crate) fn made(level: Level) -> Create {
     Create { level, chunk_bytes: 4096, chunks: 4, ssds: 0, overwrite: false }
 }
 
-/// A volume of six drives that holds three units.
+/// Creates a volume of six drives that contains three units.
 pub(crate) fn volume(folder: &Path, level: Level) -> Vec<PathBuf> {
     let drives: Vec<PathBuf> = (1..=6).map(|nth| empty(folder, &format!("d{nth}"))).collect();
     create(&drives, made(level)).unwrap();

@@ -1,8 +1,9 @@
-//! Whether a drive holds something.
+//! Determines whether a drive contains data.
 //!
-//! A drive is empty where nothing but zeros is found. Of files everything is read that is no hole; of block devices
-//! the places of known marks ([`crate::signatures`]), where file systems keep copies of their begin
-//! ([`crate::copies`]), both ends, and samples all over. What cannot be read may hold something.
+//! A drive is empty if only zeros are found. Files are read completely except for holes. Block
+//! devices are checked at the positions of known signatures ([`crate::signatures`]), where file
+//! systems keep copies of their headers ([`crate::copies`]), at both ends, and at samples
+//! throughout. Unreadable places count as possible data.
 
 use std::fs::File;
 use std::io;
@@ -14,21 +15,22 @@ use crate::copies;
 use crate::labels::{StorageKind, is_torn};
 use crate::signatures::{Unreadable, known};
 
-/// Bytes that are read at a time.
+/// The number of bytes to read at a time.
 const STEP: u64 = 1 << 20;
-/// Block devices up to this are read from end to end, and so much of the begin of every other: most of what a file
-/// system writes when it is made is there.
+/// Block devices up to this size are read completely. This is also the part read at the beginning
+/// of larger ones, which includes most of what a new file system writes.
 const WHOLE_MAX: u64 = 256 << 20;
-/// So much of the end is read.
+/// The part read at the end.
 const END: u64 = 16 << 20;
-/// Places of a longer one that are looked at, and the bytes of each.
+/// The number of samples on a larger device, and the size of each.
 const SAMPLES: u64 = 1024;
 const SAMPLE: u64 = 4096;
 
-/// What a drive is found to hold: words that follow its name, or none where it is empty.
+/// Describes the data on a drive, as words that follow its name; returns None if the drive is
+/// empty.
 ///
 /// # Errors
-/// Where it cannot be read.
+/// The drive cannot be read.
 pub(crate) fn holds(
     file: &File,
     kind: StorageKind,
@@ -54,7 +56,7 @@ pub(crate) fn holds(
     }))
 }
 
-/// Places of labels that were being written when that was cut short.
+/// Returns the positions of labels whose write was interrupted.
 fn torn(file: &File, bytes: u64) -> Vec<u64> {
     crate::labels::places(bytes).filter(|at| is_torn(file, *at)).collect()
 }
@@ -62,12 +64,12 @@ fn torn(file: &File, bytes: u64) -> Vec<u64> {
 struct Looked<'a> {
     file: &'a File,
     bytes: u64,
-    /// Blocks that do not count.
+    /// Blocks to ignore.
     torn: Vec<u64>,
 }
 
 impl Looked<'_> {
-    /// The first byte from `from` to `end` that is not zero.
+    /// Returns the first nonzero byte in a range.
     fn range(&self, from: u64, end: u64) -> Result<Option<u64>, Unreadable> {
         let mut buf = vec![0; end.saturating_sub(from).min(STEP) as usize];
         let zeros = vec![0; buf.len()];
@@ -75,7 +77,7 @@ impl Looked<'_> {
         while at < end {
             let part = &mut buf[..(end - at).min(STEP) as usize];
             self.file.read_exact_at(part, at).map_err(|error| Unreadable { at, error })?;
-            // Quicker than byte by byte.
+            // Comparing slices is faster than testing single bytes.
             if *part != zeros[..part.len()] {
                 let nonzero = (at..).zip(part.iter()).filter(|(_, byte)| **byte != 0);
                 let first = nonzero.map(|(at, _)| at).find(|at| !self.is_torn(*at));
@@ -92,14 +94,14 @@ impl Looked<'_> {
         self.torn.iter().any(|block| (*block..block + SAMPLE).contains(&at))
     }
 
-    /// The first byte of a file that is not zero; holes are not read.
+    /// Returns the first nonzero byte of a file, skipping holes.
     fn stored(&self) -> Result<Option<u64>, Unreadable> {
         let mut at = 0;
         while at < self.bytes {
             let data = match seek(self.file, SeekFrom::Data(at)) {
                 Ok(data) => data,
                 Err(rustix::io::Errno::NXIO) => return Ok(None),
-                // A file system that cannot tell.
+                // The file system does not report holes.
                 Err(_) => return self.range(at, self.bytes),
             };
             let hole = seek(self.file, SeekFrom::Hole(data)).unwrap_or(self.bytes);
@@ -112,8 +114,8 @@ impl Looked<'_> {
         Ok(None)
     }
 
-    /// The first byte that is found not to be zero where copies may be, at both ends, and at places spread over all
-    /// between, no two at a like distance.
+    /// Returns the first nonzero byte found at positions of copies, at both ends, and at samples
+    /// with irregular spacing.
     fn sampled(&self) -> Result<Option<u64>, Unreadable> {
         let ends = [(0, WHOLE_MAX), (self.bytes.saturating_sub(END), self.bytes)];
         let stretch = self.bytes / SAMPLES;
@@ -131,7 +133,7 @@ impl Looked<'_> {
     }
 }
 
-/// In words what is wrong with a place that cannot be read.
+/// Describes an unreadable position in words.
 pub(crate) fn unreadable(Unreadable { at, error }: &Unreadable) -> String {
     let why = if error.kind() == io::ErrorKind::UnexpectedEof {
         "it ends there".to_string()
@@ -162,7 +164,7 @@ mod tests {
             assert_eq!(said, Some(format!("holds data (at byte {at})")));
         }
         assert_eq!(found(StorageKind::File, bytes, |_| ()), None);
-        // Zeros that are stored are none.
+        // Stored zeros do not count as data.
         let zeros = |file: &File| file.write_all_at(&[0; 1 << 20], 1 << 30).unwrap();
         assert_eq!(found(StorageKind::File, bytes, zeros), None);
     }
@@ -175,7 +177,7 @@ mod tests {
                 found(StorageKind::Device, bytes, |file| file.write_all_at(&[255], at).unwrap());
             assert_eq!(said, Some(format!("holds data (at byte {at})")));
         }
-        // One part in a hundred of it, wherever that is.
+        // Data in one percent of the device, at any position.
         for at in [8 << 20, 1 << 30, (5 << 30) + 12_345] {
             let data = vec![255; 64 << 20];
             let said =
@@ -183,7 +185,7 @@ mod tests {
             assert!(said.is_some_and(|said| said.starts_with("holds data")), "{at}");
         }
         assert_eq!(found(StorageKind::Device, bytes, |_| ()), None);
-        // A short one is read from end to end.
+        // A small device is read completely.
         let said = found(StorageKind::Device, 32 << 20, |file| {
             file.write_all_at(b"x", (7 << 20) + 3).unwrap();
         });
@@ -210,9 +212,9 @@ mod tests {
         const GIB: u64 = 1 << 30;
         let (mib, tib) = (1 << 20, 1024 * GIB);
         let odd = 931 * GIB + 123 * 512;
-        // The length of the drive; where the copy is, and of what.
+        // The size of the drive, the position of the copy, and its file system.
         let copies = [
-            // Blocks of 1, 2 and 4 KiB, groups that are larger, in partitions.
+            // Block sizes of 1, 2 and 4 KiB, larger groups, within partitions.
             (6 * GIB, 24 * mib + 1024, EXT),
             (6 * GIB, 32 * mib, EXT),
             (6 * GIB, 128 * mib, EXT),
@@ -221,7 +223,7 @@ mod tests {
             (odd, 64 * GIB + 63 * 512, EXT),
             (odd, 129 * mib, EXT),
             (odd, 5 * 128 * mib + mib, EXT),
-            // Four groups, more of them, in a partition, aligned with stripes, at most a TiB each.
+            // Four groups, more groups, in a partition, aligned with stripes, at most 1 TiB each.
             (odd, (odd / 4096).div_ceil(4) * 4096, XFS),
             (odd, (odd / 4096).div_ceil(113) * 4096, XFS),
             (odd, mib + ((odd - 2 * mib) / 4096).div_ceil(4) * 4096, XFS),
@@ -237,7 +239,7 @@ mod tests {
         for (bytes, at, (name, within, mark)) in copies {
             let write = |file: &File| {
                 file.write_all_at(mark, at + within).unwrap();
-                // Not the first byte of it, as counts may begin with a zero.
+                // Not the first byte, because counters may begin with a zero byte.
                 file.write_all_at(&[7], at + 100).unwrap();
             };
             let said = found(StorageKind::Device, bytes, write);
@@ -251,7 +253,7 @@ mod tests {
     fn what_cannot_be_read_may_hold_something() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(1 << 20).unwrap();
-        // The system says that it is longer than it is, as a device may that fails.
+        // The reported size is larger than the actual one, as on a failing device.
         let place = holds(&file, StorageKind::Device, 2 << 20).unwrap_err();
         assert!(unreadable(&place).starts_with("cannot be read at byte"), "{place:?}");
     }

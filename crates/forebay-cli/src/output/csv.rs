@@ -1,28 +1,32 @@
-//! An answer as CSV: its table, one row a line, columns called as in JSON.
+//! Formats an answer as CSV: its main table, one row per line, with the column names that JSON
+//! uses.
 //!
-//! The table is the answer's list under the first of [`TABLES`]; an answer without one is a table of one row. An entry that has
-//! rows of its own ([`WITHIN`]) is a row for each of them, what it says itself before. In the place of the list may stand a structure
-//! with rows. Fields of structures within a row are columns called
-//! `outer.inner`; a list of plain values is one value, parted by blanks; the entries of a list of
-//! [`NUMBERED`] have columns `name.1` and so on; other lists are left out, and JSON has them. Absent values are empty.
-//! Quoting as in RFC 4180.
+//! The table is the list under the first of the answer's keys that is in [`TABLES`], or a structure
+//! that itself contains rows. An answer without such a key is a table of one row. An entry with
+//! rows of its own ([`WITHIN`]) becomes one CSV row per inner row, each preceded by the entry's own
+//! fields.
+//!
+//! Within a row, fields of nested structures become columns named `outer.inner`. A list of plain
+//! values becomes one value, separated by spaces. The entries of a list in [`NUMBERED`] become
+//! columns `name.1`, `name.2` and so on. Other lists are omitted; use JSON to get them. Absent
+//! values are empty. Quoting follows RFC 4180.
 
 use serde_json::{Map, Value};
 
-/// What lists of rows are called.
+/// Keys of lists that are tables.
 const TABLES: [&str; 8] =
     [ROWS, "ranking", "points", "features", "runs", "traces", "backs", "by_thread"];
 const ROWS: &str = "rows";
-/// What an entry's own are called.
+/// Keys of lists of rows within an entry.
 const WITHIN: [&str; 2] = [ROWS, "exports"];
 
-/// Lists within a row that have few entries, and are part of its answer.
+/// Keys of short lists within a row, whose entries become numbered columns.
 const NUMBERED: [&str; 5] = ["answered", "disks", "operations", "tiers", "write_ms"];
 
-/// The columns of a row, and their values.
+/// The columns of a row, as names and values.
 type Cells = Vec<(String, String)>;
 
-/// `answer` as CSV with a header, without the last line end.
+/// Formats `answer` as CSV with a header, without the last newline.
 pub(super) fn of(answer: &Value) -> String {
     let Value::Object(fields) = answer else { return String::new() };
     let table = TABLES.iter().find_map(|name| match fields.get(*name)? {
@@ -52,7 +56,7 @@ pub(super) fn of(answer: &Value) -> String {
     std::iter::once(header).chain(rows.iter().map(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// What an entry's own rows are called, and they.
+/// Returns the key and the list of an entry's own rows, if it has any.
 fn own(fields: &Map<String, Value>) -> Option<(&str, &[Value])> {
     fields.iter().find_map(|(name, value)| match value {
         Value::Array(rows) if WITHIN.contains(&name.as_str()) => {
@@ -62,7 +66,7 @@ fn own(fields: &Map<String, Value>) -> Option<(&str, &[Value])> {
     })
 }
 
-/// The rows that an entry of a table is. Columns of exports are called `exports.name`.
+/// Returns the rows of an entry. Columns of exports are named `exports.name`.
 fn rows_of(entry: &Value) -> Vec<Cells> {
     let itself = flat(entry);
     let Value::Object(fields) = entry else { return vec![itself] };
@@ -75,14 +79,14 @@ fn rows_of(entry: &Value) -> Vec<Cells> {
     rows.iter().map(row).collect()
 }
 
-/// The columns of a row.
+/// Flattens a row to columns.
 fn flat(row: &Value) -> Cells {
     let mut cells = Vec::new();
     flatten("", row, &mut cells);
     cells
 }
 
-/// A value that is neither a list nor a structure.
+/// Formats a value that is neither a list nor a structure.
 fn leaf(value: &Value) -> Option<String> {
     match value {
         Value::Null => Some(String::new()),
@@ -169,7 +173,7 @@ mod tests {
         assert_eq!(of(json).unwrap(), "\"a,b\",\"c\"\"d\"\n\"x\ry\", z ");
     }
 
-    /// These are read as a neighbour by who reads numbers fast rather than exactly.
+    /// Fast but inexact number parsers would change the last digit of these values.
     #[test]
     fn figures_keep_their_last_digit() {
         for figure in ["31.245270191439438", "121.48791951161945", "0.30000000000000004"] {
@@ -185,7 +189,7 @@ mod tests {
             let json = format!("{{{}}}", lists.collect::<Vec<_>>().join(", "));
             assert_eq!(of(&json).unwrap(), format!("is\n{name}"));
         }
-        // A structure of such a name is none.
+        // A structure without rows is not a table, whatever its key.
         assert_eq!(of(r#"{"runs": {"count": 1}, "all": 2}"#).unwrap(), "runs.count,all\n1,2");
     }
 

@@ -1,5 +1,7 @@
-//! When operations are meant to begin: as clients become free (a closed loop), or at times of their own (an open
-//! one), which nothing that the server does can put off.
+//! When operations are scheduled to begin.
+//!
+//! In a closed loop, an operation begins when a client becomes free. In an open loop, the schedule
+//! is fixed in advance and the server cannot delay it.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,24 +15,24 @@ use rand_xoshiro::rand_core::SeedableRng;
 
 use super::workload::mix;
 
-/// Times between operations.
+/// An arrival process: the times between operations.
 pub(super) enum Process {
-    /// Gamma distributed; of shape 1 they are a Poisson process's.
+    /// Gamma-distributed gaps; shape 1 is a Poisson process.
     Gamma(Gamma<f64>, Box<Xoshiro256PlusPlus>),
-    /// A trace's, over and over.
+    /// The gaps of a trace, repeated as often as necessary.
     Recorded { gaps_s: Vec<f64>, at: usize },
 }
 
 impl Process {
-    /// At `rate_per_s` on average.
+    /// Creates a gamma process with `rate_per_s` arrivals per second on average.
     pub(super) fn gamma(shape: f64, rate_per_s: f64, seed: u64) -> Option<Process> {
         let gamma = Gamma::new(shape, 1.0 / (rate_per_s * shape)).ok()?;
         let dice = Xoshiro256PlusPlus::seed_from_u64(mix(seed ^ 0xA441_7A15));
         Some(Process::Gamma(gamma, Box::new(dice)))
     }
 
-    /// Of a trace, its first `count` requests; as they were, or at `rate_per_s` on average. None where
-    /// they tell no times.
+    /// Creates a process from the first `count` requests of a trace, rescaled to `rate_per_s` if
+    /// given. Returns None if the requests have no times.
     pub(super) fn recorded(
         mut reader: Box<dyn Reader>,
         count: u64,
@@ -67,7 +69,7 @@ impl Process {
     }
 }
 
-/// Hands out operations by number, with the time at which each is meant to begin.
+/// Hands out operation numbers, each with its scheduled start time.
 pub(super) enum Turns {
     Closed { next: AtomicU64, count: u64 },
     Open { state: Mutex<(u64, f64, Process)>, count: u64 },
@@ -82,7 +84,8 @@ impl Turns {
         Turns::Open { state: Mutex::new((0, 0.0, process)), count }
     }
 
-    /// The next operation, and in an open loop when it is meant to begin, from the phase's start.
+    /// Returns the next operation and, in an open loop, its start time relative to the start of the
+    /// phase.
     pub(super) fn next(&self) -> Option<(u64, Option<Duration>)> {
         match self {
             Turns::Closed { next, count } => {
@@ -104,7 +107,7 @@ impl Turns {
     }
 }
 
-/// Where a trace is, if this is no process's name.
+/// Returns the path of a trace, or None if `name` is a process.
 pub(super) fn trace(name: &str) -> Option<&Path> {
     (!["poisson", "gamma"].contains(&name)).then(|| Path::new(name))
 }
@@ -119,7 +122,7 @@ mod tests {
 
     #[test]
     fn arrivals_have_their_rate_and_their_burstiness() {
-        // A gamma's squared coefficient of variation is 1 / shape.
+        // The squared coefficient of variation of a gamma distribution is 1 / shape.
         for (shape, expected) in [(1.0, 1.0), (0.25, 4.0), (4.0, 0.25)] {
             let turns = Turns::open(100_000, Process::gamma(shape, 500.0, 3).unwrap());
             let times = times(&turns);

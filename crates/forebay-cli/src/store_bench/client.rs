@@ -1,4 +1,4 @@
-//! One connection to a server that speaks as Redis does (RESP2), with one command at a time.
+//! A connection to a server that speaks the Redis protocol (RESP2), with one command at a time.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -11,29 +11,29 @@ use redis_protocol::resp2::types::RangeFrame;
 
 use super::target::Failure;
 
-/// How long a connection looks for bytes before it looks whether the run is over.
+/// The longest wait for bytes before checking whether the run has ended.
 const TICK: Duration = Duration::from_millis(100);
-/// A server that has not answered by then has gone.
+/// A server that has not answered after this time is considered dead.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// So long an answer is waited for once the run is over.
+/// How long to wait for a pending answer once the run has ended.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// The longest first line of a reply.
+/// The longest accepted first line of a reply.
 const LINE_MAX: usize = 64 << 10;
 
-/// A connection.
+/// A connection to a Redis server.
 pub(super) struct Client {
     stream: TcpStream,
-    /// Its name in messages.
+    /// The server's name for messages.
     name: String,
     out: Vec<u8>,
     bytes: Vec<u8>,
     chunk: Vec<u8>,
-    /// The longest value that is expected.
+    /// The longest accepted value.
     value_max: usize,
     is_over: Arc<AtomicBool>,
 }
 
-/// A reply of those that are asked for here.
+/// The kinds of reply that the benchmark's commands can return.
 #[derive(Debug, PartialEq, Eq)]
 enum Reply {
     Word(String),
@@ -42,10 +42,10 @@ enum Reply {
 }
 
 impl Client {
-    /// Connects, says the password, and sees whether a Redis server answers.
+    /// Connects, authenticates, and checks that a Redis server answers.
     ///
     /// # Errors
-    /// One message that says what to do.
+    /// Returns one message that says what to do.
     pub(super) fn connect(
         name: &str,
         password: Option<&str>,
@@ -129,12 +129,13 @@ impl Client {
                 Err(error) if is_tick(error.kind()) => {}
                 Err(error) => return Err(self.gone(&error.to_string())),
             }
-            // After bytes too: a server that sends one at a time is not waited for without end.
+            // Check the deadline even after receiving bytes, so that a server that sends one byte
+            // at a time cannot stall the client forever.
             self.wait_on(sent)?;
         }
     }
 
-    /// Whether an answer is worth waiting for still.
+    /// Fails once the answer is no longer worth waiting for.
     fn wait_on(&self, sent: Instant) -> Result<(), Failure> {
         let waited = sent.elapsed();
         if self.is_over.load(Ordering::Relaxed) && waited > FAREWELL {
@@ -169,7 +170,7 @@ fn dial(name: &str) -> Result<TcpStream, String> {
     Err(wrong)
 }
 
-/// Appends a command's bytes: an array of bulk strings.
+/// Appends a command to `out` as an array of bulk strings.
 fn command(words: &[&[u8]], out: &mut Vec<u8>) {
     out.extend(format!("*{}\r\n", words.len()).into_bytes());
     for word in words {
@@ -179,8 +180,11 @@ fn command(words: &[&[u8]], out: &mut Vec<u8>) {
     }
 }
 
-/// The reply that these bytes begin with and how many of them it has; none yet where more has to come. Its
-/// first line is looked at before the parser sees it, so that nothing is set aside on a server's word.
+/// Parses the reply at the start of `bytes` and returns it with its length; returns None if the
+/// reply is incomplete.
+///
+/// The first line is validated before the parser sees it, so that a server cannot make it allocate
+/// arbitrary amounts of memory.
 fn reply(bytes: &[u8], value_max: usize) -> Result<Option<(Reply, usize)>, String> {
     let Some(first) = bytes.first() else { return Ok(None) };
     if !b"+-$".contains(first) {

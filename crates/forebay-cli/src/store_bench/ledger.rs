@@ -1,24 +1,25 @@
-//! What a read may find: no value older than one that was acknowledged before the read began.
+//! The freshness check: no read may return a value older than one acknowledged before the read
+//! began.
 //!
-//! Writes to a record that were under way together may have taken effect in either order, so only a write that
-//! began alone puts an end to the versions before it.
+//! Concurrent writes to a record may take effect in either order, so only a write that began alone
+//! rules out the versions before it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Of each record what was written.
+/// The write history of each record.
 pub(super) struct Ledger(Vec<Entry>);
 
 #[derive(Default)]
 struct Entry {
-    /// Versions begun, 2^24 times, and writes under way.
+    /// The number of versions begun, times 2^24, plus the number of pending writes.
     begun: AtomicU64,
-    /// The least version that a read may find; 0 where nothing was acknowledged.
+    /// The oldest version that a read may return; 0 if nothing was acknowledged.
     least: AtomicU64,
 }
 
 const ONE_VERSION: u64 = 1 << 24;
 
-/// A write under way.
+/// A pending write.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Write {
     pub(super) version: u64,
@@ -30,17 +31,18 @@ impl Ledger {
         Ledger((0..records).map(|_| Entry::default()).collect())
     }
 
-    /// A write begins.
+    /// Registers the start of a write.
     pub(super) fn begin(&self, record: u64) -> Write {
         let Some(entry) = self.0.get(record as usize) else {
-            // Not kept: it is written once.
+            // Without a ledger, each record is written only once.
             return Write { version: 1, is_alone: true };
         };
         let before = entry.begun.fetch_add(ONE_VERSION + 1, Ordering::SeqCst);
         Write { version: before / ONE_VERSION + 1, is_alone: before.is_multiple_of(ONE_VERSION) }
     }
 
-    /// It was acknowledged. One that was not counts as under way for ever: it may take effect yet.
+    /// Registers an acknowledged write. A write without acknowledgement stays pending forever
+    /// because it may still take effect.
     pub(super) fn done(&self, record: u64, write: Write) {
         let Some(entry) = self.0.get(record as usize) else { return };
         if write.is_alone {
@@ -49,7 +51,8 @@ impl Ledger {
         entry.begun.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// The least version that a read which begins now may find; 0 where it may find none.
+    /// Returns the oldest version that a read beginning now may return, or 0 if it may find
+    /// nothing.
     pub(super) fn least(&self, record: u64) -> u64 {
         self.0.get(record as usize).map_or(0, |entry| entry.least.load(Ordering::SeqCst))
     }
@@ -67,7 +70,7 @@ mod tests {
         assert_eq!((first.version, ledger.least(0)), (1, 0));
         ledger.done(0, first);
         assert_eq!(ledger.least(0), 1);
-        // Two together may end in either order.
+        // Concurrent writes may take effect in either order.
         let (second, third) = (ledger.begin(0), ledger.begin(0));
         ledger.done(0, third);
         assert_eq!(ledger.least(0), 1);
@@ -76,7 +79,7 @@ mod tests {
         let fourth = ledger.begin(0);
         ledger.done(0, fourth);
         assert_eq!(ledger.least(0), 4);
-        // One that was never answered may take effect at any time.
+        // An unanswered write may take effect at any time.
         ledger.begin(0);
         let sixth = ledger.begin(0);
         ledger.done(0, sixth);

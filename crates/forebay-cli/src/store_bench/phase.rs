@@ -1,4 +1,5 @@
-//! A phase of a benchmark: clients, each a thread with one operation at a time, take turns until there are none.
+//! A phase of a benchmark. Each client is a thread that performs one operation at a time until none
+//! are left.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,32 +13,32 @@ use super::target::{Failure, Target};
 use super::value::{Stamp, key};
 use super::workload::{Kind, Step, Steps};
 
-/// The longest sleep before a look whether the run is over.
+/// The longest sleep before checking whether the run has ended.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What all clients of all phases share.
+/// The state shared by all clients in all phases.
 pub(super) struct Bench {
     pub(super) run: u64,
     pub(super) key_bytes: usize,
     pub(super) value_bytes: usize,
     pub(super) ledger: Ledger,
-    /// Records were there before: what they hold is of another run.
+    /// Whether the records existed before, so that their values belong to another run.
     pub(super) is_found: bool,
-    /// Interrupted, or nothing can be asked any more.
+    /// Set when the run was interrupted or the target has become unreachable.
     pub(super) is_over: Arc<AtomicBool>,
-    /// Why nothing can be asked any more.
+    /// Why the target is unreachable.
     pub(super) gone: Mutex<Option<String>>,
 }
 
-/// What is done in a phase.
+/// The operations of a phase.
 pub(super) enum Plan<'a> {
-    /// Each record is put.
+    /// Writes each record once.
     Load,
     Steps(&'a Steps),
 }
 
 impl Bench {
-    /// Runs a phase with these clients; answers what they counted and how long it took.
+    /// Runs a phase with these clients; returns their counts and the elapsed time.
     pub(super) fn phase(
         &self,
         targets: &mut [Target],
@@ -77,7 +78,7 @@ impl Bench {
     }
 }
 
-/// One client at work.
+/// A running client.
 struct Client<'a> {
     bench: &'a Bench,
     target: &'a mut Target,
@@ -88,7 +89,7 @@ struct Client<'a> {
     scratch: Vec<u8>,
 }
 
-/// Why an operation does not count as done.
+/// Why an operation was not completed.
 enum Unlike {
     Failed(Failure),
     Wrong(String),
@@ -135,7 +136,7 @@ impl Client<'_> {
         }
     }
 
-    /// Whether the time came before the run was over.
+    /// Sleeps until `meant`; returns false if the run ended first.
     fn sleeps_until(&self, meant: Duration) -> bool {
         loop {
             let left = meant.saturating_sub(self.begun.elapsed());
@@ -146,7 +147,7 @@ impl Client<'_> {
         }
     }
 
-    /// Does an operation; answers how many bytes of values it moved.
+    /// Performs an operation and returns the number of value bytes that it moved.
     fn step(&mut self, step: Step) -> Result<u64, Unlike> {
         key(step.record, self.bench.key_bytes, &mut self.key);
         match step.kind {
@@ -178,7 +179,7 @@ impl Client<'_> {
             };
         };
         let stamp = Stamp::of(&value, self.bench.value_bytes, &mut self.scratch).map_err(wrong)?;
-        // Those of another run are older than all of this one.
+        // Values of other runs are older than all values of this run.
         let version = if stamp.run == self.bench.run { stamp.version } else { 0 };
         if stamp.record != record {
             return Err(wrong("got another key's value".into()));

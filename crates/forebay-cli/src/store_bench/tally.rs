@@ -1,4 +1,4 @@
-//! What was counted of a phase, by operation.
+//! Counts of one phase, by kind of operation.
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ use serde::Serialize;
 
 use super::workload::Kind;
 
-/// Of one kind of operation.
+/// The counts for one kind of operation.
 #[derive(Clone)]
 struct Of {
-    /// From the moment it was meant to begin.
+    /// Latencies measured from the scheduled start.
     intended: Histogram<u64>,
-    /// From the moment it was sent.
+    /// Latencies measured from the moment of sending.
     sent: Histogram<u64>,
     failed: u64,
     wrong: u64,
     bytes: u64,
 }
 
-/// Of all.
+/// The counts for all operations.
 #[derive(Clone)]
 pub(super) struct Tally {
     of: Vec<Of>,
-    /// How late the generator itself sent what it could have sent.
+    /// Delays that the load generator itself caused.
     late: Histogram<u64>,
-    /// Operations whose time came before a client was free.
+    /// Operations whose start time came before a client was free.
     waited: u64,
-    /// What was wrong, the first of it.
+    /// The first few error messages.
     messages: Vec<String>,
 }
 
-/// When an operation was meant to begin, when it was sent and when it ended, from the phase's start.
+/// An operation's scheduled start, its sending and its end, relative to the start of the phase.
 #[derive(Clone, Copy)]
 pub(super) struct Times {
     pub(super) intended: Duration,
@@ -39,7 +39,7 @@ pub(super) struct Times {
     pub(super) ended: Duration,
 }
 
-/// Messages that are kept.
+/// The maximum number of error messages to store.
 const MESSAGES: usize = 3;
 
 fn histogram() -> Histogram<u64> {
@@ -47,7 +47,7 @@ fn histogram() -> Histogram<u64> {
 }
 
 fn record(histogram: &mut Histogram<u64>, time: Duration) {
-    // It grows as it has to; no run is as long as what it cannot hold.
+    // The histogram resizes itself, and no run lasts longer than its maximum.
     let _ = histogram.record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
 }
 
@@ -59,7 +59,7 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// An operation that moved so many bytes of values was done.
+    /// Counts a successful operation that moved `bytes` bytes of values.
     pub(super) fn done(&mut self, kind: Kind, times: Times, bytes: u64) {
         let of = &mut self.of[kind as usize];
         record(&mut of.intended, times.ended.saturating_sub(times.intended));
@@ -67,19 +67,20 @@ impl Tally {
         of.bytes += bytes;
     }
 
-    /// It was sent so long after it could have been, and had waited for a client before.
+    /// Counts an operation that was sent `late` after it could have been; `waited` if no client was
+    /// free at first.
     pub(super) fn sent(&mut self, late: Duration, waited: bool) {
         record(&mut self.late, late);
         self.waited += u64::from(waited);
     }
 
-    /// The server refused it.
+    /// Counts an operation that the server refused.
     pub(super) fn failed(&mut self, kind: Kind, what: &str) {
         self.of[kind as usize].failed += 1;
         self.note(format!("{}: {what}", kind.name()));
     }
 
-    /// What it answered is not true.
+    /// Counts an operation that returned wrong data.
     pub(super) fn wrong(&mut self, kind: Kind, what: &str) {
         self.of[kind as usize].wrong += 1;
         self.note(format!("wrong answer to a {}: {what}", kind.name()));
@@ -91,10 +92,10 @@ impl Tally {
         }
     }
 
-    /// Together with another client's.
+    /// Adds the counts of another client.
     pub(super) fn add(&mut self, other: Tally) {
         for (of, more) in self.of.iter_mut().zip(other.of) {
-            // Both grow as they have to.
+            // Both histograms resize themselves.
             let _ = of.intended.add(more.intended).and_then(|()| of.sent.add(more.sent));
             of.failed += more.failed;
             of.wrong += more.wrong;
@@ -109,7 +110,7 @@ impl Tally {
         &self.messages
     }
 
-    /// Its figures, over the time that the phase took.
+    /// Computes the figures for a phase that took `elapsed`.
     pub(super) fn figures(&self, elapsed: Duration) -> Figures {
         let seconds = elapsed.as_secs_f64().max(1e-9);
         let asked = |of: &Of| of.intended.len() + of.failed + of.wrong;
@@ -146,7 +147,7 @@ impl Tally {
 #[derive(Serialize)]
 pub(super) struct Figures {
     pub(super) elapsed_s: f64,
-    /// Operations that were done.
+    /// Completed operations.
     pub(super) count: u64,
     pub(super) failed: u64,
     pub(super) wrong: u64,

@@ -1,25 +1,25 @@
-//! What is put under load: a store's own disks, or anything that answers a client of Redis.
+//! The target of a benchmark: the disks of a store, or a server that speaks the Redis protocol.
 
 use forebay_store::{Key, Store, Trouble, Value};
 
 use super::client::Client;
 use super::value::SPACE;
 
-/// Why an operation was not done.
+/// Why an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// It was refused, and the next may do better.
+    /// The operation was refused; later ones may succeed.
     Refused(String),
-    /// Nothing can be asked any more.
+    /// The target is unreachable.
     Gone(String),
-    /// The run is over and nobody waits for the answer.
+    /// The run has ended, so the answer is not needed.
     Over,
 }
 
-/// Keys and values, as a scan finds them.
+/// Keys and values returned by a scan.
 pub(super) type Records = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// One client's way to it.
+/// One client's connection to the target.
 pub(super) enum Target {
     Server(Box<Client>),
     Disks(Store),
@@ -45,11 +45,11 @@ impl Target {
 
     pub(super) fn scan(&mut self, from: &[u8], count: usize) -> Result<Records, Failure> {
         match self {
-            // The options do not let it come to this.
+            // Unreachable: the options exclude scans of a server.
             Target::Server(_) => Err(Failure::Refused("no command scans from a key on".into())),
             Target::Disks(store) => {
                 let records = store.scan(from, count).map_err(of_store)?;
-                // Behind the benchmark's keys there may be others.
+                // Other programs' keys may follow the benchmark's keys.
                 let own = |(key, _): &(Key, Value)| key.starts_with(SPACE.as_bytes());
                 let own = records.into_iter().take_while(own);
                 Ok(own.map(|(key, value)| (key.to_vec(), value.to_vec())).collect())

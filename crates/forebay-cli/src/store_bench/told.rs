@@ -1,4 +1,4 @@
-//! What a benchmark found, told.
+//! Formats benchmark results for people.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use super::value::SPACE;
 use super::workload::Kind;
 use crate::output::{self, wrapped};
 
-/// What a benchmark found.
+/// The results of a benchmark.
 #[derive(Serialize)]
 pub(super) struct Results {
     workload: String,
     target: String,
-    /// open or closed.
+    /// Either "open" or "closed".
     #[serde(rename = "loop")]
     of_loop: &'static str,
     arrivals: Option<String>,
@@ -29,15 +29,15 @@ pub(super) struct Results {
     key_bytes: u64,
     seed: u64,
     interrupted: bool,
-    /// Why it ended early.
+    /// Why the run ended early.
     pub(super) gone: Option<String>,
-    /// Keys that it put and leaves where they are.
+    /// Keys that the benchmark wrote and left in the store.
     keys_left: u64,
     pub(super) load: Option<Phase>,
     pub(super) run: Option<Phase>,
 }
 
-/// What was found in a phase.
+/// The results of one phase.
 #[derive(Serialize)]
 pub(super) struct Phase {
     #[serde(flatten)]
@@ -86,7 +86,7 @@ impl StoreBenchAsk {
     }
 }
 
-/// As people read it: the answer first.
+/// Formats the results for people, with the main result first.
 pub(super) fn told(results: &Results) -> String {
     let is_open = results.of_loop == "open";
     let mut lines = Vec::new();
@@ -199,7 +199,8 @@ fn line(name: &str, cells: [String; 3], from: &str, latency: Latency) -> Vec<Cel
 mod tests {
     use super::*;
 
-    /// Wide figures: a million operations, 123,456 a second, times of 12 s, and failures.
+    /// Results with wide figures: a million operations, 123,456 per second, times of 12 s, and
+    /// failures.
     fn wide() -> Results {
         let latency = Latency {
             mean_ms: 54_321.0,

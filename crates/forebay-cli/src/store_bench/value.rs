@@ -1,31 +1,33 @@
-//! Values that say what they are: whose, of which run, which version, and then bytes that follow from that. So a
-//! value that was never written, or belongs to another key, is found wherever it is read.
+//! Self-describing values: key, run, version, then bytes derived from these three.
+//!
+//! A value that was never written, or that belongs to another key, is detected wherever it is read.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::workload::mix;
 
-/// Bytes of what a value says of itself, and eight that follow from it: the shortest value.
+/// The shortest value: the header and eight derived bytes.
 pub(super) const VALUE_MIN: usize = HEAD + 8;
 const HEAD: usize = 24;
-/// What every key begins with, and no other program's does: what a store holds besides is neither replaced nor read.
+/// The prefix of every key. No other program uses it, so other data in the store is neither
+/// replaced nor read.
 pub(super) const SPACE: &str = "forebay-bench:";
-/// The shortest key: what all have in common, and digits that tell records apart.
+/// The shortest key: the common prefix and the digits that identify the record.
 pub(super) const KEY_MIN: usize = SPACE.len() + 16;
 
-/// What a value says of itself.
+/// The header of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) record: u64,
-    /// Which run of the benchmark wrote it.
+    /// The benchmark run that wrote the value.
     pub(super) run: u64,
-    /// Greater than those written before to this record in that run.
+    /// The version, greater than all earlier versions of the same record in the same run.
     pub(super) version: u64,
 }
 
 impl Stamp {
-    /// Makes `value` the one of so many bytes that says this.
+    /// Fills `value` with `len` bytes that encode this header.
     pub(super) fn put(self, value: &mut Vec<u8>, len: usize) {
         value.clear();
         for number in [self.record, self.run, self.version] {
@@ -36,10 +38,10 @@ impl Stamp {
         Xoshiro256PlusPlus::seed_from_u64(seed).fill_bytes(&mut value[HEAD..]);
     }
 
-    /// What a value says, if it is as it was written. `scratch` is written over.
+    /// Decodes a value and checks that it is intact. `scratch` is overwritten.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Describes how the value is damaged.
     pub(super) fn of(value: &[u8], len: usize, scratch: &mut Vec<u8>) -> Result<Stamp, String> {
         if value.len() != len || len < VALUE_MIN {
             let expected = len.max(VALUE_MIN);
@@ -59,11 +61,11 @@ impl Stamp {
     }
 }
 
-/// Makes `key` a record's: behind what all keys have in common 16 hexadecimal digits in an order that looks random,
-/// then dots.
+/// Sets `key` to the key of `record`: the common prefix, 16 hexadecimal digits in an order that
+/// looks random, then dots as padding.
 pub(super) fn key(record: u64, len: usize, key: &mut Vec<u8>) {
     key.clear();
-    // Away from 0, which stays where it is.
+    // Offset the number because `mix` maps 0 to itself.
     let digits = mix(record.wrapping_add(0x9E37_79B9_7F4A_7C15));
     key.extend(format!("{SPACE}{digits:016x}").into_bytes());
     key.resize(len, b'.');

@@ -1,8 +1,9 @@
-//! What a benchmark asks: the core workloads of YCSB (Cooper and others, SoCC 2010), and ingest.
+//! The workloads: the core workloads of YCSB (Cooper and others, SoCC 2010), and ingest.
 //!
-//! Each operation is drawn from the seed and its number alone, so that runs repeat whoever does which. Keys are
-//! chosen as YCSB does: scrambled zipfian over 10^10 items of which a hash takes one of the records, or
-//! the latest ones most. It departs from YCSB in the hash, which is SplitMix64's and not FNV's.
+//! Each operation depends only on the seed and its number, so a run is repeatable no matter which
+//! client performs which operation. Keys are chosen as in YCSB: either scrambled zipfian, which
+//! hashes one of 10^10 items to a record, or skewed towards the latest records. Unlike YCSB, which
+//! hashes with FNV, this uses SplitMix64.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,14 +14,14 @@ use rand_distr::{Distribution, Zipf};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// Skew of all zipfian choices (YCSB's constant).
+/// The skew of all zipfian choices (YCSB's constant).
 const SKEW: f64 = 0.99;
-/// Items that a scrambled choice is made from before it is hashed (YCSB's).
+/// The number of items from which a scrambled choice is drawn before hashing (YCSB's constant).
 const ITEMS: f64 = 1e10;
-/// The longest scan (YCSB's); lengths are uniform.
+/// The longest scan (YCSB's constant); lengths are uniform.
 const SCAN_MAX: u64 = 100;
 
-/// Which workload.
+/// A workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Workload {
     A,
@@ -61,22 +62,22 @@ impl Value for Workload {
 }
 
 impl Workload {
-    /// Its name as options say it.
+    /// Returns the name used in options.
     pub(super) fn name(self) -> &'static str {
         Workload::CHOICES[self as usize].name
     }
 
-    /// Whether there have to be records before.
+    /// Returns whether records must be loaded first.
     pub(super) fn is_loaded(self) -> bool {
         self != Workload::Ingest
     }
 
-    /// Whether it adds keys.
+    /// Returns whether the workload adds keys.
     pub(super) fn inserts(self) -> bool {
         matches!(self, Workload::D | Workload::E | Workload::Ingest)
     }
 
-    /// The most usual operation, how often it comes, and the other one.
+    /// Returns the most frequent operation, its share, and the other operation.
     fn shares(self) -> (Kind, f64, Kind) {
         match self {
             Workload::A => (Kind::Read, 0.5, Kind::Update),
@@ -90,7 +91,7 @@ impl Workload {
     }
 }
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Read,
@@ -115,27 +116,27 @@ impl Kind {
     }
 }
 
-/// An operation, and the number of the record that it is about.
+/// An operation and the number of its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) kind: Kind,
     pub(super) record: u64,
-    /// Keys of a scan.
+    /// The number of keys in a scan.
     pub(super) count: usize,
 }
 
-/// Operations by their numbers.
+/// Generates operations by number.
 pub(super) struct Steps {
     workload: Workload,
     seed: u64,
-    /// Records there may be in the end.
+    /// The maximum number of records at the end of the run.
     records_max: u64,
     scrambled: Zipf<f64>,
     inserted: Inserted,
 }
 
 impl Steps {
-    /// With so many records before, and at most so many operations.
+    /// Creates the operations for `records` existing records and at most `operations` operations.
     pub(super) fn new(workload: Workload, seed: u64, records: u64, operations: u64) -> Steps {
         let added = if workload.inserts() { operations } else { 0 };
         Steps {
@@ -147,7 +148,7 @@ impl Steps {
         }
     }
 
-    /// Operation number `at`.
+    /// Returns operation number `at`.
     pub(super) fn step(&self, at: u64) -> Step {
         let mut dice = Xoshiro256PlusPlus::seed_from_u64(mix(self.seed ^ mix(at)));
         let (usual, share, other) = self.workload.shares();
@@ -164,19 +165,19 @@ impl Steps {
         Step { kind, record, count: count as usize }
     }
 
-    /// An insert was answered.
+    /// Registers an acknowledged insert.
     pub(super) fn inserted(&self, record: u64) {
         self.inserted.done(record);
     }
 
-    /// A record that is there.
+    /// Chooses an existing record.
     fn chosen(&self, dice: &mut Xoshiro256PlusPlus) -> u64 {
         let there = self.inserted.there().max(1);
         if self.workload == Workload::D {
             return there - zipf(there as f64).sample(dice) as u64;
         }
         loop {
-            // Over all that may be added, so that what is popular stays so.
+            // Draws from all records that may be added, so that popular records stay popular.
             let record = mix(self.scrambled.sample(dice) as u64) % self.records_max;
             if record < there {
                 return record;
@@ -185,12 +186,12 @@ impl Steps {
     }
 }
 
-/// Over the whole numbers from 1 to `items`.
+/// Returns a zipfian distribution over the integers from 1 to `items`.
 fn zipf(items: f64) -> Zipf<f64> {
     Zipf::new(items, SKEW).expect("one item or more, and a skew above 0")
 }
 
-/// Which records have been inserted: a record counts once all before it are there.
+/// The inserted records. A record counts only once all records before it have been inserted.
 struct Inserted {
     next: AtomicU64,
     there: AtomicU64,
@@ -220,7 +221,7 @@ impl Inserted {
     }
 }
 
-/// SplitMix64's last step: every number to another, none twice.
+/// Applies SplitMix64's final step, a bijection on 64-bit integers.
 pub(super) fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -272,9 +273,9 @@ mod tests {
         let mut counts = vec![0_u32; 1000];
         steps.iter().for_each(|step| counts[step.record as usize] += 1);
         let most = counts.iter().max().copied().unwrap_or(0);
-        // 1 / zeta(10^10, 0.99) = 1 / 26.469, and what else falls on that record.
+        // Expect 1 / zeta(10^10, 0.99) = 1 / 26.469, plus other items hashed to the same record.
         assert!((3_700..4_300).contains(&most), "{most}");
-        // Half the records lie in each half, and each is read.
+        // Popular records are spread over both halves, and nearly every record is read.
         assert!(counts.iter().filter(|count| **count > 0).count() > 990);
         let mut ranks: Vec<usize> = (0..1000).collect();
         ranks.sort_by_key(|at| std::cmp::Reverse(counts[*at]));
@@ -297,7 +298,7 @@ mod tests {
             }
         }
         let latest = behind.iter().filter(|behind| **behind == 0).count() as f64;
-        // 1 / zeta(1000 to 3500, 0.99) is 0.13 to 0.12.
+        // Expect 1 / zeta(n, 0.99), which is 0.13 for n = 1000 and 0.12 for n = 3500.
         assert!((0.10..0.15).contains(&(latest / behind.len() as f64)), "{latest}");
     }
 

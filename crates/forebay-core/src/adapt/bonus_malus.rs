@@ -1,4 +1,5 @@
-//! The paper's rule (sections 3.1 and 4.1): a score that grows when another layout would have been better.
+//! The paper's rule (sections 3.1 and 4.1): a score that increases when another layout would have
+//! been better.
 
 use super::costs::{Class, Costs, LAYOUTS_MAX, Layout};
 use super::rule::Rule;

@@ -1,4 +1,4 @@
-//! What requests and switches cost, as data.
+//! The costs of requests and switches, as data.
 
 use crate::contract::request::Op;
 

@@ -1,4 +1,4 @@
-//! The layout that a unit begins with.
+//! The initial layout of a unit.
 
 use super::costs::{Class, Costs, Layout};
 

@@ -1,4 +1,4 @@
-//! Stays: a static array.
+//! Never switches: a static array.
 
 use super::costs::{Class, Costs, Layout};
 use super::rule::Rule;

@@ -1,4 +1,4 @@
-//! Objectives beside speed, and priorities between them (section 3.1).
+//! Objectives other than speed, and their priorities (section 3.1).
 
 use super::costs::{Costs, Layout};
 

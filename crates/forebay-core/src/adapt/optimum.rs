@@ -1,4 +1,4 @@
-//! The least that anybody could have paid who knew all requests: dynamic programming over layouts.
+//! The least possible cost with knowledge of all requests, by dynamic programming over layouts.
 
 use super::costs::{Class, Costs, LAYOUTS_MAX, Layout};
 

@@ -1,4 +1,4 @@
-//! What a rule is.
+//! The trait of adaptation rules.
 
 use super::costs::{Class, Costs, Layout};
 

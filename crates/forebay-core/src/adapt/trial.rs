@@ -1,4 +1,4 @@
-//! Rules held against the optimum.
+//! Compares rules with the optimum.
 
 use super::costs::{Class, Costs, LAYOUTS_MAX};
 use super::first::First;

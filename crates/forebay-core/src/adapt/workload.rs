@@ -1,10 +1,11 @@
-//! The paper's workloads A, B1, B2, C1 and C2 (section 4.2), from a seed.
+//! The paper's workloads A, B1, B2, C1 and C2 (section 4.2), generated from a seed.
 //!
-//! Each write goes to a unit chosen at random. What one unit receives comes in *runs*: "a particular file segment receives a number of
-//! recurring writes that last for a certain period". The paper does not say whether a run repeats one
-//! size or only one bias, how long it lasts, or what follows it: these are parameters. Our reading: a run
-//! repeats one size, 8 times in B1 and C1 and 32 times in B2 and C2, and the next run draws its size
-//! afresh, nine times in ten from the larger half in B and from the smaller half in C.
+//! Each write goes to a random unit. The writes of one unit come in *runs*: "a particular file
+//! segment receives a number of recurring writes that last for a certain period". The paper does
+//! not specify whether a run repeats one size or only has a bias, how long it lasts, or what
+//! follows it, so these are parameters. Our interpretation: a run repeats one size, 8 times in B1
+//! and C1 and 32 times in B2 and C2; the next run draws its size anew, with a probability of 90 %
+//! from the larger half in B and from the smaller half in C.
 
 use super::costs::Class;
 

@@ -1,14 +1,15 @@
-//! The miss ratios of LRU caches of every size, from one pass (Mattson and others 1970).
+//! Computes the miss ratios of LRU caches of every size in one pass (Mattson and others 1970).
 //!
-//! A block is found by every LRU cache larger than the number of other blocks used since its last
-//! use. That number is the count of last uses after its own: one bit an access in a bitmap, counted
-//! word by word within a stretch of 4,096 and by a Fenwick tree over stretches. Positions are
-//! numbered anew when they run out, so memory follows the number of distinct blocks.
+//! An LRU cache hits a block if it is larger than the number of distinct other blocks used since
+//! the block's last use. That number is the count of last uses after the block's own: a bitmap has
+//! one bit per access, counted word by word within a stretch of 4,096 and by a Fenwick tree over
+//! stretches. Positions are renumbered when they run out, so memory is proportional to the number
+//! of distinct blocks.
 //!
-//! Where these are more than may be kept, a [`Sample`] stands for them, half as large each time it is
-//! full (SHARDS, section 4; misses over all accesses are what it calls SHARDS-adj). A use of a block of
-//! the sample then stands for as many as there are blocks to one of the sample, at a distance as many
-//! times longer. Until then all is exact.
+//! If there are too many distinct blocks, a [`Sample`] represents them, and is halved each time it
+//! is full (SHARDS, section 4; counting misses over all accesses is what the paper calls
+//! SHARDS-adj). Each use of a sampled block then counts for as many uses as there are blocks per
+//! sampled block, and its distance is scaled by the same factor. Until then, the result is exact.
 
 use super::Sample;
 use crate::index::{Index, spread};

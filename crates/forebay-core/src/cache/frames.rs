@@ -1,4 +1,4 @@
-//! Frames on doubly linked lists, found by key.
+//! Frames on doubly linked lists, indexed by key.
 
 use super::Frame;
 use crate::index::{Index, spread};

@@ -1,4 +1,4 @@
-//! LRU: the block that was not used for the longest time goes.
+//! LRU: evicts the least recently used block.
 
 use super::frames::{Frames, List};
 use super::{Cache, Frame, Inserted};

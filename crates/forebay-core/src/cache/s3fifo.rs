@@ -1,13 +1,13 @@
 //! S3-FIFO: three first-in-first-out queues (Yang, Zhang, Qiu, Yue and Rashmi, SOSP 2023).
 //!
-//! New blocks enter a small queue of a tenth of the frames. Those used again before they leave it
-//! go on to the main queue; the others are forgotten but for their names, and enter the main queue
-//! at once should they come back soon. The main queue gives blocks that were used another round for
-//! each use, three at most.
+//! New blocks enter a small queue with a tenth of the frames. Those used again before they leave it
+//! move to the main queue. All others are evicted, but their keys are remembered, and if they
+//! return soon, they enter the main queue directly. The main queue gives a block another round for
+//! each use, up to three.
 //!
-//! As the authors' simulator does, and the paper does not say: a block goes on to the main queue
-//! after two uses in the small one; until the first eviction, what finds the small queue full goes
-//! straight to the main one.
+//! Two rules follow the authors' simulator rather than the paper: a block moves on to the main
+//! queue after two uses in the small one; and until the first eviction, new blocks go directly to
+//! the main queue when the small one is full.
 
 use super::frames::{Frames, List};
 use super::{Cache, Frame, Inserted};

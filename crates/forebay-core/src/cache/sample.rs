@@ -1,9 +1,10 @@
-//! Blocks that stand for all (SHARDS: Waldspurger, Park, Garthwaite and Ahmad, FAST 2015).
+//! Samples of blocks that represent all blocks (SHARDS: Waldspurger, Park, Garthwaite and Ahmad,
+//! FAST 2015).
 //!
-//! A block is in the sample if its hash is below a threshold: then all of its uses are looked at, else
-//! none. A cache of a sample is as much smaller as there are fewer blocks. The threshold falls by
-//! halves, so that one in 1, 2, 4, ... blocks is in the sample, which holds whatever a smaller one
-//! does (the paper's falls to the highest hash it holds).
+//! A block is in the sample if its hash is below a threshold; then all of its uses count, and
+//! otherwise none. A cache for the sample is smaller in the same proportion. The threshold is
+//! halved repeatedly, so that one in 1, 2, 4, ... blocks is in the sample, and each sample contains
+//! all smaller ones (the paper lowers the threshold to the highest hash in the sample).
 
 /// One in a power of two of the blocks; all of them by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

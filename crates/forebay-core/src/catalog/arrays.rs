@@ -1,4 +1,4 @@
-//! Arrays by name: all disks together, one volume above them.
+//! Arrays by name: all disks combined to one volume.
 
 use super::placements::DeviceSet;
 use super::{schedulers, shapers};

@@ -1,8 +1,9 @@
-//! Policies that decide which device data are on, by name: one line in [`PLACEMENTS`] and one arm in
-//! [`with_placed`] each.
+//! Placement policies, which decide which device stores which data, by name. Each has one line in
+//! [`PLACEMENTS`] and one arm in [`with_placed`].
 //!
-//! Disks are lanes 0 to n - 1, the flash device is lane n. A scheduler from
-//! [`POLICIES`](super::POLICIES) works here too, once for each disk, and leaves the flash alone.
+//! Disks are lanes 0 to n - 1; the flash device is lane n. A scheduler from
+//! [`POLICIES`](super::POLICIES) is also accepted: it is used once for each disk and does not use
+//! the flash.
 
 use super::schedulers::with_policy;
 use super::{arrays, schedulers, shapers};

@@ -1,5 +1,5 @@
-//! Every scheduler by name: a row each, the module of [`elevator`](crate::elevator) and the type in
-//! it. Its file says the rest ([`Scheduler`]).
+//! Schedulers by name. Each has a row with its module in [`elevator`](crate::elevator) and its
+//! type; its own file contains the rest ([`Scheduler`]).
 
 use super::{shapers, yardsticks};
 use crate::contract::near::nearest;

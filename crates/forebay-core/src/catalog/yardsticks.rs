@@ -1,5 +1,5 @@
-//! What schedulers are held against and nobody can have: policies that are told what the disk alone
-//! knows. They run in simulation only, on a disk of arm and platters.
+//! Yardsticks: policies to compare schedulers with, which cannot be used in practice because they
+//! know what only the disk knows. They run in simulation only, on a disk without controller.
 
 use super::placements::{DeviceSet, with_placed};
 use super::schedulers;

@@ -1,4 +1,4 @@
-//! Calls of a policy where there is no content: for tests, and for drivers that move nothing.
+//! Calls a policy without content, for tests and for drivers that transfer no data.
 
 use super::policy::{Cx, Finished, Policy};
 use crate::contract::bytes::{Bytes, Null};

@@ -1,16 +1,16 @@
-//! Bytes, named: policies say which bytes an I/O moves, a driver holds them.
+//! Named bytes: policies specify which bytes an I/O transfers, and a driver stores them.
 //!
-//! A *buffer* is a driver's memory; a request names one and a place in it ([`Bytes`]). The buffers of
-//! clients and the scratch *slots* of placements share one namespace, and a name goes down a stack
-//! unchanged.
+//! A *buffer* is memory of the driver; a request names a buffer and a position in it ([`Bytes`]).
+//! Clients' buffers and the scratch *slots* of placements share one namespace, and a name is passed
+//! down a stack unchanged.
 //!
-//! Naming is holding: a buffer lives as long as anything holds it, and whoever plans an I/O holds
-//! its buffer until that has ended. So a cache may fill its flash from a client's buffer after the
-//! client was answered, without a copy. A client therefore writes to a buffer only before it
-//! submits it, and to another one afterwards.
+//! Buffers are reference-counted: a buffer lives as long as it is held, and whoever plans an I/O
+//! holds its buffer until the I/O has ended. A cache may therefore fill its flash from a client's
+//! buffer after the client was answered, without a copy. A client consequently writes to a buffer
+//! only before it submits it, and must use another one afterwards.
 //!
-//! Where nobody wants to see content, [`Null`] takes the driver's place: it answers nothing, so
-//! nothing can depend on it, and costs nothing.
+//! If content is irrelevant, [`Null`] replaces the driver: it returns nothing, so nothing can
+//! depend on it, and has no cost.
 
 /// A buffer of the driver's; 0 has no content.
 pub type Buf = u32;

@@ -1,7 +1,7 @@
-//! What serves I/Os and how long it takes.
+//! Devices, which serve I/Os and determine how long they take.
 //!
-//! A device model is a state machine like a policy: it is told what starts when and says when it
-//! is done. Time never runs backwards in it and its energy never falls.
+//! A device model is a state machine like a policy: it receives the start times of I/Os and returns
+//! their completion times. Its time never runs backwards and its energy never decreases.
 
 use super::outcome::Outcome;
 use super::request::Request;

@@ -1,4 +1,4 @@
-//! Which name somebody meant.
+//! Suggests the name that was probably meant.
 
 /// The name among `names` that is nearest to `text`, if any is near: a third of its letters are wrong at most.
 pub fn nearest<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {

@@ -1,4 +1,4 @@
-//! Observers: whoever counts, for both drivers alike.
+//! Observers, which collect statistics for both drivers.
 
 use crate::contract::device::Completion;
 use crate::contract::policy::Done;

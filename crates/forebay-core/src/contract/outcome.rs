@@ -1,7 +1,7 @@
-//! What came of an I/O or a request: done, or failed in one of a few ways.
+//! The outcome of an I/O or a request: success, or one of a few kinds of fault.
 //!
 //! A fault is an answer like any other: policies, placements, workloads and observers see it, and
-//! where nothing else holds the data it reaches the client.
+//! if no other copy of the data exists, the client gets it.
 
 /// Why an I/O failed, the least bad first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

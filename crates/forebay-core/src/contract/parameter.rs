@@ -1,5 +1,5 @@
-//! What a policy says of itself: its name, what it does, its parameters. Each default stands here once;
-//! what is built and what help shows are both made from it.
+//! The declaration of a policy: its name, its description, its parameters. Each default is declared
+//! once; both the policy and its help are generated from the declaration.
 
 use std::fmt;
 

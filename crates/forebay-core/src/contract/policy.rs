@@ -1,7 +1,7 @@
-//! Policies: what decides where and when I/O happens.
+//! Policies, which decide where and when I/O happens.
 //!
-//! A policy is a state machine fed with requests and completions and asked for I/Os. It cannot
-//! fail, reads no clock, and gives the same answers to the same calls (`tape` checks it).
+//! A policy is a state machine that receives requests and completions and returns I/Os. It cannot
+//! fail, reads no clock, and gives the same answers to the same calls (checked by `tape`).
 
 use super::bytes::{Bytes, Piece, Slots};
 use super::device::Completion;

@@ -1,4 +1,4 @@
-//! Requests: what a workload asks for, and what a policy asks of a device.
+//! Requests from workloads to policies, and from policies to devices.
 
 use crate::contract::time::Nanos;
 

@@ -1,7 +1,7 @@
-//! How policies and devices are named on a command line: `name[:key=value]...`.
+//! Specs, which name policies and devices on a command line: `name[:key=value]...`.
 //!
-//! A bare value after the first colon (`fixed:500`) is the unnamed argument. Keys that nobody
-//! asked for are errors, so a misspelt parameter never passes silently.
+//! A bare value after the first colon (`fixed:500`) is the unnamed argument. Unused keys are
+//! errors, so that a misspelled parameter is never silently ignored.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Workloads: where client requests come from.
+//! Workloads: sources of client requests.
 
 use crate::contract::bytes::{Bytes, Slots};
 use crate::contract::policy::Done;

@@ -1,30 +1,31 @@
 //! A disk with a controller: track buffer, write cache, command queue, bus.
 //!
-//! Beside the arm and the platters of the plain disk it models what lies between them and the
-//! host, in DiskSim's terms (see `controller`). It departs from DiskSim where that models the
-//! code of a drive, not its time: segments are not recycled while in use, the bus is not let go
-//! of while the media catches up, and there is one queue. Two rules are what measured times of
-//! an HP C2247A show, not DiskSim's: the bus is asked for when a read begins to pass, so that the
-//! media hide what that takes; and a write begins only when no sector of it can come too late for
-//! the media, its least seek counted from when the data is there (see `mechanism`).
+//! In addition to the arm and the platters of the plain disk, it models the components between them
+//! and the host, in DiskSim's terms (see `controller`). It departs from DiskSim where that models
+//! the implementation of a drive rather than its timing: segments in use are not recycled, the
+//! drive does not disconnect from the bus while the media catches up, and there is one queue. Two
+//! rules follow measured times of an HP C2247A rather than DiskSim: the bus is requested when the
+//! data of a read begin to pass the head, so that the media transfer hides the request; and a write
+//! begins only when no sector of it can be too late for the media, with its least seek counted from
+//! the arrival of the data (see `mechanism`).
 //!
-//! Commands are taken while fewer than the queue's depth are outstanding. What the buffer can
-//! answer or the write cache can take is served at once, beside the command at the media; of the
-//! others that one goes next which the head reaches first, or, at most every eighth time, the oldest
-//! if it has waited too long (see `turns`). A drive may leave itself a margin when it ranks them, and
-//! may choose some commands ahead of the arm ([`QueueSpec`]). The arm moves on to it when the last access has ended,
-//! even while its data is on the bus. Read-ahead
-//! goes on until the arm is wanted; what the cache holds is written as soon as nobody waits for
-//! the arm, and in line with those who do once most of its places are taken. A flush writes all of
-//! it; so does a write with PREFLUSH first, and one with FUA goes past the cache. What lies beyond
-//! the capacity is wrapped and cut as on the plain disk. Park is answered at once: with nothing left
-//! to do the cache is written and the platters stop ([`crate::device::hdd::Standby`]), until any
-//! other command comes.
+//! Commands are accepted while fewer than the queue's depth are outstanding. A command that the
+//! buffer can answer or the write cache can accept is served at once, concurrently with the command
+//! at the media. Of the others, the one that the head reaches first is next or, at most every
+//! eighth time, the oldest if it has waited too long (see `turns`). A drive may reserve a margin
+//! when it orders commands, and may choose some commands ahead of the arm ([`QueueSpec`]). The arm
+//! moves to the next command when the last access has ended, even while its data are on the bus.
+//! Read-ahead continues until the arm is needed. The write cache is written when no command waits
+//! for the arm, and in competition with waiting commands once most of its places are in use. A
+//! flush writes all of it, and so does a write with PREFLUSH before it begins; a write with FUA
+//! bypasses the cache. Addresses beyond the capacity are handled as on the plain disk. Park is
+//! answered at once: when no work is left, the cache is written and the platters stop
+//! ([`crate::device::hdd::Standby`]) until another command arrives.
 //!
-//! Busy is the time with commands outstanding or the arm at work on the cache.
+//! Busy time is the time with commands outstanding or the arm working on the cache.
 //!
 //! Invariants: completions are never before their start; each command completes once; seek,
-//! rotation and transfer never add up to more than the service time; energy never falls.
+//! rotation and transfer together never exceed the service time; energy never decreases.
 
 mod buffer;
 mod busy;

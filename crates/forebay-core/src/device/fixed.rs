@@ -1,7 +1,8 @@
-//! A server of constant rate: one I/O at a time, each taking exactly the same time.
+//! A server of constant rate: one I/O at a time, each with exactly the same duration.
 //!
-//! The unit-service server of capacity planning, and the cheapest device to simulate. Size,
-//! position and operation make no difference; it has no moving parts, no energy and no end.
+//! It is the unit-service server of capacity planning, and the cheapest device to simulate. Size,
+//! position and operation make no difference; it has no moving parts, uses no energy and has
+//! unlimited capacity.
 
 use crate::contract::device::{Completion, Device, Mechanics};
 use crate::contract::request::{Flags, Op, Request};

@@ -1,27 +1,27 @@
 //! A mechanical disk: zoned geometry, seek curve, head and cylinder switches, rotation.
 //!
-//! One command at a time. Rotation is deterministic: the platters stand at an angle given by the
-//! time alone. A command takes its overhead, the arm's move (settling included), the wait until
-//! its first sector comes round, and the transfer, track by track, switches included.
+//! It serves one command at a time. Rotation is deterministic: the angle of the platters depends
+//! only on the time. A command takes its overhead, the seek (including settling), the rotational
+//! delay until its first sector, and the transfer, track by track, including switches.
 //!
-//! Two kinds of command continue the stream of the last one of the same operation, and lose no
-//! revolution:
-//! * one that starts at the very instant the last was done, at its end. Its overhead is hidden
-//!   too. This stands in for command pipelining and the drive's buffer until they are modelled;
+//! Two kinds of command continue the stream of the last command of the same operation without
+//! losing a revolution:
+//! * a command that starts at the exact time and position at which the last one ended. Its overhead
+//!   is hidden too. This approximates command pipelining and the drive's buffer;
 //! * a read at the end of the last read after a pause of at most one revolution, as if from
-//!   read-ahead. During the pause the head goes on, over a switch too; the data then come at the
-//!   rate of the media, which is all the link is granted, and the overhead goes on meanwhile. So
-//!   a pause costs no wait for the platters, but saves no transfer either. Read-ahead goes on
-//!   through what nobody asks for: a read that begins a revolution or less beyond that end may
-//!   wait until the head has passed the gap, where going there as to any other place takes longer.
+//!   read-ahead. During the pause, the head continues, including over switches. The data then
+//!   arrive at the media rate, which is also the limit of the link, while the overhead runs
+//!   concurrently. A pause therefore costs no rotational delay, but saves no transfer time either.
+//!   Read-ahead continues through gaps: a read that begins at most one revolution beyond that end
+//!   may wait until the head has passed the gap, if a seek would take longer.
 //!
-//! Flush and Trim cost the command overhead only, as there is no write cache yet. Park takes no time
-//! and stops the platters ([`Standby`]); the arm is taken to stay where it was.
-//! What lies beyond the capacity is wrapped to the start and cut at the end, so that no I/O panics.
+//! Flush and Trim cost only the command overhead because there is no write cache. Park takes no
+//! time and stops the platters ([`Standby`]); the arm is assumed to stay where it was. An address
+//! beyond the capacity wraps to the start and is cut at the end, so that no I/O panics.
 //!
-//! Invariants: completions are never before their start; seek, rotation and transfer never add up
-//! to more than the service time; no command takes less than its [`Device::floor`]; energy never
-//! falls.
+//! Invariants: completions are never before their start; seek, rotation and transfer together never
+//! exceed the service time; no command takes less than its [`Device::floor`]; energy never
+//! decreases.
 
 pub(in crate::device) mod geometry;
 mod order_bound;

@@ -1,7 +1,7 @@
-//! The device models there are: one arm each.
+//! The available device models, with one arm each.
 //!
-//! A constant-rate server is named in a spec (`fixed:RATE`); disks have too many figures for that
-//! and come from device files, which this crate knows nothing about.
+//! A constant-rate server is named in a spec (`fixed:RATE`). Disks have too many parameters for
+//! that and come from device files, which this crate does not read.
 
 use crate::contract::device::{Completion, Device, WriteBack};
 use crate::contract::request::Request;

@@ -1,28 +1,29 @@
 //! A solid-state drive: channels, dies, a page-mapped translation layer, a write buffer.
 //!
-//! Commands are served in order of submission, as many at a time as the queue is deep. A command
-//! passes the controller, then its data pass the link; each flash page it touches occupies a die:
-//! * a read waits for what the die is doing, one program at most: reads go ahead of programs that
-//!   only wait in the buffer;
-//! * a write is acknowledged when the link has carried it and the buffer has room; the buffer
-//!   drains to the dies behind the host's back. Part of a page costs a read of the rest first,
-//!   unless it continues the part written before it;
-//! * a page in the read cache is read without a die: what was read or written since its place, one a page by
-//!   number, was taken by another;
-//! * garbage collection goes on in step with the host's writes to a die that runs out of blocks: some
-//!   pages a write, which occupy that die.
+//! Commands are served in order of submission, up to the queue depth at a time. A command passes
+//! the controller, then its data pass the link; each flash page that it touches occupies a die:
+//! * a read waits for the current operation of the die, which is at most one program: reads precede
+//!   programs that only wait in the buffer;
+//! * a write is acknowledged when the link has transferred it and the buffer has room; the buffer
+//!   drains to the dies in the background. A partial page requires reading the rest first, unless
+//!   it continues the part written before;
+//! * a page in the read cache is read without a die: it has been read or written, and its place in
+//!   the direct-mapped cache has not been taken by another page since;
+//! * garbage collection proceeds with the host's writes to a die that runs out of blocks: a few
+//!   pages per write, which occupy that die.
 //!
-//! One command after the other passes the controller, before the flash or behind it ([`Ceiling`]). A read
-//! takes the time of its page ([`Modes`]). A write may take time to get into the buffer ([`Entrance`]).
+//! Commands pass the controller one at a time, before or after the flash ([`Ceiling`]). A read
+//! takes the time of its page ([`Modes`]). A write may take time to enter the buffer
+//! ([`Entrance`]).
 //!
-//! Dies keep exact time. Links, channels and controller are kept by the work they were given, not
-//! slot by slot, so data that are ready never wait for data that are not.
-//! Not modelled: reads served from the write buffer, collection while idle, caches of single-bit
-//! cells, wear-out.
+//! Dies are simulated exactly. Links, channels and controller are modeled by the amount of work
+//! that they were given, not by time slots, so data that are ready never wait for data that are
+//! not. Not modeled: reads served from the write buffer, garbage collection while idle, single-bit
+//! caches, wear-out.
 //!
-//! Invariants: no completion before its start; energy never falls; a Flush, or a write with FUA,
-//! completes after everything it covers is programmed, unless the drive protects its buffer against
-//! power loss.
+//! Invariants: no completion is before its start; energy never decreases; a Flush, or a write with
+//! FUA, completes after everything that it covers is programmed, unless the drive protects its
+//! buffer against power loss.
 
 mod flash;
 mod ftl;

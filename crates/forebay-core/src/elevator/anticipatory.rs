@@ -1,22 +1,24 @@
-//! anticipatory: a sweep in batches of reads and of writes that waits after a read for the next one
-//! of the same process.
+//! anticipatory: sweeps in separate batches of reads and writes, and waits after a read for the
+//! next one of the same process.
 //!
-//! Source: Linux 2.6 `as-iosched` as its documentation describes it, after Iyer and Druschel,
-//! "Anticipatory scheduling" (SOSP 2001). The head sweeps upwards; a short way back (512 MiB)
-//! competes at double price. Waited-for requests ("reads") and others ("writes") are served in
-//! batches of limited time by turns while both wait, and one kind is off the device before the other
-//! begins. A write batch is limited in number too, tuned so that it takes its time. In a batch a
-//! request that has expired goes first, looked for once in that time.
+//! Source: Linux 2.6 `as-iosched` as described in its documentation, after Iyer and Druschel,
+//! "Anticipatory scheduling" (SOSP 2001). The head sweeps upwards; a short move back (512 MiB)
+//! competes at twice its cost. If both kinds are waiting, synchronous requests ("reads") and
+//! asynchronous ones ("writes") are served in alternating batches of limited time, and all requests
+//! of one kind leave the device before a batch of the other begins. A write batch also has a
+//! limited number of requests, tuned to match its time. Within a batch, an expired request goes
+//! first; expiry is checked once per expiry time.
 //!
-//! After a read the disk waits up to `antic_expire` for its process to read on, unless the process
-//! already has asked, is known to think longer, or another read is about as close as what is waited
-//! for (closeness grows with the time waited, and with the process's own mean distance). A process
-//! that has read once is judged by what such processes did before it: how many never read again.
+//! After a read, the disk waits up to `antic_expire` for the next read of the same process, unless
+//! the process has already sent a request, is known to think for longer, or another read is about
+//! as close as the expected one (the distance that counts as close grows with the time waited and
+//! with the process's mean distance). A process that has read only once is judged by how many
+//! processes never sent a second read.
 //!
-//! Departures: nobody tells when a process ends, so one that is waited for in vain after its first
-//! read counts as ended; a cooperating process's close request ends the wait but is not remembered
-//! (`exit_no_coop`); a turn to the other kind is decided anew until the device is empty; time is in
-//! nanoseconds, not ticks.
+//! Departures: the end of a process is not known, so a process that was waited for in vain after
+//! its first read counts as ended; a close request of a cooperating process ends the wait but is
+//! not remembered (`exit_no_coop`); a change of batches is reconsidered until the device is empty;
+//! time is in nanoseconds, not ticks.
 
 mod process;
 #[cfg(test)]

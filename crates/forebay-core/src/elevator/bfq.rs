@@ -1,28 +1,32 @@
-//! BFQ: streams take turns of so many bytes each, in an order that gives every one its weight's share.
+//! BFQ: streams take turns, each with a budget of bytes, in an order that gives each stream its
+//! weight's share.
 //!
 //! Source: Checconi and Valente, "High throughput disk scheduling with fair bandwidth distribution"
 //! (IEEE Transactions on Computers, 2010); Valente and Andreolini, "Improving application
 //! responsiveness with the BFQ disk I/O scheduler" (SYSTOR 2012); Linux's `block/bfq-iosched`
-//! documentation for tunables and defaults. Waited-for requests queue by stream, others in one queue
-//! for all. A queue has the disk until its budget of bytes is used, its time (`timeout`) is up, or it
-//! has no request and is not worth waiting for (`slice_idle`). B-WF2Q+ chooses the next one. Budgets
-//! follow what a queue did with the last one; a queue that is slow is charged for its time.
+//! documentation for tunables and defaults. Synchronous requests are queued by stream, asynchronous
+//! ones in one queue for all streams. A queue keeps the disk until its budget is used up, its time
+//! (`timeout`) has elapsed, or it has no requests and is not worth waiting for (`slice_idle`).
+//! B-WF2Q+ chooses the next queue. Budgets are adapted to what a queue did with its last one; a
+//! slow queue is charged for its time.
 //!
-//! While the active queue is waited for, others' requests are *injected* as far as that does it no harm. A queue that
-//! comes while the active one is not worth waiting for, or weighs less, is served before that has finished. Each queue
-//! may hold its weight's share of the tags.
+//! While BFQ waits for the active queue, requests of other queues are *injected* as long as that
+//! does not delay it. A queue that becomes busy while the active one is not worth waiting for, or
+//! has a lower weight, preempts it. Each queue may hold its weight's share of the tags.
 //!
-//! In files: the fair order of queues ([`wf2q`]), one queue ([`stream_queue`]), turns and idling
-//! ([`service`]), injection ([`inject`]), budgets and the device's rate ([`budget`]), streams that share a queue
-//! ([`cooperate`]), weight raising ([`raise`]). Rules and figures are those of Linux 6.12.
+//! Files: the fair order of queues ([`wf2q`]), a queue ([`stream_queue`]), turns and idling
+//! ([`service`]), injection ([`inject`]), budgets and the device's rate ([`budget`]), streams that
+//! share a queue ([`cooperate`]), weight raising ([`raise`]). Rules and constants are those of
+//! Linux 6.12.
 //!
-//! Invariants: a queue is busy in the fair order if it has requests or is the active one, and else only where it was
-//! preempted while it was worth waiting for; the idle timer runs only for an active queue without requests in the
-//! queue or at the device.
+//! Invariants: a queue is busy in the fair order if it has requests or is active, and otherwise
+//! only if it was preempted while it was worth waiting for; the idle timer runs only for an active
+//! queue without requests in the queue or at the device.
 //!
-//! Departures: one priority and no groups, so all weights are equal but for raising
-//! ([`Bfq::set_weight`] is there for callers of the library); every device is taken for a rotating disk with one
-//! actuator; metadata go first nowhere; the clock has no ticks of 4 ms; nobody tells when a stream ends.
+//! Departures: there is one priority and no groups, so all weights are equal except for raising
+//! ([`Bfq::set_weight`] exists for users of the library); every device is treated as a rotating
+//! disk with one actuator; metadata has no priority; the clock has no ticks of 4 ms; the end of a
+//! stream is not known.
 
 mod budget;
 mod cooperate;

@@ -1,22 +1,25 @@
 //! BID-HDD: per-process staging queues with need-based anticipation, flushed one at a time.
 //!
-//! Source: the **bid** paper, section "BID-HDD", Algorithms 1 and 2. Each process's requests are
-//! staged apart; a staging queue is marked for flushing when its wait timer (the weighted mean of
-//! its last k arrival gaps) or its deadline timer runs out, and marked queues are flushed whole, in
-//! address order, in the order they were marked.
+//! Source: the **bid** paper, section "BID-HDD", Algorithms 1 and 2. Each process has its own
+//! staging queue. A staging queue is marked for flushing when its wait timer (the weighted mean of
+//! its last k arrival gaps) or its deadline timer expires. Marked queues are flushed completely, in
+//! address order, in the order in which they were marked.
 //!
-//! Merging comes before staging and knows no process ("merged with any existing requests"), so what
-//! one thread reads ahead of another joins the other's request and counts as an arrival there.
+//! Merging happens before staging and ignores processes ("merged with any existing requests"), so a
+//! request that one thread reads ahead of another joins the other's request and counts as an
+//! arrival there.
 //!
-//! Decisions where the paper leaves room: requests are staged when they enter the queue; arrivals
-//! at one instant are one set, so they give one gap; weights fall linearly, the newest gap weighs
-//! k; until k gaps are known the default wait holds; the history dies with its queue. A queue is
-//! sealed when its flush begins: later arrivals open a new one, or a busy process would hold the
-//! disk for ever. Bios still merge with sealed requests that wait for the device.
+//! Decisions that the paper leaves open: requests are staged when they enter the queue; arrivals at
+//! one instant form a set with a single gap; weights decrease linearly, and the newest gap weighs
+//! k; until k gaps are known, the default wait is used; the history is deleted with its queue. A
+//! queue is sealed when its flush begins, and later arrivals open a new one; otherwise a busy
+//! process would hold the disk forever. Bios still merge with sealed requests that wait for the
+//! device.
 //!
-//! The default wait, which the paper does not give, is 5 ms: below saturation a reader that waits for
-//! its answer pays the wait on every read, so it is the longest one that doubles no trace's mean read.
-//! The paper's savings need some 50 ms (`bid:wait-ms=50`); papers/bid/table.md has gain and price.
+//! The default wait, which the paper does not specify, is 5 ms: below saturation, a reader that
+//! waits for its answer incurs the wait on every read, so the default is the longest wait that
+//! doubles no trace's mean read latency. The paper's savings require about 50 ms
+//! (`bid:wait-ms=50`); papers/bid/table.md shows gain and cost.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -1,15 +1,17 @@
 //! The block layer: bios, merging, the request queue and its limits, around an elevator.
 //!
-//! Source: the **bid** paper's appendix (a bio holds up to 256 pages of 4 KiB; a request up to
-//! 512 KiB; 128 read and 128 write requests) and Linux: a bio is merged if it can, else it needs a free request, and
-//! whoever submits it waits for one, by the rules of [`super::gate`]. A request stays allocated until it completes.
-//! Flushes and trims bypass the elevator and go first, as Linux's flush machinery lets them; a write with preflush
-//! becomes a flush and, once that is done, a write. What a stream submits while it waits is held, flushes too.
+//! Source: the **bid** paper's appendix (a bio holds up to 256 pages of 4 KiB; a request up to 512
+//! KiB; 128 read and 128 write requests) and Linux. A bio is merged if possible and otherwise needs
+//! a free request; its submitter waits for one according to [`super::gate`]. A request stays
+//! allocated until it completes. Flushes and trims bypass the elevator and are dispatched first, as
+//! in Linux's flush machinery. A write with preflush becomes a flush followed by a write.
+//! Everything that a stream submits while it waits is held, including flushes.
 //!
-//! Where a request that was merged fails, an innocent neighbour must not fail with the guilty: each
-//! part is tried again by itself, past the elevator; unless the device is gone.
+//! If a merged request fails, each part is retried separately, bypassing the elevator, so that a
+//! part does not fail because of a neighbor; unless the device is gone.
 //!
-//! Departures: no plugging, but all that a task submits at one instant merges before any of it is dispatched; requests with FUA do not merge, otherwise they are ordinary.
+//! Departures: there is no plugging, but everything that a task submits at one instant is merged
+//! before any of it is dispatched; requests with FUA do not merge but are otherwise ordinary.
 
 mod tasks;
 #[cfg(test)]

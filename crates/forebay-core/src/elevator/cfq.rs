@@ -1,29 +1,30 @@
 //! CFQ: streams take turns, each alone with the disk for a slice of time.
 //!
-//! Source: Linux `cfq-iosched` of the single-queue block layer (3.x and 4.x) as its documentation
-//! and tuning guides describe it, and its observable behaviour. Reads and waited-for writes
-//! queue by stream, other writes in one queue for all. Queues are served in three kinds (waited
-//! for and sequential; waited for and seeking; asynchronous) by turns. A queue's slice begins
-//! when its first request completes; what it overruns is charged to its next turn. A sequential
-//! stream that reads on soon is waited for (`slice_idle`) although others have requests; streams
-//! that seek are waited for together, at the end of their turn. Streams that read close to each
-//! other come to share a queue and part again when that begins to seek.
+//! Source: Linux `cfq-iosched` of the single-queue block layer (3.x and 4.x) as described in its
+//! documentation and tuning guides, and its observable behavior. Reads and synchronous writes are
+//! queued by stream, other writes in one queue for all streams. Three kinds of queue (synchronous
+//! and sequential; synchronous and seeking; asynchronous) are served in turns. A queue's slice
+//! begins when its first request completes; an overrun is charged to its next turn. CFQ waits for a
+//! sequential stream with short think times (`slice_idle`) even if others have requests; it waits
+//! for all seeking streams together, at the end of their turn. Streams that read close to each
+//! other share a queue, and separate again when it begins to seek.
 //!
-//! In files: one queue ([`stream_queue`]), what is remembered of streams ([`super::history`]), the order
-//! of queues ([`service_tree`]), slices and idling ([`slices`]), whose turn it is ([`select`]),
-//! shared queues ([`cooperate`]).
+//! Files: a queue ([`stream_queue`]), the history of streams ([`super::history`]), the order of
+//! queues ([`service_tree`]), slices and idling ([`slices`]), the choice of the active queue
+//! ([`select`]), shared queues ([`cooperate`]).
 //!
-//! Invariants: the active queue is in a service tree; every queue with requests is in one; only
-//! the active queue can be there without. The idle timer runs only for an active queue without
-//! requests in the queue or at the device.
+//! Invariants: the active queue is in a service tree; every queue with requests is in one; no other
+//! queue is. The idle timer runs only for an active queue without requests in the queue or at the
+//! device.
 //!
-//! Departures: one priority (best effort, 4) and no groups, so nothing of theirs (`group_idle`,
-//! classes, boosts); the disk has moving parts, so nothing of the rules for flash; no hint
-//! against idling after single sync writes (`REQ_NOIDLE`), no priority for metadata
-//! (`REQ_PRIO`); nobody tells when a stream ends; no waiting for a small request to grow; time is
-//! in nanoseconds, not ticks; a request that grows at its end counts as one for the seek history,
-//! as plugging would make it; a shared queue parts as soon as it seeks (later kernels), not after
-//! a second (2.6.33); the close queue is the next one above the head, else the next below.
+//! Departures: there is one priority (best effort, 4) and no groups, so features that depend on
+//! them are absent (`group_idle`, classes, boosts); the disk has moving parts, so the rules for
+//! flash are absent; there is no hint against idling after single sync writes (`REQ_NOIDLE`), and
+//! no priority for metadata (`REQ_PRIO`); the end of a stream is not known; a small request is not
+//! delayed so that it can grow; time is in nanoseconds, not ticks; a request that grows at its end
+//! counts as one in the seek history, as plugging would make it; a shared queue separates as soon
+//! as it seeks (later kernels), not after a second (2.6.33); the close queue is the next one above
+//! the head, or else the next below.
 
 mod cooperate;
 mod select;

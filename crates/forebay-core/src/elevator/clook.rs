@@ -1,14 +1,14 @@
-//! clook: C-LOOK, sweeps upwards only, with a bound on how long a request is passed over.
+//! clook: C-LOOK, which sweeps upwards only, with a bound on how long a request is passed over.
 //!
-//! Source: the circular scan of Seaman, Lind and Wilson (IBM Systems Journal, 1966) in the form that
-//! turns at the last request rather than at the edge (LOOK). Reads and writes lie in one order. The
-//! next request is the lowest one whose first byte is not below that of the last one given; where
-//! none is, the lowest of all. It is what a scheduler has to beat that knows more.
+//! Source: the circular scan of Seaman, Lind and Wilson (IBM Systems Journal, 1966) in the variant
+//! that turns at the last request rather than at the edge (LOOK). Reads and writes are in one
+//! order. The next request is the lowest one whose first byte is not below that of the last
+//! dispatched one, or else the lowest of all. It is the baseline for more complex schedulers.
 //!
-//! Departure: a plain C-LOOK starves what lies elsewhere while requests keep coming just above the
-//! head. Here a request that has waited for [`CLook::bound`] goes first, and the sweep goes on from it.
+//! Departure: plain C-LOOK starves distant requests if new ones keep arriving just above the head.
+//! Here a request that has waited for [`CLook::bound`] goes first, and the sweep continues from it.
 //!
-//! Invariant: the same requests are on `fifo` and in `sorted`.
+//! Invariant: `fifo` and `sorted` contain the same requests.
 
 use super::block::Elevator;
 use super::limits::{Limits, SERVED};

@@ -1,22 +1,23 @@
-//! deadline and mq-deadline: batches in address order, begun at requests that waited too long.
+//! deadline and mq-deadline: batches in address order that begin at expired requests.
 //!
 //! Source: Linux `deadline-iosched` as described in its documentation (`read_expire` 500 ms,
-//! `write_expire` 5 s, `writes_starved` 2, `fifo_batch` 16). Reads go before writes, but not more
-//! than `writes_starved` batches in a row while writes wait. A batch goes on upwards from the last
-//! request of its direction; it starts again at the oldest request when that has expired or
-//! nothing lies above. Which request is next is fixed when the last one is given: what comes in between
-//! afterwards waits for the next sweep.
+//! `write_expire` 5 s, `writes_starved` 2, `fifo_batch` 16). Reads precede writes, but at most
+//! `writes_starved` batches in a row while writes wait. A batch continues upwards from the last
+//! request of its direction; a new batch starts at the oldest request if that has expired or
+//! nothing lies above. The next request is determined when the last one is dispatched, so a request
+//! that arrives between the two waits for the next sweep.
 //!
-//! mq-deadline is Linux's port to the multi-queue block layer, as it is since 6.5. It keeps all of
-//! these rules, with the same tunables, but for two: each direction remembers the place of its last
-//! request, so a read batch after a write batch goes on where reads were ([`DeadlineConfig::resumes`]),
-//! where deadline starts it at the oldest read; and what lies next above that place is looked up when
-//! it is due, latecomers included. And reads and writes take their tags out of one
-//! pool ([`super::Limits::requests_max`]); `writes-max` is what Linux calls `async_depth`.
+//! mq-deadline is Linux's port to the multi-queue block layer, in its form since 6.5. It has the
+//! same rules and tunables with two exceptions. First, each direction remembers the position of its
+//! last request, so that a read batch after a write batch continues where reads were
+//! ([`DeadlineConfig::resumes`]), while deadline starts it at the oldest read; and the next request
+//! above that position is determined only when it is due, so that it includes late arrivals.
+//! Second, reads and writes share one pool of tags ([`super::Limits::requests_max`]); `writes-max`
+//! is what Linux calls `async_depth`.
 //!
 //! Departures: requests have no priority here, so all are of one class (best effort), and
-//! `prio_aging_expire`, which lets a lower class through, has nothing to do; no zoned devices; no
-//! requests put in front of the line (`at_head`).
+//! `prio_aging_expire`, which lets a lower class through, has no effect; there are no zoned
+//! devices, and no requests inserted at the front (`at_head`).
 
 use super::block::Elevator;
 use super::limits::Limits;

@@ -1,26 +1,29 @@
-//! Who waits for a place in the request queue, and who gets the next one.
+//! Admission: which submitters wait for a place in the request queue, and which gets the next one.
 //!
-//! Source: Linux 6.12, `block/blk-mq-tag.c` (`blk_mq_get_tag`) and `lib/sbitmap.c`; Linux 4.20, `block/blk-core.c`
-//! (`get_request`, `__freed_request`); the **bid** paper's appendix. In Linux the task that submits a bio sleeps until
-//! there is a place, so that at most one bio of a task waits, and whatever it would have submitted next does not
-//! exist yet. Here that is *held*, in the order of the task.
+//! Source: Linux 6.12, `block/blk-mq-tag.c` (`blk_mq_get_tag`) and `lib/sbitmap.c`; Linux 4.20,
+//! `block/blk-core.c` (`get_request`, `__freed_request`); the **bid** paper's appendix. In Linux, a
+//! task that submits a bio sleeps until there is a place, so at most one bio per task waits, and
+//! the bios that it would submit next do not exist yet. Here these are *held*, in the task's order.
 //!
-//! * [`Waiting::Tags`]: a bio takes one of the tags that all share ([`super::tags`]), if there is one its kind may
-//!   take; who comes while one is free takes it, though others sleep. After every `wake_batch` requests that end, as
-//!   many sleepers are woken, from eight lines in turn, in each the first that fell asleep first. Those that are woken
-//!   go on by turns, a tag each, until they find none, and sleep again, behind the others of their line.
-//! * [`Waiting::Batches`]: two lists of requests, for those that somebody waits for and for others. The task that
-//!   fills a list may exceed it by half, for 32 requests or 20 ms; so may each that is woken, one for each request
-//!   that ends.
-//! * [`Waiting::Line`]: bios of all streams wait in one line, reads and writes apart. So do, under every rule, those
-//!   of which nobody knows who submitted them: there is no task that could sleep.
+//! * [`Waiting::Tags`]: a bio takes one of the shared tags ([`super::tags`]) that its kind may use.
+//!   A new arrival takes a free tag even if others are sleeping. After every `wake_batch` completed
+//!   requests, the same number of sleepers is woken, from eight lines in turn, and in each line in
+//!   the order in which they fell asleep. Woken tasks continue in turns, one tag each, until none
+//!   is left, and then sleep again at the end of their line.
+//! * [`Waiting::Batches`]: two lists of requests, for synchronous requests and for others. The task
+//!   that fills a list may exceed it by half, for 32 requests or 20 ms; so may each woken task, one
+//!   of which is woken for each completed request.
+//! * [`Waiting::Line`]: bios of all streams wait in one line, separately for reads and writes.
+//!   Under every rule, this also applies to bios whose submitter is unknown, because there is no
+//!   task that could sleep.
 //!
-//! Write-back needs a place of its own before it needs a tag ([`super::writeback`]).
+//! Write-back needs its own place before it needs a tag ([`super::writeback`]).
 //!
-//! Invariants: a stream with something held is asleep; somebody is asleep only while a request is between admission
-//! and completion, whose end wakes somebody.
+//! Invariants: a stream with held bios is asleep; a stream is asleep only while a request is
+//! between admission and completion, and that request's completion wakes a stream.
 //!
-//! Departures: a flush takes no tag; a part of the tags that is given as a number is counted besides.
+//! Departures: a flush takes no tag; a share of the tags that is given as a number is counted
+//! separately.
 
 use std::collections::VecDeque;
 

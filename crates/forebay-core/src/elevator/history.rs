@@ -1,4 +1,4 @@
-//! What CFQ, anticipatory and BFQ remember of the past: how long a stream thinks and how often it seeks.
+//! The history that CFQ, anticipatory and BFQ keep of streams: think times and seek distances.
 
 use crate::contract::time::Nanos;
 

@@ -1,24 +1,27 @@
-//! kyber: reads and writes apart, each given so many at a time that latencies stay near targets.
+//! kyber: separate reads and writes, each limited in number so that latencies stay near targets.
 //!
-//! Source: Linux `block/kyber-iosched.c`. A domain (reads, writes) has tokens, 256 and 128 at most, and
-//! gives first in, first out, up to 16 reads or 8 writes in a row while the other has something it may
-//! give. Tokens follow latencies ([`latency`]): where the 90th percentile of any domain at the device
-//! is above its target, every domain with enough of them is cut back in proportion to its own 99th
-//! percentile since admission; a domain that misses its target itself gets more.
+//! Source: Linux `block/kyber-iosched.c`. A domain (reads, writes) has at most 256 and 128 tokens,
+//! respectively. It dispatches first in, first out, up to 16 reads or 8 writes in a row while the
+//! other domain has something to dispatch. The number of tokens follows latencies ([`latency`]): if
+//! the 90th percentile of any domain at the device exceeds its target, every domain with enough
+//! latencies is reduced in proportion to its own 99th percentile since admission; a domain that
+//! misses its own target gets more.
 //!
-//! Requests wait in software queues, one a submitter, and merge there as with none; a domain that has
-//! run out takes over all of them at once.
+//! Requests wait in software queues, one for each submitter, and merge there as with none. A domain
+//! that has no requests left takes over all requests of its software queues at once.
 //!
-//! It does not sort, so on one disk that serves one I/O at a time it is a fair fifo: it was made for
-//! devices that do many at once.
+//! It does not sort, so on a disk that serves one I/O at a time it is a fair FIFO; it was designed
+//! for highly parallel devices.
 //!
-//! Departures: trims and flushes bypass every scheduler here, so the domains for them (64 and 16 tokens)
-//! are not there; requests merge as though a stream had a software queue of its own and are taken over in the order of
-//! arrival as from one queue, where Linux has one for each processor and takes over one after the other; tokens are looked at when something happens after the tenth of a second is over, not by a timer: nothing is
-//! given in between.
+//! Departures: trims and flushes bypass every scheduler here, so their domains (64 and 16 tokens)
+//! do not exist; each stream has its own software queue for merging, and requests are taken over in
+//! order of arrival as if from a single queue, while Linux has one queue for each processor and
+//! takes over one after another; tokens are adjusted at the first event after each tenth of a
+//! second rather than by a timer, which makes no difference because nothing is dispatched in
+//! between.
 //!
-//! Invariant: a request is in `arrived` or in `fifo` of its domain, and marked as older than may merge
-//! in the latter.
+//! Invariant: a request is in `arrived` or in `fifo` of its domain, and in the latter case it is
+//! marked as too old to merge.
 
 mod latency;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a request queue takes, by Linux's rules.
+//! The limits of a request queue, according to Linux's rules.
 
 use crate::contract::parameter::{Given, Parameter};
 use crate::contract::spec::{Spec, SpecError};

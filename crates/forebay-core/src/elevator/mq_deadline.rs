@@ -1,7 +1,7 @@
 //! mq-deadline: deadline for multi-queue devices.
 //!
-//! Source: Linux `mq-deadline`. It differs from [`Deadline`] in that reads and writes share one pool of
-//! tags, and in that a direction's batch resumes where its last one ended.
+//! Source: Linux `mq-deadline`. Unlike in [`Deadline`], reads and writes share one pool of tags,
+//! and a batch resumes where the last batch of the same direction ended.
 
 use super::deadline::{Deadline, DeadlineConfig};
 use super::limits::{Limits, SATA_TAGS};

@@ -1,16 +1,16 @@
-//! none: no scheduler; the software queues of the multi-queue block layer, served by turns.
+//! none: no scheduler, only the software queues of the multi-queue block layer, served in turns.
 //!
-//! Source: Linux `blk-mq` with the scheduler `none` and a device that is busy: each submitter's
-//! requests wait in a software queue, first in, first out, and the queues give one request each by
-//! turns. A bio merges only with one of the newest eight requests of its own software queue; no two
-//! requests are joined. There are as many requests as the device has tags (32 on SATA).
+//! Source: Linux `blk-mq` with the scheduler `none` and a busy device: the requests of each
+//! submitter wait in a software queue, first in, first out, and each queue dispatches one request
+//! in turn. A bio merges only with one of the newest eight requests of its own software queue; two
+//! requests are never joined. There are as many requests as the device has tags (32 on SATA).
 //!
-//! It differs from noop, which has one queue and merges neighbours whoever submitted them, however
-//! long ago.
+//! In contrast, noop has one queue and merges neighbors whoever submitted them, and however long
+//! ago.
 //!
-//! Departures: a stream has a software queue of its own, where Linux has one for each processor; the
-//! plug, which holds back a submitter's requests for some microseconds and merges them, is not
-//! there: what it would merge meets in the software queue, unless the device was idle.
+//! Departures: each stream has its own software queue, while Linux has one for each processor.
+//! There is no plug, which holds back a submitter's requests for some microseconds and merges them;
+//! the requests that it would merge meet in the software queue instead, unless the device was idle.
 
 use super::block::Elevator;
 use super::limits::{Limits, SATA_TAGS};

@@ -1,16 +1,16 @@
-//! BID-Hybrid: BID-HDD on the disk, and the writes of light processes on the flash.
+//! BID-Hybrid: BID-HDD on the disk, with the writes of light processes on the flash.
 //!
-//! Source: the **bid** paper, section "BID-hybrid", Algorithm 3. Requests are first filtered by where
-//! their data are: what was placed on the flash before is read and updated there. The rest is staged
-//! by process as in BID-HDD; when a staging queue is flushed, the *packing fraction* of its writes,
-//! their bytes over their number after merging, decides: light ones go to the flash, where each
-//! staging queue's stream is a submitter of its own, first in, first out; bulky ones, and all reads,
-//! go to the disk. A staging queue of reads alone is not looked at.
+//! Source: the **bid** paper, section "BID-hybrid", Algorithm 3. Requests are first separated by
+//! location: data that were placed on the flash before are read and updated there. All others are
+//! staged by process as in BID-HDD. When a staging queue is flushed, the *packing fraction* of its
+//! writes (their bytes divided by their number after merging) decides: light writes go to the
+//! flash, where each staging queue's stream is a separate submitter, first in, first out; bulky
+//! writes and all reads go to the disk. A staging queue that contains only reads is not evaluated.
 //!
-//! Decisions where the paper leaves room: the decision falls when the queue is marked, for the flash
-//! need not wait for the disk, and again for writes that come between the mark and the flush; reads
-//! staged beside light writes stay in the flush; without room on the flash writes go to the disk. A
-//! request keeps its place in the disk's request queue until the flash has done it.
+//! Decisions that the paper leaves open: the decision is made when the queue is marked, because the
+//! flash need not wait for the disk, and again for writes that arrive between marking and flushing;
+//! reads staged with light writes stay in the flush; without room on the flash, writes go to the
+//! disk. A request keeps its place in the disk's request queue until the flash has completed it.
 
 /// What separates light processes from bulky ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Deadline and CFQ in the simplified forms of the **bid** paper's worked example (figures 5, 6).
 //!
-//! The paper explains the schedulers without their Linux detail; these forms reproduce the orders
-//! it states. Comparisons use the Linux forms ([`super::Deadline`], [`super::Cfq`]).
+//! The paper explains the schedulers without the details of Linux; these forms reproduce the orders
+//! that it states. Comparisons use the Linux forms ([`super::Deadline`], [`super::Cfq`]).
 
 use std::collections::VecDeque;
 

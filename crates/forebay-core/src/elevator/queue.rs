@@ -1,8 +1,9 @@
-//! The request queue: what is queued, what may merge with what, and the lists elevators keep.
+//! The request queue: the queued requests, the rules for merging them, and the lists that elevators
+//! use.
 //!
-//! A queued request is made of *parts*, each a bio of one client request; they lie next to each
-//! other on the device and are kept in the order of their bytes. Requests that were given to the device
-//! stay here until they complete (the limits count them, as Linux does) but merge no more.
+//! A queued request consists of *parts*, each a bio of one client request; they are adjacent on the
+//! device and ordered by address. Dispatched requests stay here until they complete (they count
+//! toward the limits, as in Linux) but no longer merge.
 
 use super::gate::{Kind, Place};
 use crate::contract::bytes::Bytes;

@@ -1,4 +1,4 @@
-//! What a scheduler's file says of it, so that it can be asked for by name.
+//! The declaration in a scheduler's file by which it can be built by name.
 
 use super::block::Elevator;
 use super::limits::Limits;

@@ -1,9 +1,9 @@
-//! Requests of one kind by address and by age, and which of them the head should take next.
+//! Requests of one kind by address and by age, and the choice of the next one for the head.
 //!
-//! Source: Linux's CFQ, which anticipatory and BFQ follow: a way back of limited length competes
-//! with the way forward at a price.
+//! Source: Linux's CFQ, which anticipatory and BFQ follow: a move back of limited length competes
+//! with a move forward at a higher cost.
 //!
-//! Invariants: the same requests are in `requests` and on `fifo`; `next` is one of them, and none
+//! Invariants: `requests` and `fifo` contain the same requests; `next` is one of them, and None
 //! exactly if there are none.
 
 use super::queue::{List, Queue, QueuedId};

@@ -1,4 +1,5 @@
-//! Requests in address order: a sorted vector, which beats a tree at a request queue's size.
+//! Requests in address order: a sorted vector, which is faster than a tree at the size of a request
+//! queue.
 
 /// Ids sorted by offset, those of one offset by id.
 #[derive(Clone, Debug, Default)]

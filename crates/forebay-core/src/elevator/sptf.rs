@@ -1,16 +1,16 @@
 //! sptf: shortest positioning time first, with a bound on how long a request is passed over.
 //!
-//! A yardstick, not a scheduler: it knows the disk's rotation, which no scheduler does. Source:
+//! A yardstick rather than a scheduler, because it knows the disk's rotational position. Source:
 //! Jacobson and Wilkes, "Disk scheduling algorithms based on rotational position" (HPL-CSP-91-7,
-//! 1991), and Seltzer, Chen and Ousterhout, "Disk scheduling revisited" (USENIX Winter 1990). Of
-//! all that wait, reads and writes alike, that one goes next which takes least until its data begin to
-//! pass; of equal ones the oldest. A request that has waited for the bound goes first, the oldest
-//! before the others. It never leaves the disk idle.
+//! 1991), and Seltzer, Chen and Ousterhout, "Disk scheduling revisited" (USENIX Winter 1990). Among
+//! all waiting reads and writes, the one whose data will be under the head first is next; of equal
+//! ones, the oldest. Requests that have waited for the bound go first, oldest first. It never
+//! leaves the disk idle.
 //!
-//! It asks a model of the disk ([`Positioning`]), which it moves as it gives requests. So that what it
-//! is told holds when it gives a request, the device has to take one at a time.
+//! It uses a model of the disk ([`Positioning`]), which it updates as it dispatches requests. For
+//! its predictions to hold, the device must accept only one request at a time.
 //!
-//! Invariant: the same requests are on `fifo` and in `waiting`.
+//! Invariant: `fifo` and `waiting` contain the same requests.
 
 use super::block::Elevator;
 use super::queue::{List, Queue, QueuedId};

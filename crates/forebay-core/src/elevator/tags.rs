@@ -1,11 +1,11 @@
-//! The tags of a multi-queue request queue, and in which order they are handed out.
+//! The tags of a multi-queue request queue, and the order in which they are allocated.
 //!
-//! Source: Linux 6.12, `lib/sbitmap.c`. Tags lie in words of 64. A kind of request that must leave some to others may use
-//! the first few of each word only, and waits for one of these although others are free. A tag that came free is not
-//! handed out again before its word is used up.
+//! Source: Linux 6.12, `lib/sbitmap.c`. Tags are in words of 64. A kind of request that must leave
+//! some tags to others may use only the first few of each word, and waits for one of these even if
+//! others are free. A freed tag is not allocated again before the rest of its word has been used.
 //!
-//! Linux computes smaller words for few tags, but a scheduler's tags are made for as many as it could ever have: a guest
-//! whose disk has 64 lets one tag alone be the first of a word.
+//! Linux uses smaller words for few tags, but it sizes a scheduler's tags for the maximum number. On
+//! a guest whose disk has 64 tags, there is one word, so only one tag is the first of a word.
 
 /// Bits of a word.
 const WORD_BITS: u32 = u64::BITS;

@@ -1,12 +1,12 @@
-//! Tiering by address: writes far from where most of the request queue is go to the flash.
+//! Tiering by address: writes far from most of the request queue go to the flash.
 //!
-//! Source: what the **bid** paper argues against (section "Initial tier placement"): randomness taken
-//! as the deviation of an address from the largest group of requests in the queue. A process that is
-//! sequential but could enter few requests looks random here.
+//! Source: the approach that the **bid** paper argues against (section "Initial tier placement"),
+//! which measures randomness as the deviation of an address from the largest group of queued
+//! requests. A sequential process with few queued requests seems random to it.
 //!
-//! A group is what lies in one stretch of as many bytes as the deviation. A write is judged when it
-//! enters the queue: it goes to the flash if it lies further than the deviation from where the
-//! largest group begins. What stays is served first in, first out.
+//! A group consists of the requests within a range as long as the deviation. A write is judged when
+//! it enters the queue: it goes to the flash if it is further than the deviation from the start of
+//! the largest group. All others are served first in, first out.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! A driver for tests of one elevator: behind the block layer, before a device of constant service
-//! time.
+//! A driver for tests of an elevator: behind the block layer, in front of a device of constant
+//! service time.
 
 use super::block::{BlockLayer, Elevator};
 use super::limits::Limits;

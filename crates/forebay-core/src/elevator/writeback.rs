@@ -1,17 +1,21 @@
-//! Writeback throttling: few writes of the page cache are in the queue at a time, so that reads need not wait behind
-//! them.
+//! Writeback throttling: limits the number of page-cache writes in the queue, so that reads need
+//! not wait behind them.
 //!
-//! Source: Linux 6.12, `block/blk-wbt.c` and `block/blk-rq-qos.c`. A write of the page cache, for whose answer nobody
-//! waits ([`Flags::WRITE_BACK`]), needs a place among a few before it needs a tag; whoever writes back sleeps for one.
-//! There are half of `depth`, and a quarter within a tenth of a second of any read; with the disk's own cache, sleepers
-//! are woken when all are free. In every window of a tenth of a second the quickest read is held against a target: where it
-//! is slower the depth is halved, else doubled up to 16, and further while nobody reads.
+//! Source: Linux 6.12, `block/blk-wbt.c` and `block/blk-rq-qos.c`. An asynchronous write of the
+//! page cache ([`Flags::WRITE_BACK`]) needs one of a few places before it needs a tag; its
+//! submitter sleeps until one is free. There are half of `depth`, and a quarter within a tenth of a
+//! second after any read; if the disk has its own write cache, sleepers are woken when all places
+//! are free. In each window of a tenth of a second, the fastest read is compared with a target. If
+//! it is slower, the depth is halved; otherwise it is doubled up to 16, and further if there are no
+//! reads.
 //!
-//! Where a trace does not say which writes are those of the page cache, none is throttled. Linux does not throttle `O_DIRECT` writes
-//! either; writes of the page cache that somebody waits for (`fsync`) have the whole depth there; here they have no limit.
+//! If a trace does not identify the writes of the page cache, none is throttled. Linux does not
+//! throttle `O_DIRECT` writes either. Synchronous writes of the page cache (`fsync`) may use the
+//! whole depth in Linux; here they are not limited.
 //!
-//! Departures: a window is looked at when something happens after its end; nobody is known to be slowed down for making
-//! too many pages dirty, or to be short of memory; trims are not throttled; the disk is taken to have a write cache.
+//! Departures: a window is evaluated at the first event after its end; whether a task is slowed
+//! down for dirtying too many pages, or memory is short, is not known; trims are not throttled; the
+//! disk is assumed to have a write cache.
 //!
 //! [`Flags::WRITE_BACK`]: crate::contract::request::Flags::WRITE_BACK
 

@@ -1,4 +1,4 @@
-//! What the laws run on: a device whose service times look random, and a list of requests.
+//! The test bench of the laws: a device with pseudo-random service times, and a list of requests.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,5 @@
-//! What the laws ask: few distinct places and instants, so that merging, overlap and ties happen.
+//! Workloads for the laws, with few distinct positions and times, so that merging, overlap and ties
+//! occur.
 
 use crate::contract::request::{Flags, Op, Request};
 use crate::contract::time::Nanos;

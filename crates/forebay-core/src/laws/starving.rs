@@ -1,5 +1,5 @@
-//! The law of starving: a stream that always has 32 requests outstanding, sequential and endless, and
-//! one that asks once, far away. The policy must serve the second while the first goes on.
+//! The law on starvation: one stream keeps 32 sequential requests outstanding forever, and another
+//! sends a single request far away. The policy must serve the latter while the former continues.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! One wrong policy for each law, which that law catches.
+//! For each law, a policy that breaks it, and a test that the law detects this.
 
 use std::collections::VecDeque;
 

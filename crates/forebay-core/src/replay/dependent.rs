@@ -1,17 +1,17 @@
-//! Dependent replay: each request follows the answer that its task can have waited for.
+//! Dependent replay: each request follows the answer that its task may have waited for.
 //!
-//! A request *follows* the latest answer, in the recording, before it was issued: of its stream; where
-//! nobody knows who submitted requests ([`Flags::ANONYMOUS`]), of any request at most 10 ms earlier, or
-//! of one that it overlaps, where either changes the data and it is not answered yet in this run. It is
-//! issued the recorded think time after that answer came in this run, which may be earlier than recorded.
-//! One that follows none is issued at its recorded time, and so is write-back ([`Flags::WRITE_BACK`]), for
-//! whose answers nobody waits.
+//! A request *follows* the latest answer, in the recording, before it was issued: of its own
+//! stream; or, if submitters are unknown ([`Flags::ANONYMOUS`]), of any request issued at most 10
+//! ms earlier, or of one that it overlaps, if either changes the data and it is not answered yet in
+//! this run. The request is issued the recorded think time after that answer in this run, which may
+//! be earlier than recorded. A request that follows none is issued at its recorded time, and so is
+//! write-back ([`Flags::WRITE_BACK`]), for whose answers no task waits.
 //!
-//! None is issued before the request of its stream before it was, nor before an earlier one that it
-//! overlaps is answered, where either changes the data.
+//! No request is issued before the previous request of its stream, or before the answer to an
+//! earlier request that it overlaps, if either changes the data.
 //!
-//! Answers whose times the recording lacks are followed by nothing. At most [`AHEAD_MAX`] requests are read
-//! ahead; one that is found too late for that is issued at once and counted
+//! Answers without recorded times are followed by nothing. At most [`AHEAD_MAX`] requests are read
+//! ahead; a request that is read too late is issued at once and counted
 //! ([`Dependent::found_late`]).
 
 mod overlaps;

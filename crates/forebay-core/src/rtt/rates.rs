@@ -1,14 +1,14 @@
 //! RTT at several rates in one pass over a trace.
 //!
-//! The state of a server is its backlog: the work it has admitted and not done, in units of
-//! `1 / rate` nanoseconds. A gap of `g` between arrivals takes `g * rate` off it. It never exceeds
-//! `bound * rate`, so a gap counts no longer than the bound.
+//! The state of a server is its backlog: the admitted but unfinished work, in units of `1 / rate`
+//! nanoseconds. A gap of `g` between arrivals reduces it by `g * rate`. It never exceeds `bound *
+//! rate`, so a gap longer than the bound counts as the bound.
 //!
-//! Servers are independent, so some of them side by side keep a processor busy that would wait for
-//! each step of one. They are whole numbers in `f64`, which every processor multiplies, compares and
-//! selects by twos or more without a branch, and not so 64-bit integers. Nothing is rounded: every
-//! product, sum and difference is a whole number below 2^53. A bound and rate whose product is
-//! beyond that are counted one by one in 128-bit integers; tests hold the two against each other.
+//! Servers are independent, so processing several of them together hides the latency of each step.
+//! Values are whole numbers in `f64`, because every processor has vector instructions to multiply,
+//! compare and select `f64` values without branches, but not 64-bit integers. Nothing is rounded:
+//! every product, sum and difference is a whole number below 2^53. A bound and rate whose product
+//! exceeds that are counted one at a time in 128-bit integers; tests compare both implementations.
 
 use std::iter::Peekable;
 

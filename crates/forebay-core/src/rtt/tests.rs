@@ -1,4 +1,5 @@
-//! Against every subset, against an optimum computed otherwise, and lanes against the single rule.
+//! Compares RTT with every subset of requests, with an independently computed optimum, and the
+//! parallel implementation with the simple rule.
 
 use proptest::prelude::*;
 

@@ -1,11 +1,11 @@
 //! The least rate at which every request is answered in time.
 //!
-//! All are admitted exactly if for every window of `k` consecutive requests the `k` services fit
-//! between the first arrival and the last one's deadline: `rate >= k / (last - first + bound)`.
-//! The answer is the largest such ratio, rounded up. It is found by raising: at a rate that is too
-//! low, some request of a busy period comes too late, and the window from the period's start to it
-//! shows a higher rate that is needed. A pass that raises nothing proves the rate. Every rate on
-//! the way is needed by some window, so the last one is the least.
+//! All requests are admitted exactly if, for every window of `k` consecutive requests, `k` services
+//! fit between the first arrival and the last deadline: `rate >= k / (last - first + bound)`. The
+//! answer is the maximum of these ratios, rounded up. It is found by raising the rate: if it is too
+//! low, some request of a busy period is late, and the window from the start of the period to that
+//! request requires a higher rate. A pass without an increase proves the rate sufficient. Every
+//! rate on the way is required by some window, so the last one is the least.
 
 use super::rates::Gaps;
 use super::{RATE_MAX_IOPS, SERVICE};

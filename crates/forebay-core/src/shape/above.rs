@@ -1,9 +1,9 @@
-//! A shaper above a stack: the shaper decides which class is served next, the stack beneath where its
-//! data are and in which order devices do its I/Os.
+//! A shaper above a stack: the shaper decides which class is served next, and the stack decides
+//! where data are and in which order devices perform the I/Os.
 //!
-//! The window is the shaper's depth: so many requests, or parts of long ones, are under way in the
-//! stack at a time. A wide one leaves a scheduler more to choose from, a narrow one keeps the
-//! shaper's order. The shaper admits by a server of constant rate all the same.
+//! The window is the shaper's depth: the number of requests, or parts of long ones, that are in the
+//! stack at a time. A wide window gives a scheduler more choice, a narrow one preserves the
+//! shaper's order. In either case, the shaper admits requests as for a server of constant rate.
 
 use super::{Recombine, Shaper};
 use crate::contract::bytes::{Bytes, Piece};

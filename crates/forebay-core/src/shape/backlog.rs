@@ -1,6 +1,6 @@
-//! What a shaper holds: requests by class, those at the device, and who must follow whom.
+//! The requests that a shaper holds: by class, at the device, and their dependencies.
 //!
-//! Invariant: a class's queue is in order of arrival, so its first is its oldest.
+//! Invariant: a class's queue is in order of arrival, so its first request is the oldest.
 
 use std::collections::VecDeque;
 

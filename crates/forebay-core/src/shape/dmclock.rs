@@ -1,14 +1,15 @@
 //! dmClock: each stream has a reservation, a weight and a limit.
 //!
 //! Source: Gulati, Merchant and Varman, "mClock: handling throughput variability for hypervisor IO
-//! scheduling" (OSDI 2010). A stream whose reservation is due goes first, the one due longest before
-//! the others; else, of the streams within their limits, the one whose share by weight is due. What
-//! a stream gets by weight is not taken from its reservation. With one server, as here, dmClock's
-//! counts of what other servers did are all zero, and it is mClock.
+//! scheduling" (OSDI 2010). Streams with a due reservation go first, the one that has been due
+//! longest before the others; otherwise, of the streams within their limits, the one whose weighted
+//! share is due. Service by weight does not count toward the reservation. With one server, as here,
+//! dmClock's counts of other servers' work are all zero, so it is equal to mClock.
 //!
-//! Departures: tags are given to a stream's first request when it is asked for, not to all as
-//! they come. Tags are times on the clock that the pace runs ([`super::Pace`]). Shares go by start tags in virtual time, so a stream that was idle begins at the others'
-//! level, where the source shifts the others to it. Streams are found by a scan of those that wait.
+//! Departures: a tag is assigned to a stream's first request when it is considered, not to all
+//! requests on arrival. Tags are times on the clock driven by the pace ([`super::Pace`]). Shares
+//! follow start tags in virtual time, so a stream that was idle begins at the level of the others,
+//! while the source shifts the others. Streams are found by a linear scan of those that wait.
 
 use super::{Backlog, Capacity, Moment, Recombine};
 use crate::contract::request::{Lane, Request};

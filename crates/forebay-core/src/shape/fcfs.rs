@@ -1,4 +1,4 @@
-//! First come, first served, undivided: what decomposition is measured against.
+//! First come, first served, without decomposition: the baseline for shapers.
 
 use super::{Backlog, Moment, Recombine};
 use crate::contract::request::{Lane, Request};

@@ -1,19 +1,20 @@
-//! Miser: the rest is served whenever no promised request is so close to its bound that it could
-//! not wait one service more.
+//! Miser: serves unpromised requests whenever no promised request is so close to its bound that it
+//! could not wait for one more service.
 //!
-//! Source: Lu, Algorithm 2. A request that joins Q1 gets as slack the places that are left in Q1;
-//! one that is served from Q2 meanwhile takes one off. Q2 is served while the least slack in Q1 is
-//! at least 1, as the text has it, or above 1, as the listing has it.
+//! Source: Lu, Algorithm 2. A request that joins Q1 gets the number of free places in Q1 as its
+//! slack; each request served from Q2 meanwhile reduces it by one. Q2 is served while the least
+//! slack in Q1 is at least 1, as in the text, or above 1, as in the listing.
 //!
-//! **With delta-C = Cmin no request of Q1 is ever late**, whichever way it is admitted. Let M be the places, at most C times
-//! the bound. A request whose queue had L with it waits for at most the rest of a service, L of Q1
-//! and, if any was served from Q2 since it came, M - L of Q2: M + 1 services at 2C. If none
-//! was, take the last that was served from Q2: Q1 then held less than M, RTT has let in at most
-//! what C serves since and within the bound, and 2C did nothing but serve it.
+//! **With delta-C = Cmin, no request of Q1 is ever late**, for either admission rule. Let M be the
+//! number of places, at most C times the bound. A request that, on joining, brought the queue to L
+//! waits for at most the rest of a service, L services of Q1 and, if any request was served from Q2
+//! since then, M - L of Q2: M + 1 services at 2C. If none was, consider the last request served
+//! from Q2: Q1 then held less than M, RTT has admitted at most what C serves since then and within
+//! the bound, and 2C did nothing but serve it.
 //!
-//! More tiers: the classes after a tier are its Q2, by recursion. Slacks are kept as their sum with
-//! the number served from below, which never changes; the least is found by a queue of those
-//! that nothing after them undercuts.
+//! More tiers: the classes after a tier are its Q2, recursively. Slacks are stored as their sum
+//! with the number served from below, which never changes; the minimum is found with a monotonic
+//! queue.
 
 use std::collections::VecDeque;
 

@@ -1,8 +1,8 @@
-//! Which unfinished requests touch the same bytes.
+//! Finds unfinished requests that touch the same bytes.
 //!
-//! Addresses are cut into buckets; a bucket lists the requests that touch it in order of arrival. A
-//! request longer than [`WIDE_BYTES`] is in no bucket: all that come after it look at it, and it
-//! itself is taken to touch all that came before it, which delays it at most.
+//! Addresses are divided into buckets; a bucket lists the requests that touch it in order of
+//! arrival. A request longer than [`WIDE_BYTES`] is in no bucket: all later requests check against
+//! it, and it is assumed to overlap all earlier ones, which can only delay it.
 
 use crate::contract::request::{Op, Request};
 use crate::index::{Index, spread};

@@ -1,22 +1,27 @@
-//! Capacity that follows what the server does, as Linux's iocost has its vrate follow the device.
+//! Adapts the assumed capacity to the server's actual capacity, as Linux's iocost adapts its vrate
+//! to the device.
 //!
-//! Rates are counted on a clock of the shaper's own, which runs at a *pace*: at half the pace a rate of 300 is one of
-//! 150. Promises, reservations, limits and tokens become fewer in proportion, so that what is still promised is kept.
+//! Rates are counted on the shaper's own clock, which runs at a *pace*: at a pace of one half, a
+//! rate of 300 becomes 150. Promises, reservations, limits and tokens shrink in proportion, so that
+//! the remaining promises are kept.
 //!
-//! What is measured: while the window is full, whatever is below it takes no more, so what ends in that time is what it
-//! does; and what should have been in time is late or not. After each period the pace goes down to what the measured
-//! rate allows at once, and up to it by a sixteenth a period. What it allows is less by a margin, for rates are not all: a
-//! window may be too wide, a disk uneven. More than one in a hundred late widens the margin by a sixteenth, a period
-//! without narrows it by a hundred and twenty-eighth. What was promised before the pace was lowered does not count.
+//! Two things are measured. While the window is full, the layer below is saturated, so the rate of
+//! completions is its capacity; and promised requests are late or not. After each period, the pace
+//! is lowered at once to what the measured rate permits, or raised toward it by one sixteenth per
+//! period. What is permitted includes a margin, because rates are not everything: a window may be
+//! too wide, or a disk uneven. If more than 1 % of the promised requests are late, the margin grows
+//! by one sixteenth; a period without late requests reduces it by 1/128. Requests promised before
+//! the pace was lowered do not count.
 //!
-//! A rate that was measured long ago is believed less and less: it rises by a sixteenth with each period in which the
-//! window was not full half of the time.
+//! Old measurements lose weight: the assumed rate rises by one sixteenth with each period in which
+//! the window was full for less than half of the time.
 //!
-//! Departures from iocost: it has no promises, so it asks only whether the device's latencies are within targets and
-//! whether tags run out; a rate is measured here since there is a window. Nothing is held back for the sake
-//! of the pace but by token bucket and limits: the rest is served whenever there is room.
+//! Departures from iocost: it has no promises, so it only checks whether the device's latencies are
+//! within targets and whether tags run out; here, a rate can be measured because there is a window.
+//! Only token bucket and limits hold back requests because of the pace: all others are served
+//! whenever there is room.
 //!
-//! Invariant: at a pace of 1 that never changes the clock is the time itself, exactly.
+//! Invariant: at a constant pace of 1, the clock is exactly the actual time.
 
 use std::cmp::Ordering;
 

@@ -1,16 +1,19 @@
-//! Promises by stream: each has an RTT of its own, so that one's burst is its own.
+//! Promises by stream: each stream has its own RTT, so that its bursts do not affect the others.
 //!
-//! Source: RTT is Lu's (section 3.3.1, [`crate::rtt`]), for each client apart as its section 4.5 consolidates
-//! them. What a stream's own rate answers within its bound is *kept*; all the rest is served when
-//! nothing kept waits, shared by weight (start tags, as [`super::DmClock`]). Kept requests of all streams go by the
-//! earliest deadline, their arrival and bound.
+//! Source: RTT is Lu's (section 3.3.1, [`crate::rtt`]), applied to each client separately as its
+//! section 4.5 consolidates them. A request that its stream's own rate answers within the bound is
+//! *kept*. All others are served when no kept request waits, shared by weight (start tags, as in
+//! [`super::DmClock`]). Kept requests of all streams are served by earliest deadline, which is
+//! their arrival plus their bound.
 //!
-//! **No kept request is late** on a server of the sum of all rates and 1 request in the shortest bound
-//! more. Were each stream served by its own rate alone all would be in time; so the kept are in time on one server
-//! of the sum by some order with interruptions, and then by earliest deadline. Without interruptions one request
-//! more may be in the way, which the surplus serves within the shortest bound.
+//! **No kept request is late** on a server whose rate is the sum of all rates plus one request per
+//! shortest bound. If each stream were served at its own rate alone, all would be in time. Some
+//! preemptive order on one server of the total rate therefore keeps all bounds, and so does
+//! preemptive earliest deadline first. Without preemption, one additional request may be in the
+//! way, which the surplus serves within the shortest bound.
 //!
-//! Departures: shares of the rest do not look at reservations; streams are found by a scan of those that wait.
+//! Departures: shares of the unpromised requests do not consider reservations; streams are found by
+//! a linear scan of those that wait.
 
 use super::{Backlog, Capacity, Moment, Recombine};
 use crate::contract::request::{Lane, Request};

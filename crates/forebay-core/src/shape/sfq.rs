@@ -1,11 +1,11 @@
-//! SFQ: the class whose next request starts first in virtual time.
+//! SFQ: serves the class whose next request starts first in virtual time.
 //!
 //! Source: Goyal, Vin and Cheng, "Start-time fair queueing" (SIGCOMM 1996). The virtual time is the
-//! start of the request served last.
+//! start of the most recently served request.
 //!
-//! A request of a class that keeps to its rate is done, at the latest, as many services after its
-//! turn as there are classes. With two classes at equal weights that is its bound in RTT, so with
-//! delta-C = Cmin none is missed.
+//! A request of a class that keeps to its rate is completed at most as many services after its turn
+//! as there are classes. With two classes of equal weight, that is its bound in RTT, so with
+//! delta-C = Cmin no bound is missed.
 
 use super::tags::Flows;
 use super::{Backlog, Capacity, Moment, Recombine};

@@ -1,8 +1,8 @@
-//! Split: every class has a server to itself.
+//! Split: every class has its own server.
 //!
-//! The servers are lanes, of rates `cmin` (one a tier) and delta-C. A server of constant rate is
-//! then the one that RTT counts on, so no request of a tier ever misses its bound, whatever the
-//! rest does; but no server helps another.
+//! The servers are lanes with the rates `cmin` (one for each tier) and delta-C. A server of
+//! constant rate is then the one assumed by RTT, so no request of a tier ever misses its bound,
+//! whatever the other classes do; but no server helps another.
 
 use super::{Backlog, Moment, Recombine};
 use crate::contract::request::{Lane, Request};

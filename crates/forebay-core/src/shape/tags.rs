@@ -1,8 +1,9 @@
 //! Virtual times of flows that share a server by weight.
 //!
 //! Every request is one unit of service. While a flow has requests, its next one starts, in virtual
-//! time, when the one before it finishes; a flow that had none starts at the virtual time, or when
-//! its last one finishes if that is later. A finish is a start and the total weight over the flow's.
+//! time, when the previous one finishes. A flow that had none starts at the virtual time, or at its
+//! last finish if that is later. A finish is the start plus the total weight divided by the flow's
+//! weight.
 
 /// Fractional bits of virtual times, which count requests.
 const FRACTION: u32 = 40;

@@ -1,10 +1,10 @@
-//! Token bucket: at most `rate` requests a second, and `burst` at once after a pause.
+//! Token bucket: at most `rate` requests per second, and `burst` at once after a pause.
 //!
-//! What hypervisors and container runtimes throttle by. It knows no bound and leaves the server
-//! idle while requests wait, so what it protects is the server's other users.
+//! Hypervisors and container runtimes use this to throttle. It does not consider bounds and leaves
+//! the server idle while requests wait, so it protects the server's other users.
 //!
-//! Invariant: in any span of time `t` it lets through at most `rate * t + burst` requests, counted
-//! exactly in `1 / rate` nanoseconds.
+//! Invariant: in any time span `t`, at most `rate * t + burst` requests pass, counted exactly in
+//! units of `1 / rate` nanoseconds.
 
 use super::{Backlog, Capacity, Moment, Recombine};
 use crate::contract::request::{Lane, Request};

@@ -1,11 +1,13 @@
-//! WF2Q+: of the classes whose turn has come in virtual time, the one that finishes first.
+//! WF2Q+: among the classes that are eligible in virtual time, serves the one that finishes first.
 //!
 //! Source: Bennett and Zhang, "Hierarchical packet fair queueing algorithms" (SIGCOMM 1996). The
-//! virtual time advances by the service given, and at least to the least start among those that
-//! wait. A dispatched request counts as given at once, as nobody knows how long a disk will take.
+//! virtual time advances by the service given, and at least to the earliest start among the waiting
+//! classes. A request counts as served when it is dispatched, because a disk's service time is
+//! unknown.
 //!
-//! Two classes at equal weights: a request of a class that keeps to its rate is done two services
-//! after its turn at the latest, which is its bound in RTT; so with delta-C = Cmin none is missed.
+//! With two classes of equal weight, a request of a class that keeps to its rate is completed at
+//! most two services after its turn, which is its bound in RTT; so with delta-C = Cmin no bound is
+//! missed.
 
 use super::tags::{Flows, UNIT};
 use super::{Backlog, Capacity, Moment, Recombine};

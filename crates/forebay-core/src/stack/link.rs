@@ -1,8 +1,7 @@
-//! The way to a device that is elsewhere: requests reach their policy some time after they were
-//! submitted.
+//! The link to a remote device: requests reach their policy some time after they were submitted.
 //!
 //! Source: the **bid** paper, section "BID-hybrid": the host transfers requests to the host of the
-//! flash device. The time is charged once a request, for both ways.
+//! flash device. The time is charged once per request, for both directions.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! A policy of its own for each of several disks.
+//! A separate policy for each of several disks.
 
 use crate::contract::bytes::{Bytes, Piece};
 use crate::contract::device::Completion;

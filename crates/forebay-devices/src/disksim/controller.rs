@@ -1,4 +1,4 @@
-//! DiskSim's `disksim_disk`: controller, buffer and bus of a drive.
+//! DiskSim's `disksim_disk` block: controller, buffer and bus of a drive.
 
 use forebay_core::Nanos;
 use forebay_core::device::drive::{
@@ -10,8 +10,8 @@ use super::libparam::Fault;
 use super::model::Notes;
 use super::params::Params;
 
-/// Parameters that make no difference to the time of a command here: what is printed, and how
-/// DiskSim's own queue and code go about it.
+/// Parameters that do not affect the time of a command here: printing, and details of DiskSim's own
+/// queue and implementation.
 pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "Model",
     "Print stats",
@@ -29,7 +29,7 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "Maximum number of write segments",
 ];
 
-/// What our drive always does: a file that says 0 says that its drive does not, which is told.
+/// Features that our drive always has; a file that sets one to 0 causes a note.
 const ALWAYS: [&str; 4] = [
     "Combine seq writes",
     "Write hit stop prefetch",
@@ -37,11 +37,11 @@ const ALWAYS: [&str; 4] = [
     "Immed transfer partial hit",
 ];
 
-/// More segments than that no drive has.
+/// The maximum number of segments.
 const SEGMENTS: u32 = 65_536;
 const SEGMENT: &str = "Segment size (in blks)";
 
-/// The controller, given what the bus takes, ms a sector read and written.
+/// Reads the controller, given the bus times per sector read and written, in ms.
 pub(super) fn read(
     disk: &Params<'_>,
     bus: [f64; 2],
@@ -77,7 +77,7 @@ pub(super) fn read(
     })
 }
 
-/// Notes behaviors that the file switches off and our drive has.
+/// Notes features that the file disables but our drive always has.
 fn note_what_is_off(disk: &Params<'_>, notes: &mut Notes) -> Result<(), Fault> {
     for key in ALWAYS {
         if disk.number(key)? == Some(0.0) {
@@ -117,7 +117,7 @@ fn overheads(disk: &Params<'_>) -> Result<Overheads, Fault> {
         };
         Ok::<_, Fault>(Overhead { after_read: of("read")?, after_write: of("write")? })
     };
-    // A drive that never lets go of the bus need not get hold of it again.
+    // A drive that never disconnects from the bus need not reconnect.
     let stays = disk.flag("Never disconnect")?;
     let away = |key: &str| if stays { Ok(Nanos::ZERO) } else { time(key) };
     Ok(Overheads {
@@ -151,7 +151,7 @@ fn buffer(disk: &Params<'_>) -> Result<Option<BufferSpec>, Fault> {
     if !disk.flag("Enable caching in buffer")? || segments == 0 || segment_sectors == 0 {
         return Ok(None);
     }
-    // A segment that only writes use is none that reads can hit.
+    // Reads cannot hit a segment reserved for writes.
     let apart = disk.flag("Use separate write segment")?;
     let most = u64::from(disk.count_of("Maximum read-ahead (blks)", 0..=u32::MAX, 0)?);
     let key = "Buffer continuous read";

@@ -1,6 +1,6 @@
 //! DiskSim's layout of a disk: zones, sparing and skews of a `dm_layout_g1`.
 //!
-//! It stands within the `dm_disk` or, behind `source FILE`, in a file of its own.
+//! It is either within the `dm_disk` block or, after `source FILE`, in its own file.
 
 use forebay_core::device::drive::{
     Defects, DriveSpec, Format, HeadOrder, SpareRange, Sparing, ZoneFormat,
@@ -11,24 +11,24 @@ use super::libparam::{Block, Entry, Fault, Value};
 use super::model::{Notes, list_unknown};
 use super::params::Params;
 
-/// What the disk model takes at most, so that a fault is told in DiskSim's words.
+/// The maximum of the disk model, checked here so that the error uses DiskSim's terms.
 pub(super) const MAX_CYLINDERS: u32 = 1 << 22;
 pub(super) const MAX_HEADS: u32 = 64;
 const MAX_TRACK: u32 = (1 << 20) - 1;
 
-/// The block with the layout.
+/// The block that contains the layout.
 pub(super) struct Layout {
-    /// A `dm_layout_g1`.
+    /// A `dm_layout_g1` block.
     pub(super) block: Block,
-    /// The file it stands in, if that is not the model's.
+    /// The file that contains it, if that is not the model's.
     pub(super) file: Option<String>,
-    /// The line of the model that says so.
+    /// The line of the model that refers to it.
     pub(super) line: usize,
 }
 
 impl Layout {
-    /// The zones and how they are formatted; faults in another file are told at the line of the
-    /// model that names it.
+    /// Reads the zones and their format. Errors in another file are reported at the line of the
+    /// model that names the file.
     pub(super) fn read(&self, notes: &mut Notes) -> Result<(Vec<Zone>, Format), Fault> {
         let mut own = Notes::new();
         let of_model = |(line, what): Fault| match &self.file {
@@ -41,8 +41,8 @@ impl Layout {
     }
 }
 
-/// The zones must lie within the cylinders that `disk` says it has. One that ends a cylinder beyond
-/// them, as where cylinders were counted from 1, is clipped.
+/// Checks that the zones lie within the cylinders of `disk`. A zone that extends one cylinder
+/// beyond them, as if cylinders were counted from 1, is clipped.
 pub(super) fn check_cylinders(
     disk: &Params<'_>,
     cylinders: u32,
@@ -72,7 +72,7 @@ pub(super) fn check_cylinders(
     Ok(())
 }
 
-/// Notes a `Block count` that is not what the zones hold, spares and defects aside.
+/// Notes a `Block count` that differs from the size of the zones by more than spares and defects.
 pub(super) fn check_blocks(
     disk: &Params<'_>,
     spec: &HddSpec,
@@ -90,7 +90,7 @@ pub(super) fn check_blocks(
     };
     let most: u64 = spec.zones.iter().map(sectors).sum();
     let held = held(spec, format).unwrap_or(most);
-    // What spares, slips and reserved sectors take away may be counted otherwise, by as much again.
+    // Spares, slips and reserved sectors may be counted differently, by as much again.
     let least = held.saturating_sub(most - held.min(most));
     if !(least..=most).contains(&got) {
         let what = format!("{key}: got {got}, but the zones hold {held}; the zones are taken");
@@ -99,7 +99,7 @@ pub(super) fn check_blocks(
     Ok(())
 }
 
-/// The sectors for data.
+/// Returns the number of data sectors.
 fn held(spec: &HddSpec, format: &Format) -> Option<u64> {
     use forebay_core::Device;
     use forebay_core::device::drive::{Controller, Drive};
@@ -153,7 +153,8 @@ fn layout_of(layout: &Params<'_>, notes: &mut Notes) -> Result<(Vec<Zone>, Forma
     Ok((zones, Format { head_order, sparing, zones: formats }))
 }
 
-/// Where the zone lies and how long its tracks are; the cylinders before `next` are taken.
+/// Reads the position of a zone and the length of its tracks; the cylinders before `next` are
+/// taken.
 fn zone_of(zone: &Params<'_>, next: u32, notes: &mut Notes) -> Result<Zone, Fault> {
     let (first, last) = ("First cylinder number", "Last cylinder number");
     let first_cylinder = zone.needed_count(first, 0..=MAX_CYLINDERS - 1)?;

@@ -1,15 +1,15 @@
-//! DiskSim's parameter text (libparam): blocks of `key = value` pairs.
+//! Parses DiskSim's parameter text (libparam): blocks of `key = value` pairs.
 //!
-//! A block is `type name { key = value, ... }`, a value a number, a word, a list in brackets or
-//! another block; `#` begins a comment. Keys are any text up to the equals sign. What stands
-//! outside of blocks (`instantiate`, `topology`, `source`) is passed over.
+//! A block is `type name { key = value, ... }`; a value is a number, a word, a list in brackets or
+//! another block; `#` begins a comment. A key is any text up to the equals sign. Text outside of
+//! blocks (`instantiate`, `topology`, `source`) is ignored.
 
 use std::fmt;
 
-/// Blocks and lists may lie in each other so deep.
+/// The maximum nesting of blocks and lists.
 const DEPTH: u32 = 32;
 
-/// A value, where it is no block.
+/// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Number(f64),
@@ -18,7 +18,7 @@ pub(crate) enum Value {
     Block(Block),
 }
 
-/// `key = value` and the line it begins on.
+/// A `key = value` pair and the line on which it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) key: String,
@@ -26,11 +26,11 @@ pub(crate) struct Entry {
     pub(crate) line: usize,
 }
 
-/// A block and the line it begins on.
+/// A block and the line on which it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Block {
     pub(crate) kind: String,
-    /// Empty for a block without one.
+    /// The name; empty for a block without one.
     pub(crate) name: String,
     pub(crate) entries: Vec<Entry>,
     pub(crate) line: usize,
@@ -47,15 +47,15 @@ impl fmt::Display for Value {
     }
 }
 
-/// As much of `text` as a message needs.
+/// Shortens text for a message.
 fn short(text: &str) -> String {
     text.chars().take(60).collect()
 }
 
-/// What is wrong, and on which line.
+/// A line and what is wrong there.
 pub(crate) type Fault = (usize, String);
 
-/// The blocks of a file, in order.
+/// Parses the blocks of a file, in order.
 pub(crate) fn parse(text: &str) -> Result<Vec<Block>, Fault> {
     let mut parser = Parser { rest: text, line: 1 };
     let mut blocks = Vec::new();
@@ -89,7 +89,7 @@ impl Parser<'_> {
         Some(found)
     }
 
-    /// Blanks, line ends and comments.
+    /// Skips whitespace and comments.
     fn skip_blank(&mut self) {
         while let Some(next) = self.peek() {
             match next {
@@ -102,7 +102,8 @@ impl Parser<'_> {
         }
     }
 
-    /// The text up to one of `ends`, without comments, blanks in a row made one.
+    /// Returns the text up to one of `ends`, without comments and with runs of whitespace
+    /// collapsed.
     fn text_until(&mut self, ends: &str) -> String {
         let mut text = String::new();
         while let Some(next) = self.peek() {
@@ -136,7 +137,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A block whose brace is open; before it stood `type name` or `type`.
+    /// Parses a block after its opening brace; `head` is the preceding `type name` or `type`.
     fn block(&mut self, head: &str, line: usize, depth: u32) -> Result<Block, Fault> {
         let (kind, name) = head.split_once(' ').unwrap_or((head, ""));
         let (kind, name) = (kind.to_string(), name.to_string());
@@ -207,7 +208,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A list whose bracket is open.
+    /// Parses a list after its opening bracket.
     fn list(&mut self, line: usize, depth: u32) -> Result<Value, Fault> {
         if depth > DEPTH {
             return Err((line, format!("got more than {DEPTH} lists in each other")));

@@ -1,12 +1,12 @@
-//! DiskSim's `dm_disk`: arm, rotation and layout of a disk.
+//! DiskSim's `dm_disk` block: arm, rotation and layout of a disk.
 //!
-//! Of the layouts `dm_layout_g1` is read, of the mechanics `dm_mech_g1`, with every kind of seek
-//! curve it knows. DiskSim asks less of a drive file than a model of ours: what real drives' files get
-//! slightly wrong is repaired and noted, a line each, what they get grossly wrong is refused. A curve
-//! that falls by no more than [`NOISE_SHARE`] of a time or [`NOISE_MS`], as measurements do and equations
-//! fitted to them at their knee, is made to rise by the least change (pool adjacent violators). Few
-//! measured points that are farther off are left out, which DiskSim takes as they are. A negative settling
-//! time makes a write's seek shorter than a read's, as it does in DiskSim.
+//! Supports the layout `dm_layout_g1`, and the mechanics `dm_mech_g1` with every kind of seek
+//! curve. DiskSim is less strict than our models: small inconsistencies in real drives' files are
+//! corrected with a note each, and gross ones are rejected. A seek curve that decreases by at most
+//! [`NOISE_SHARE`] of a time or [`NOISE_MS`], as measurements and equations fitted to them at their
+//! knee do, is made monotonic with the least change (pool adjacent violators). A few measured
+//! points with greater errors are omitted, unlike in DiskSim. A negative settling time makes seeks
+//! of writes shorter than those of reads, as in DiskSim.
 
 use forebay_core::Nanos;
 use forebay_core::device::drive::Format;
@@ -18,31 +18,32 @@ use super::layout::{self, Layout, MAX_CYLINDERS, MAX_HEADS};
 use super::libparam::{Block, Entry, Fault, Value};
 use super::params::Params;
 
-/// What could not be taken over, each with its line.
+/// What could not be imported, each with its line.
 pub(super) type Notes = Vec<Fault>;
 
-/// Reads the seek curve in a file beside the model's.
+/// Reads the seek curve in a file next to the model's.
 pub(super) type Curve<'a> = &'a dyn Fn(&str) -> Result<Vec<SeekPoint>, String>;
 
 /// A measured seek.
 pub(super) struct SeekPoint {
     pub(super) cylinders: u32,
     pub(super) ms: f64,
-    /// Of the seek file, from 1.
+    /// The line in the seek file, from 1.
     pub(super) line: usize,
 }
 
-/// By this share of a time, or by [`NOISE_MS`] if that is more, measured times may be moved.
-/// The measured curve of DiskSim's own atlas10k has a point that is 23 % off.
+/// The share of a time, or [`NOISE_MS`] if that is more, by which measured times may be corrected.
+/// The measured curve of DiskSim's own atlas10k has a point with an error of 23 %.
 const NOISE_SHARE: f64 = 0.25;
 const NOISE_MS: f64 = 1.0;
 
-/// Of so many measured points one may be farther off than noise, and is left out.
+/// One in this many measured points may have a greater error, and is omitted.
 const OUTLIERS_ONE_IN: usize = 20;
-/// One may be of so many already.
+/// The minimum number of points for one to be omitted.
 const POINTS_FOR_ONE: usize = 8;
 
-/// Arm, platters and format of the `dm_disk` in `block`, and by how much its writes seek shorter than its reads.
+/// Reads arm, platters and format of the `dm_disk` in `block`, and by how much its writes seek
+/// shorter than its reads.
 pub(super) fn read(
     block: &Block,
     from: &Layout,
@@ -94,8 +95,8 @@ pub(super) fn read(
     Ok((spec, format, write_less))
 }
 
-/// What a write waits longer than a read until the head has settled, and by how much it seeks shorter;
-/// one of them is nothing.
+/// Returns the additional settling time of a write, and by how much it seeks shorter; at most one
+/// of them is nonzero.
 fn settle(mechanics: &Params<'_>, notes: &mut Notes) -> Result<[Nanos; 2], Fault> {
     let key = "Add. write settling delay";
     let ms = mechanics.or_zero(key)?;
@@ -183,7 +184,8 @@ fn seek_of(
     }
 }
 
-/// The measured curve in `file`, which `line` names, without its outliers and made to rise.
+/// Reads the measured curve in `file`, which is named on `line`, omits outliers and makes the curve
+/// monotonic.
 fn measured(
     file: &str,
     line: usize,
@@ -213,8 +215,8 @@ fn measured(
     }
 }
 
-/// The point farthest from the median of itself and two on each side, if that is more than half of
-/// what counts as noise.
+/// Returns the point farthest from the median of itself and two neighbors on each side, if that is
+/// more than half of the permitted noise.
 fn outlier(points: &[SeekPoint]) -> Option<usize> {
     let distance = |index: usize| {
         let beside = &points[index.saturating_sub(2)..(index + 3).min(points.len())];
@@ -228,8 +230,8 @@ fn outlier(points: &[SeekPoint]) -> Option<usize> {
     (2.0 * distance > (median * NOISE_SHARE).max(NOISE_MS)).then_some(index)
 }
 
-/// Hewlett-Packard's equation: a root before the knee, a line from there on; before it there may be
-/// times of their own for the first cylinder or the first ten.
+/// Returns Hewlett-Packard's equation: a square root before the knee and a line after it; there may
+/// be separate times for the first cylinder or the first ten.
 fn equation(
     kind: &str,
     mechanics: &Params<'_>,
@@ -284,8 +286,8 @@ fn equation(
     Ok(SeekSpec::Prefixed { first, rest: Box::new(rest) })
 }
 
-/// Distances from `first` on to the end of the stroke, a hundredth apart, and those on both sides of
-/// the `knee`.
+/// Returns distances from `first` to the full stroke, spaced by a hundredth, and those on both
+/// sides of the `knee`.
 fn distances(first: u32, cylinders: u32, knee: u32) -> impl Iterator<Item = u32> {
     let last = cylinders.saturating_sub(1).max(first + 1);
     std::iter::successors(Some(first), move |&distance| {
@@ -296,7 +298,7 @@ fn distances(first: u32, cylinders: u32, knee: u32) -> impl Iterator<Item = u32>
     })
 }
 
-/// A curve of `kind` through the three times that data sheets give.
+/// Returns a curve of `kind` through the three times in data sheets.
 fn three_times(
     kind: &str,
     mechanics: &Params<'_>,
@@ -319,14 +321,16 @@ fn three_times(
     Ok(SeekSpec::Table(distances.into_iter().zip(times).collect()))
 }
 
-/// Straight lines through the time of one cylinder, of a third of the stroke, of all of it.
+/// Returns straight lines through the times of one cylinder, a third of the stroke, and the full
+/// stroke.
 fn three_points(cylinders: u32, [one, average, full]: [f64; 3]) -> Vec<(u32, f64)> {
     let last = cylinders.saturating_sub(1).max(3);
     vec![(1, one), ((last / 3).max(2), average), (last, full)]
 }
 
-/// The curve a * sqrt(d - 1) + b * (d - 1) + c with the three times (Lee and Katz: "An analytic
-/// performance model of disk arrays", SIGMETRICS 1993), at distances a hundredth apart.
+/// Returns the curve a * sqrt(d - 1) + b * (d - 1) + c through the three times (Lee and Katz: "An
+/// analytic performance model of disk arrays", SIGMETRICS 1993), at distances spaced by a
+/// hundredth.
 fn lee_curve(cylinders: u32, [one, average, full]: [f64; 3]) -> Vec<(u32, f64)> {
     let all = f64::from(cylinders.max(2));
     let root = (-10.0 * one + 15.0 * average - 5.0 * full) / (3.0 * all.sqrt());
@@ -340,11 +344,11 @@ fn lee_curve(cylinders: u32, [one, average, full]: [f64; 3]) -> Vec<(u32, f64)> 
 
 const FALLS: &str = "expected times that rise but for noise (25 % or 1 ms, whichever is more)";
 
-/// How times were made to rise.
+/// The corrections that made times monotonic.
 struct Rise {
-    /// By how much one was moved at most, ms.
+    /// The maximum correction, in ms.
     most: f64,
-    /// The one moved the most, if that is more than noise.
+    /// The point with the maximum correction, if that exceeds noise.
     beyond_noise: Option<usize>,
 }
 
@@ -366,7 +370,7 @@ impl Rise {
     }
 }
 
-/// Puts the rising sequence nearest to `times` by least squares in their place.
+/// Replaces `times` by the nearest monotonic sequence in the least-squares sense.
 fn made_to_rise(times: &mut [f64]) -> Rise {
     let mut blocks: Vec<(f64, usize)> = Vec::new();
     for &time in times.iter() {

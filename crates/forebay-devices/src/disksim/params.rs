@@ -1,10 +1,10 @@
-//! A block's parameters by name, noting which were asked for.
+//! The parameters of a block by name, recording which were used.
 
 use std::cell::RefCell;
 
 use super::libparam::{Block, Entry, Fault, Value};
 
-/// A block whose parameters are taken one by one.
+/// A block whose parameters are read individually.
 pub(super) struct Params<'a> {
     block: &'a Block,
     asked: RefCell<Vec<bool>>,
@@ -15,7 +15,7 @@ impl<'a> Params<'a> {
         Params { block, asked: RefCell::new(vec![false; block.entries.len()]) }
     }
 
-    /// The last entry of that name, as in DiskSim; case makes no difference.
+    /// Returns the last entry with this name, as in DiskSim; case is ignored.
     pub(super) fn entry(&self, key: &str) -> Option<&'a Entry> {
         let mut found = None;
         for (index, entry) in self.block.entries.iter().enumerate() {
@@ -37,7 +37,7 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// A number that has to be there.
+    /// Returns a required number.
     pub(super) fn needed(&self, key: &str) -> Result<f64, Fault> {
         self.number(key)?.ok_or_else(|| {
             let kind = &self.block.kind;
@@ -45,12 +45,12 @@ impl<'a> Params<'a> {
         })
     }
 
-    /// A number that is 0 where it is missing.
+    /// Returns a number, or 0 if it is missing.
     pub(super) fn or_zero(&self, key: &str) -> Result<f64, Fault> {
         Ok(self.number(key)?.unwrap_or(0.0))
     }
 
-    /// A time in ms that is 0 where it is missing, and 1000 at most.
+    /// Returns a time in ms of at most 1000, or 0 if it is missing.
     pub(super) fn time(&self, key: &str) -> Result<f64, Fault> {
         let ms = self.or_zero(key)?;
         if (0.0..=1_000.0).contains(&ms) {
@@ -59,7 +59,7 @@ impl<'a> Params<'a> {
         Err((self.line_of(key), format!("{key}: got {ms}, expected a time in ms from 0 to 1000")))
     }
 
-    /// A whole number of `range` that has to be there.
+    /// Returns a required whole number in `range`.
     pub(super) fn needed_count(
         &self,
         key: &str,
@@ -74,7 +74,7 @@ impl<'a> Params<'a> {
         Err((self.line_of(key), format!("{key}: got {number}, expected {expected}")))
     }
 
-    /// The same, `default` where it is missing.
+    /// Returns a whole number in `range`, or `default` if it is missing.
     pub(super) fn count_of(
         &self,
         key: &str,
@@ -84,7 +84,7 @@ impl<'a> Params<'a> {
         self.number(key)?.map_or(Ok(default), |_| self.needed_count(key, range))
     }
 
-    /// Entries whose key was given before: the last one holds.
+    /// Returns entries that repeat an earlier key; the last one counts.
     pub(super) fn repeated(&self) -> Vec<&'a Entry> {
         let entries = &self.block.entries;
         let before = |index: usize, entry: &Entry| {
@@ -94,7 +94,7 @@ impl<'a> Params<'a> {
         all.filter(|(index, entry)| before(*index, entry)).map(|(_, entry)| entry).collect()
     }
 
-    /// A whole number from 0 on, 0 where it is missing.
+    /// Returns a nonnegative whole number, or 0 if it is missing.
     pub(super) fn count(&self, key: &str) -> Result<u64, Fault> {
         let number = self.or_zero(key)?;
         if (0.0..=9e15).contains(&number) && number.fract() == 0.0 {
@@ -115,7 +115,7 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// A list of numbers; none where it is missing.
+    /// Returns a list of numbers, empty if it is missing.
     pub(super) fn numbers(&self, key: &str) -> Result<Vec<f64>, Fault> {
         let Some(Entry { value, line, .. }) = self.entry(key) else { return Ok(Vec::new()) };
         let wrong = |got: &Value| (*line, format!("{key}: got {got}, expected a list of numbers"));
@@ -127,7 +127,7 @@ impl<'a> Params<'a> {
         values.iter().map(number).collect()
     }
 
-    /// The same, whole and from 0 on.
+    /// Returns a list of nonnegative whole numbers, empty if it is missing.
     pub(super) fn counts(&self, key: &str) -> Result<Vec<u64>, Fault> {
         let line = self.entry(key).map_or(self.block.line, |entry| entry.line);
         let whole = |number: f64| {
@@ -143,12 +143,12 @@ impl<'a> Params<'a> {
         self.block.line
     }
 
-    /// The line of a parameter, or of the block where it is missing.
+    /// Returns the line of a parameter, or of the block if it is missing.
     pub(super) fn line_of(&self, key: &str) -> usize {
         self.entry(key).map_or(self.block.line, |entry| entry.line)
     }
 
-    /// Parameters that nobody asked for and that are neither among `without_effect` nor 0.
+    /// Returns parameters that were not used and that are neither in `without_effect` nor 0.
     pub(super) fn unknown(&self, without_effect: &[&str]) -> Vec<&'a Entry> {
         let asked = self.asked.borrow();
         let entries = self.block.entries.iter().zip(asked.iter());

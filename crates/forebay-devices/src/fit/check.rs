@@ -1,4 +1,4 @@
-//! A device against a sweep: each row as it was measured and as the model has it.
+//! Compares a device with a sweep: each row as measured and on the model.
 
 use std::fmt::Write;
 
@@ -11,23 +11,23 @@ use super::sweep::{MixedJob, Sweep, SweepRow};
 use crate::OpenDevice;
 use crate::closed::{Job, Length, play, play_disk};
 
-/// A row, and whether the fit went by it.
+/// A compared row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowChecked {
-    /// Which row, in words.
+    /// The row in words.
     pub what: String,
-    /// Whether a fit goes by such a row; if not, it shows what the fit is worth.
+    /// Whether fits use such a row; if not, it shows the quality of the fit.
     pub is_fitted: bool,
-    /// Measured, and on the model.
+    /// The measured row and the model's.
     pub check: RowCheck,
 }
 
-/// How long a row is measured on a disk: as long as fio is told to.
+/// The measured time of a row on a disk, which is as long as fio is told to run.
 const RUN: Nanos = Nanos::from_secs(60);
-/// I/Os of a row, of a drive that answers faster.
+/// The number of I/Os of a row on a faster drive.
 const IOS: u64 = 20_000;
 
-/// Each row of `sweep` as `device` has it.
+/// Compares each row of `sweep` with `device`.
 pub fn check(device: &OpenDevice, sweep: &Sweep) -> Vec<RowChecked> {
     let fitted: Vec<&SweepRow> =
         [Op::Read, Op::Write].iter().flat_map(|op| sweep.random(*op)).collect();
@@ -58,7 +58,7 @@ fn length(device: &OpenDevice, depth: u32) -> Length {
     }
 }
 
-/// A row of one job on the model.
+/// Simulates a row of a single job.
 fn alone(device: &OpenDevice, row: &SweepRow, random: bool) -> SweepRow {
     let is_flash = matches!(device.model, DeviceModel::Ssd(_));
     if random && !is_flash {
@@ -70,7 +70,7 @@ fn alone(device: &OpenDevice, row: &SweepRow, random: bool) -> SweepRow {
     rows.into_iter().flatten().next().unwrap_or_else(|| none(row))
 }
 
-/// The rows of jobs that ran at the same time.
+/// Compares the rows of jobs that ran at the same time.
 fn together(device: &OpenDevice, jobs: &[MixedJob]) -> Vec<RowChecked> {
     let as_job = |job: &MixedJob| {
         let rate =
@@ -105,13 +105,14 @@ fn together(device: &OpenDevice, jobs: &[MixedJob]) -> Vec<RowChecked> {
     each.collect()
 }
 
-/// A row that no I/O of the model came to.
+/// Returns the row of a model that completed no I/O.
 fn none(row: &SweepRow) -> SweepRow {
     let (mean_us, p50_us, p99_us, p999_us, max_us) = (None, None, None, None, None);
     SweepRow { iops: 0.0, mean_us, p50_us, p99_us, p999_us, max_us, ..row.clone() }
 }
 
-/// The greatest errors of rates and of 99th percentiles, as shares, over the rows that a fit goes by.
+/// Returns the maximum relative errors of rates and of 99th percentiles over the rows that fits
+/// use.
 pub fn worst(rows: &[RowChecked]) -> (Option<f64>, Option<f64>) {
     let fitted = || rows.iter().filter(|row| row.is_fitted);
     let most = |errors: &mut dyn Iterator<Item = f64>| errors.map(f64::abs).reduce(f64::max);
@@ -121,7 +122,7 @@ pub fn worst(rows: &[RowChecked]) -> (Option<f64>, Option<f64>) {
     )
 }
 
-/// The rows and their errors as comments of a device file.
+/// Formats the rows and their errors as comments of a device file.
 pub(super) fn errors_text(rows: &[RowChecked]) -> String {
     let mut text = String::new();
     if !rows.is_empty() {
@@ -140,7 +141,7 @@ pub(super) fn errors_text(rows: &[RowChecked]) -> String {
     text
 }
 
-/// The table of a device file that says what its times rest on.
+/// Formats the `evidence` table of a device file.
 pub fn evidence_text(rows: &[RowChecked]) -> String {
     let fitted = rows.iter().filter(|row| row.is_fitted).count();
     let mut text =

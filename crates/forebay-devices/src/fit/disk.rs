@@ -1,13 +1,15 @@
-//! Fits a disk with a command queue to an ordinary fio sweep: random reads and writes by queue depth.
+//! Fits a disk with a command queue to an ordinary fio sweep: random reads and writes by queue
+//! depth.
 //!
-//! A sweep has few figures, so few are fitted, one after another: the seeks from the row at the least
-//! depth (its mean and its 99th percentile); how far ahead of the arm the drive chooses, from where
-//! depth begins to help; the catch margin, from how much it helps; the drive's patience, from the
-//! longest latencies; the places of the write cache, from the rate of random writes; and which write is
-//! admitted first, from their spread. All else is assumed or given. Whoever wants to judge the fit
-//! gives it some of the rows and compares the others ([`DiskFit::check`]).
+//! A sweep has few figures, so few parameters are fitted, one after another: the seeks, from the
+//! mean and 99th percentile at the least depth; how far ahead of the arm the drive chooses
+//! commands, from the depth at which the rate begins to rise; the catch margin, from how much it
+//! rises; the starvation limit, from the longest latencies; the number of places in the write
+//! cache, from the rate of random writes; and the order of admission to it, from the spread of
+//! their latencies. Everything else is assumed or given. To evaluate a fit, fit some of the rows
+//! and compare the others ([`DiskFit::check`]).
 //!
-//! The margin trades against the shortest seek: a sweep shows only both together, so the shortest seek
+//! The catch margin and the shortest seek cannot be distinguished by a sweep, so the shortest seek
 //! is assumed unless it is given.
 
 mod figures;
@@ -22,75 +24,76 @@ use super::FitError;
 use super::sweep::SweepRow;
 use crate::closed::play_disk;
 
-/// What a sweep does not show of a disk; what is not known is assumed.
+/// Properties of a disk that a sweep does not show. Unknown ones are assumed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DiskKnown {
-    /// The drive's name.
+    /// The name of the drive.
     pub name: String,
-    /// Its size.
+    /// The capacity.
     pub capacity_bytes: u64,
-    /// Turns a minute.
+    /// Revolutions per minute.
     pub rpm: Option<f64>,
-    /// Data surfaces.
+    /// The number of data surfaces.
     pub heads: Option<u32>,
-    /// The seek over one cylinder, ms.
+    /// The seek time over one cylinder, in ms.
     pub track_to_track_ms: Option<f64>,
-    /// By how much longer a write seeks, ms.
+    /// The additional seek time of writes, in ms.
     pub write_settle_ms: Option<f64>,
-    /// Sustained rates at the outer and the inner edge, MB/s.
+    /// The sustained rates at the outer and the inner edge, in MB/s.
     pub sustained_mb_per_s: Option<[f64; 2]>,
 }
 
-/// The figures of a fitted disk. Times are in ms.
+/// The figures of a fitted disk, with times in ms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskFigures {
-    /// Turns a minute.
+    /// Revolutions per minute.
     pub rpm: f64,
-    /// Data surfaces.
+    /// The number of data surfaces.
     pub heads: u32,
-    /// Sustained rates at the outer and the inner edge, MB/s.
+    /// The sustained rates at the outer and the inner edge, in MB/s.
     pub sustained_mb_per_s: [f64; 2],
-    /// The seek over one cylinder.
+    /// The seek time over one cylinder.
     pub track_to_track_ms: f64,
-    /// The average seek.
+    /// The average seek time.
     pub average_ms: f64,
-    /// The longest seek.
+    /// The longest seek time.
     pub full_stroke_ms: f64,
-    /// By how much longer a write seeks.
+    /// The additional seek time of writes.
     pub write_settle_ms: f64,
-    /// Commands the drive takes.
+    /// The number of commands that the drive accepts.
     pub queue_depth: u32,
-    /// What the drive leaves itself when it ranks commands.
+    /// The time that the drive reserves before a sector when it orders commands.
     pub catch_margin_ms: f64,
-    /// Commands committed before the next is chosen; -1: the drive waits for the host's answer.
+    /// The number of commands committed before the next is chosen; -1 if the drive waits for the
+    /// host's answer.
     pub ahead: i32,
-    /// How long a command is passed over.
+    /// The time after which a command is no longer passed over.
     pub starvation_ms: f64,
-    /// Runs of sectors that the write cache keeps apart; 0: no write cache.
+    /// The number of separate runs of sectors in the write cache; 0 means no write cache.
     pub places: u32,
-    /// Whether the last write that waits for a place gets it.
+    /// Whether the most recent of the writes waiting for a place is admitted first.
     pub admits_newest: bool,
 }
 
-/// A rate that is farther off than this is told.
+/// Errors of a rate beyond this share are reported.
 const FAR_OFF: f64 = 0.1;
 
-/// A row of a sweep as it was measured and as the model has it.
+/// A measured row of a sweep, and the model's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowCheck {
     /// The measured row.
     pub measured: SweepRow,
-    /// The same row on the model.
+    /// The row on the model.
     pub model: SweepRow,
 }
 
 impl RowCheck {
-    /// By what share the model does more I/Os.
+    /// Returns the relative error of the model's rate.
     pub fn iops_error(&self) -> f64 {
         self.model.iops / self.measured.iops - 1.0
     }
 
-    /// By what share the model's 99th percentile is longer; none where it was not measured.
+    /// Returns the relative error of the model's 99th percentile; None if it was not measured.
     pub fn p99_error(&self) -> Option<f64> {
         let (model, measured) = (self.model.p99_us?, self.measured.p99_us?);
         Some(model / measured - 1.0)
@@ -100,36 +103,35 @@ impl RowCheck {
 /// A disk fitted to a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskFit {
-    /// What was given.
+    /// The given properties.
     pub known: DiskKnown,
-    /// What the disk is taken to be.
+    /// The fitted and assumed figures.
     pub figures: DiskFigures,
-    /// Where each figure comes from, by its name in [`DiskFigures`]: "fitted: ..." or "assumed: ...".
+    /// The source of each figure, by its name in [`DiskFigures`]: "fitted: ..." or "assumed: ...".
     pub(super) sources: Vec<(&'static str, String)>,
-    /// Each row that was fitted to, as the fitted disk has it.
+    /// Each fitted row compared with the model.
     pub checks: Vec<RowCheck>,
-    /// What to keep in mind of the fit: rows left out, figures that no row shows, rows that do not
-    /// go together.
+    /// Caveats of the fit: omitted rows, figures that no row determines, contradictory rows.
     pub notes: Vec<String>,
 }
 
 impl DiskFit {
-    /// All figures of the fitted disk.
+    /// Returns all figures of the fitted disk.
     pub fn spec(&self) -> DriveSpec {
         self.figures.spec(self.known.capacity_bytes)
     }
 
-    /// Each of `rows`, which need not be those it was fitted to, as the fitted disk has it.
+    /// Compares `rows` with the fitted disk; they need not be those that were fitted.
     ///
     /// # Errors
-    /// Figures that were changed to what makes no disk.
+    /// The figures were changed to invalid ones.
     pub fn check(&self, rows: &[SweepRow]) -> Result<Vec<RowCheck>, SpecError> {
         let drive = Drive::new(&self.spec())?;
         Ok(check(&drive, rows))
     }
 }
 
-/// Each of `rows`, which are random reads or writes, as `drive` has it.
+/// Compares `rows`, which are random reads or writes, with `drive`.
 pub fn check<D: forebay_core::Device + Clone>(drive: &D, rows: &[SweepRow]) -> Vec<RowCheck> {
     let row = |measured: &SweepRow| RowCheck {
         model: play_disk(&mut drive.clone(), measured.op, measured.block_bytes, measured.depth),
@@ -138,10 +140,10 @@ pub fn check<D: forebay_core::Device + Clone>(drive: &D, rows: &[SweepRow]) -> V
     rows.iter().map(row).collect()
 }
 
-/// Fits a disk to `rows`, random reads and writes of one size; the same rows always give the same disk.
+/// Fits a disk to `rows`, random reads and writes of one size. The result is deterministic.
 ///
 /// # Errors
-/// Rows that no disk measures, or too few of them.
+/// The rows are implausible for a disk, or too few.
 pub fn fit(rows: &[SweepRow], known: DiskKnown) -> Result<DiskFit, FitError> {
     if known.capacity_bytes < 1 << 30 {
         return Err(FitError::TooLittle {
@@ -165,7 +167,7 @@ pub fn fit(rows: &[SweepRow], known: DiskKnown) -> Result<DiskFit, FitError> {
     Ok(fit)
 }
 
-/// What to say of a row that the model misses.
+/// Describes a row that the model misses.
 fn far_off(check: &RowCheck) -> Option<String> {
     let error = check.iops_error();
     (error.abs() > FAR_OFF).then(|| {
@@ -180,7 +182,7 @@ fn far_off(check: &RowCheck) -> Option<String> {
     })
 }
 
-/// What a fit has of one operation, in words.
+/// Returns the plural of an operation in words.
 fn noun(op: Op) -> &'static str {
     if op == Op::Write { "random writes" } else { "random reads" }
 }

@@ -1,22 +1,23 @@
-//! fio's latency logs with offsets: `time_ms, value_ns, direction, bytes, offset[, priority]`.
+//! Parses fio's latency logs with offsets: `time_ms, value_ns, direction, bytes, offset[,
+//! priority]`.
 
 use std::path::Path;
 
 use super::FitError;
 
-/// One read.
+/// A read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// First byte.
+    /// The first byte.
     pub offset: u64,
-    /// Bytes.
+    /// The length in bytes.
     pub len: u32,
-    /// From submission to completion.
+    /// The time from submission to completion.
     pub latency_ns: f64,
 }
 
-/// The reads of the log at `path` with content `text`, and how many lines were of other
-/// directions.
+/// Parses the log at `path` with content `text`; returns its reads and the number of lines for
+/// other operations.
 pub fn parse(path: &Path, text: &[u8]) -> Result<(Vec<Sample>, u64), FitError> {
     let (mut samples, mut skipped) = (Vec::new(), 0);
     for (index, line) in String::from_utf8_lossy(text).lines().enumerate() {
@@ -39,7 +40,7 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<(Vec<Sample>, u64), FitError> {
     Ok((samples, skipped))
 }
 
-/// `None` for what is no read.
+/// Parses a line; returns `None` if it is not a read.
 fn sample(line: &str) -> Result<Option<Sample>, &'static str> {
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
     let number = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok());

@@ -1,9 +1,9 @@
-//! Medians, which a few odd latencies do not move.
+//! Medians, which are robust against a few outliers.
 
 use super::Figure;
 
-/// The median of `values` with its standard error from the median absolute deviation (both as for
-/// a normal distribution). `None` without values.
+/// Returns the median of `values`, with its standard error from the median absolute deviation (both
+/// as for a normal distribution); `None` if there are no values.
 pub(super) fn median(values: &[f64]) -> Option<Figure> {
     let value = middle(values.to_vec())?;
     let spread = middle(values.iter().map(|one| (one - value).abs()).collect())? * 1.4826;

@@ -1,17 +1,17 @@
-//! The revolution and the command overhead, from reads on one track.
+//! Fits the time of a revolution and the command overhead, from reads on one track.
 //!
-//! *Backwards*: the block before the one just read passes the head one revolution less two blocks
-//! later and takes one block, whatever the overhead. *With gaps*: a block that begins later after
-//! the end of the last one than a command takes to start is caught at once, an earlier one only a
-//! revolution later; the gap where that changes is the overhead.
+//! *Backwards*: the block before the one just read passes the head one revolution minus two blocks
+//! later and takes one block, whatever the overhead. *With gaps*: a block whose start follows the
+//! end of the last one by more than the command overhead is read at once, and otherwise only one
+//! revolution later; the gap at which that changes is the overhead.
 
 use super::log::Sample;
 use super::{Figure, FitError, robust};
 
-/// Backward steps it takes.
+/// The minimum number of backward steps.
 const STEPS_MIN: usize = 32;
 
-/// One turn in ns; `media` gives bytes per ns at an offset.
+/// Returns the time of a revolution in ns; `media` gives bytes per ns at an offset.
 pub(super) fn revolution(
     logs: &[Vec<Sample>],
     media: impl Fn(u64) -> f64,
@@ -31,13 +31,14 @@ pub(super) fn revolution(
     })
 }
 
-/// The overhead in ns, half the distance between the gaps around it as its error.
+/// Returns the overhead in ns; its error is half the distance between the neighboring gaps.
 pub(super) fn overhead(
     logs: &[Vec<Sample>],
     revolution_ns: f64,
     media: impl Fn(u64) -> f64,
 ) -> Result<Figure, FitError> {
-    // (time from the end of one block to the start of the next, whether it was caught)
+    // Pairs of the time from the end of one block to the start of the next, and whether the next
+    // was read without an additional revolution.
     let mut tries: Vec<(f64, bool)> = pairs(logs)
         .filter_map(|(before, read)| {
             let gap = read.offset.checked_sub(before.offset + u64::from(before.len))?;
@@ -56,7 +57,7 @@ pub(super) fn overhead(
             expected: "32 or more, some of them caught",
         });
     }
-    // The cut with the fewest caught below and missed above it.
+    // Finds the threshold with the fewest exceptions on either side.
     let (mut wrong, mut fewest, mut cut) = (tries.len() - caught, tries.len() - caught, 0);
     for (index, (_, caught)) in tries.iter().enumerate() {
         wrong = if *caught { wrong + 1 } else { wrong - 1 };
@@ -69,7 +70,7 @@ pub(super) fn overhead(
     Ok(Figure { value: (below + above) / 2.0, error: (above - below) / 2.0 })
 }
 
-/// Each read with the one before it.
+/// Returns pairs of consecutive reads.
 fn pairs(logs: &[Vec<Sample>]) -> impl Iterator<Item = (&Sample, &Sample)> {
     logs.iter().flat_map(|log| log.iter().zip(log.iter().skip(1)))
 }

@@ -1,58 +1,60 @@
-//! The seek curve under random latencies.
+//! Fits the seek curve to random latencies.
 //!
-//! A random read takes overhead, seek, a wait that is even over one revolution, and its block. In
-//! each bin of similar distances the third smallest latency of n lies 3/(n+1) of a revolution above
-//! the seek, whatever a single odd one does. Through these points goes, by least squares, the curve
-//! of the model: a root up to a knee, a line beyond, continuous; the knee is the best of a grid.
-//! Bins are levelled by the curve found before, so that the slope within a bin does not bias it.
+//! A random read consists of overhead, seek, a rotational delay that is uniformly distributed over
+//! one revolution, and the transfer of its block. In each bin of similar distances, the third
+//! smallest latency of n lies 3/(n+1) of a revolution above the seek time, and is robust against
+//! single outliers. The model's curve is fitted to these points by least squares: a square root up
+//! to a knee, and a line beyond it, continuous; the knee is the best of a grid. The points of a bin
+//! are adjusted with the curve of the previous iteration, so that the slope within a bin does not
+//! bias the result.
 
 use super::log::Sample;
 use super::zones::{ZoneFit, cylinder};
 use super::{Figure, FitError};
 
-/// Points in a bin.
+/// The number of points in a bin.
 const BIN: usize = 100;
-/// Points it takes in all.
+/// The minimum number of points.
 const POINTS_MIN: usize = 1_000;
-/// Which smallest latency of a bin is taken, from 1.
+/// The rank of the latency taken from a bin, from 1.
 const RANK: usize = 3;
-/// Resamples for the errors.
+/// The number of bootstrap resamples for the standard errors.
 const RESAMPLES: usize = 40;
 
-/// A fitted seek curve; distances in cylinders.
+/// A fitted seek curve; distances are in cylinders.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeekFit {
-    /// Constant of short seeks.
+    /// The constant of short seeks.
     pub short_ms: Figure,
-    /// Per root of a cylinder.
+    /// The coefficient of the square root of the distance.
     pub short_us_per_root: Figure,
-    /// Constant of long seeks.
+    /// The constant of long seeks.
     pub long_ms: Figure,
-    /// Per cylinder.
+    /// The slope per cylinder.
     pub long_us_per_cylinder: Figure,
     /// The first long distance.
     pub knee_cylinders: u32,
-    /// The curve over one cylinder.
+    /// The seek time over one cylinder.
     pub track_to_track_ms: Figure,
-    /// The curve over a third of the disk.
+    /// The seek time over a third of the disk.
     pub third_stroke_ms: Figure,
-    /// The curve over all of it.
+    /// The seek time over the whole disk.
     pub full_stroke_ms: Figure,
-    /// Root-mean-square distance of the curve from the points it goes through.
+    /// The root-mean-square distance of the curve from the points it was fitted to.
     pub misfit_ms: f64,
 }
 
-/// What is known before.
+/// The inputs of the fit.
 pub(super) struct Frame<'a> {
     pub(super) zones: &'a [ZoneFit],
     pub(super) heads: u32,
     pub(super) revolution_ns: f64,
     pub(super) overhead_ns: f64,
-    /// Bytes per ns at an offset.
+    /// The media rate in bytes per ns at an offset.
     pub(super) media: &'a dyn Fn(u64) -> f64,
 }
 
-/// Distance in cylinders, and latency less overhead and block, ns.
+/// The distance in cylinders, and the latency without overhead and transfer, in ns.
 type Point = (f64, f64);
 
 #[derive(Clone, Copy, Debug)]
@@ -69,13 +71,13 @@ impl Curve {
         self.short + self.root * distance.min(self.knee).sqrt() + self.each * beyond
     }
 
-    /// The constant of its line.
+    /// Returns the constant of the line.
     fn long(&self) -> f64 {
         self.short + self.root * self.knee.sqrt() - self.each * self.knee
     }
 }
 
-/// The curve, and how many reads the drive's cache must have answered.
+/// Fits the curve; also returns the number of reads that the drive's cache must have answered.
 pub(super) fn fit(logs: &[Vec<Sample>], frame: &Frame<'_>) -> Result<(SeekFit, u64), FitError> {
     let (mut points, cached) = points(logs, frame);
     let too_little = |got: String| FitError::TooLittle {
@@ -106,7 +108,7 @@ pub(super) fn fit(logs: &[Vec<Sample>], frame: &Frame<'_>) -> Result<(SeekFit, u
     Ok((SeekFit { misfit_ms, ..described(&curve, &others, farthest) }, cached))
 }
 
-/// Root-mean-square distance of `points` from the curve.
+/// Returns the root-mean-square distance of `points` from the curve.
 fn misfit(points: &[Point], curve: &Curve) -> f64 {
     let squares: f64 = points.iter().map(|(d, seek)| (curve.at(*d) - seek).powi(2)).sum();
     (squares / points.len().max(1) as f64).sqrt()
@@ -131,7 +133,8 @@ fn points(logs: &[Vec<Sample>], frame: &Frame<'_>) -> (Vec<Point>, u64) {
     (points, cached)
 }
 
-/// For each bin its mean distance and the seek there, as far as `level` describes the slope.
+/// Returns for each bin its mean distance and seek time, using `level` for the slope within the
+/// bin.
 fn envelope(points: &[Point], level: &Curve, revolution_ns: f64) -> Vec<Point> {
     let bins = points.chunks(BIN).filter(|bin| bin.len() > BIN / 2);
     bins.map(|bin| {
@@ -145,7 +148,7 @@ fn envelope(points: &[Point], level: &Curve, revolution_ns: f64) -> Vec<Point> {
     .collect()
 }
 
-/// The rising curve with the least squares over a grid of knees.
+/// Returns the monotonic curve with the least squares over a grid of knees.
 fn best(points: &[Point], farthest: f64) -> Option<Curve> {
     let curves = (1..=30).filter_map(|step| {
         let knee = (farthest * f64::from(step) * 0.02).round().max(2.0);
@@ -157,7 +160,7 @@ fn best(points: &[Point], farthest: f64) -> Option<Curve> {
     curves.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, curve)| curve)
 }
 
-/// Normal equations of `short + root * sqrt(min(d, knee)) + each * max(d - knee, 0)`.
+/// Solves the normal equations of `short + root * sqrt(min(d, knee)) + each * max(d - knee, 0)`.
 fn least_squares(points: &[Point], knee: f64) -> Option<Curve> {
     let mut rows = [[0.0; 4]; 3];
     for (distance, seek) in points {
@@ -172,7 +175,8 @@ fn least_squares(points: &[Point], knee: f64) -> Option<Curve> {
     Some(Curve { short, root: root / knee.sqrt(), each: each / knee, knee })
 }
 
-/// Gauss with pivots; `None` if the points do not determine the curve.
+/// Performs Gaussian elimination with pivoting; returns `None` if the points do not determine the
+/// curve.
 fn solve(mut rows: [[f64; 4]; 3]) -> Option<[f64; 3]> {
     for column in 0..3 {
         let largest =
@@ -213,7 +217,7 @@ fn described(curve: &Curve, others: &[Curve], farthest: f64) -> SeekFit {
     }
 }
 
-/// A 64-bit congruential generator, its high bits used.
+/// A 64-bit linear congruential generator whose high bits are used.
 struct Random(u64);
 
 impl Random {

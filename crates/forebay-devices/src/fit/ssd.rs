@@ -1,9 +1,9 @@
 //! Fits a solid-state drive to an ordinary fio sweep: random reads and writes by queue depth.
 //!
-//! A sweep shows what the host sees: the ceiling, two latencies and their shares, how many I/Os the
-//! drive does at a time ([`side`]), and what the host itself adds. It does not show programs and erases,
-//! spare flash, or what a worn drive does: those are assumed, or chosen so that they never hold back
-//! what was measured, and the device file says so.
+//! A sweep shows the host's view: the maximum rate, two latencies and their shares, how many I/Os
+//! the drive processes at a time ([`side`]), and the host's own overhead. It does not show programs
+//! and erases, spare flash, or the behavior of a worn drive. These are assumed, or chosen so that
+//! they never limit the measured rates, and the device file says so.
 
 mod side;
 mod simplex;
@@ -17,45 +17,45 @@ use super::sweep::{Sweep, SweepRow};
 pub use side::Side;
 use side::{NVME_DEPTH, SATA_DEPTH, Search};
 
-/// What a sweep does not show of a solid-state drive; what is not known is assumed.
+/// Properties of a solid-state drive that a sweep does not show. Unknown ones are assumed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SsdKnown {
-    /// The drive's name.
+    /// The name of the drive.
     pub name: String,
-    /// Its size.
+    /// The capacity.
     pub capacity_bytes: Option<u64>,
 }
 
 /// A solid-state drive fitted to a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SsdFit {
-    /// What was given.
+    /// The given properties.
     pub known: SsdKnown,
-    /// Of its reads.
+    /// The fitted reads.
     pub reads: Side,
-    /// Of its writes, where any were measured.
+    /// The fitted writes, if any were measured.
     pub writes: Option<Side>,
-    /// The rate of its link, and whether a row showed it.
+    /// The rate of the link, and whether a row determined it.
     pub link_mb_per_s: (f64, bool),
-    /// Commands it takes.
+    /// The number of commands that the drive accepts.
     pub queue_depth: u16,
-    /// The greatest rate of writes that was measured, MB/s.
+    /// The maximum measured rate of writes, in MB/s.
     pub written_mb_per_s: f64,
 }
 
-/// The largest I/O that shows more than the link.
+/// The largest I/O whose rate is not determined by the link alone.
 const BLOCK_MAX: u32 = 128 << 10;
-/// No SATA drive does more reads a second: the link carries 600 MB/s at most.
+/// The maximum number of reads per second of a SATA drive, whose link carries at most 600 MB/s.
 const SATA_IOPS_MAX: f64 = 130e3;
-/// SATA's 6 Gb/s, less what its frames cost.
+/// The net rate of SATA at 6 Gb/s.
 const SATA_MB_PER_S: f64 = 550.0;
-/// Writes that a drive takes where none were measured.
+/// The assumed rate of writes if none were measured.
 const WRITTEN_MB_PER_S: f64 = 200.0;
 
-/// Fits a drive to the random reads and writes of `sweep`; the same rows always give the same drive.
+/// Fits a drive to the random reads and writes of `sweep`. The result is deterministic.
 ///
 /// # Errors
-/// Too few random reads.
+/// There are too few random reads.
 pub fn fit(sweep: &Sweep, known: SsdKnown) -> Result<SsdFit, FitError> {
     let (reads, writes) = (sweep.random(Op::Read), sweep.random(Op::Write));
     if reads.len() < 2 {
@@ -79,7 +79,7 @@ pub fn fit(sweep: &Sweep, known: SsdKnown) -> Result<SsdFit, FitError> {
     let link_mb_per_s = link(sweep, is_sata);
     let link = (link_mb_per_s.0 * 1e6) as u64;
     let side = |op, rows: &[&SweepRow]| Search::fit(op, rows, queue_depth, link);
-    // One knows nothing of the other.
+    // The two fits are independent.
     let (reads, writes) = std::thread::scope(|scope| {
         let writes = scope.spawn(|| side(Op::Write, &writes));
         (side(Op::Read, &reads), writes.join().ok().flatten())
@@ -101,7 +101,7 @@ fn megabytes(row: &SweepRow) -> f64 {
     row.iops * f64::from(row.block_bytes) / 1e6
 }
 
-/// The link's rate: what large I/Os show, and never less than any row.
+/// Returns the rate of the link: that of large I/Os, and at least that of every row.
 fn link(sweep: &Sweep, is_sata: bool) -> (f64, bool) {
     let rows = || sweep.rows.iter().chain(&sweep.sequential);
     let most = rows().map(megabytes).fold(0.0, f64::max);

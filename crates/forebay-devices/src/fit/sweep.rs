@@ -1,8 +1,9 @@
-//! What ordinary fio results say of a drive: one row for each operation, size and queue depth.
+//! A sweep of fio results for a drive: one row for each operation, size and queue depth.
 //!
-//! The results are files that fio wrote with `--output-format=json` or `json+`, one run a file, as
-//! fio-plot's bench script leaves them, or many jobs in one. Jobs that ran at the same time are one row:
-//! clones of one job add their depths, and jobs that differ are a mixed row, which no fit uses.
+//! The results are files that fio wrote with `--output-format=json` or `json+`: either one run per
+//! file, as fio-plot's bench script creates them, or many jobs in one file. Jobs that ran at the
+//! same time form one row: clones of one job add their depths, and different jobs form a mixed row,
+//! which fits do not use.
 
 mod fio;
 
@@ -14,44 +15,45 @@ use forebay_trace::whole;
 
 use super::FitError;
 
-/// One operation of one size at one queue depth.
+/// One operation with one size at one queue depth.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepRow {
-    /// Read or write.
+    /// The operation, read or write.
     pub op: Op,
-    /// Bytes of each I/O.
+    /// The size of each I/O in bytes.
     pub block_bytes: u32,
-    /// I/Os outstanding, over all jobs.
+    /// The number of outstanding I/Os of all jobs.
     pub depth: u32,
-    /// I/Os a second.
+    /// The rate in I/Os per second.
     pub iops: f64,
-    /// Mean completion latency. Latencies are in microseconds, and none where the file has none.
+    /// The mean completion latency. Latencies are in microseconds, and None if the file does not
+    /// contain them.
     pub mean_us: Option<f64>,
-    /// Median.
+    /// The median latency.
     pub p50_us: Option<f64>,
-    /// 99th percentile.
+    /// The 99th percentile of the latency.
     pub p99_us: Option<f64>,
-    /// 99.9th percentile.
+    /// The 99.9th percentile of the latency.
     pub p999_us: Option<f64>,
-    /// Longest.
+    /// The maximum latency.
     pub max_us: Option<f64>,
 }
 
 /// A job of a mixed row, with all its clones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MixedJob {
-    /// What the job is called.
+    /// The name of the job.
     pub name: String,
-    /// Whether it goes to random places, or on from where its last I/O ended.
+    /// Whether each I/O goes to a random position, or continues after the previous one.
     pub random: bool,
-    /// Clones, each of which goes on by itself.
+    /// The number of clones, each of which continues independently.
     pub clones: u32,
-    /// What it measured of reads, and of writes.
+    /// The measured rows for reads and for writes.
     pub rows: Vec<SweepRow>,
 }
 
 impl MixedJob {
-    /// I/Os outstanding over all clones.
+    /// Returns the number of outstanding I/Os of all clones.
     pub fn depth(&self) -> u32 {
         self.rows.iter().map(|row| row.depth).max().unwrap_or(1)
     }
@@ -60,41 +62,41 @@ impl MixedJob {
 /// Jobs that ran at the same time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MixedRow {
-    /// The jobs; one that reads and writes may be by itself.
+    /// The jobs; there may be a single one that both reads and writes.
     pub jobs: Vec<MixedJob>,
 }
 
-/// What fio measured on one drive.
+/// The fio measurements of one drive.
 #[derive(Clone, Debug, Default)]
 pub struct Sweep {
-    /// Random I/O, by operation, size and depth; one row of each.
+    /// Random I/O, sorted by operation, size and depth, with one row for each.
     pub rows: Vec<SweepRow>,
     /// Sequential I/O, in the same order.
     pub sequential: Vec<SweepRow>,
-    /// Jobs that ran beside others.
+    /// Jobs that ran at the same time as others.
     pub mixed: Vec<MixedRow>,
-    /// What was measured, as fio was told: `/dev/nvme0n1`.
+    /// The measured devices, as given to fio: `/dev/nvme0n1`.
     pub targets: Vec<String>,
-    /// What was left out, and what to doubt: a sentence each.
+    /// Notes about omitted and questionable data, one sentence each.
     pub notes: Vec<String>,
     /// The files that were read.
     pub paths: Vec<PathBuf>,
 }
 
-/// Bytes of one file; `json+` of many jobs has megabytes.
+/// The maximum size of a file; `json+` results of many jobs take megabytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// What the files are called in messages.
+/// The description of the files in messages.
 const WHAT: &str = "fio's results (--output-format=json)";
-/// Folders within folders that are looked into: fio-plot's bench script makes three.
+/// The maximum nesting of folders to search; fio-plot's bench script creates three levels.
 const LEVELS_MAX: u32 = 6;
-/// Files of one sweep.
+/// The maximum number of files in a sweep.
 const FILES_MAX: usize = 10_000;
 
 impl Sweep {
-    /// Reads fio's results at `paths`, which are files, or folders with `.json` files at any level.
+    /// Reads fio results from `paths`, which are files, or folders with `.json` files at any level.
     ///
     /// # Errors
-    /// A file that cannot be read, that fio did not write, or no file at all.
+    /// A file cannot be read or was not written by fio, or there is no file.
     pub fn read(paths: &[PathBuf]) -> Result<Sweep, FitError> {
         let mut files = Vec::new();
         for path in paths {
@@ -113,10 +115,10 @@ impl Sweep {
         Sweep::of(files.into_iter().map(read), nothing)
     }
 
-    /// What files with these contents say; `whole` is what they are called together.
+    /// Parses files with these contents; `whole` is their common name in messages.
     ///
     /// # Errors
-    /// The first file that fio did not write, or no I/O in any.
+    /// A file was not written by fio, or no file contains I/O.
     pub fn of(
         files: impl IntoIterator<Item = Result<(PathBuf, Vec<u8>), FitError>>,
         whole: PathBuf,
@@ -129,7 +131,7 @@ impl Sweep {
             sweep.paths.push(path);
         }
         if found.is_empty() {
-            // What was left out says more than that nothing was left.
+            // The reason for an omission is more helpful than saying that nothing is left.
             let why = sweep.notes.first().map_or(String::new(), |note| format!(" ({note})"));
             return Err(FitError::Results {
                 path: whole,
@@ -142,30 +144,30 @@ impl Sweep {
         Ok(sweep)
     }
 
-    /// Whether there is a `.json` file in `folder` or the folders in it.
+    /// Returns whether there is a `.json` file in `folder` or its subfolders.
     pub fn is_in(folder: &Path) -> bool {
         let mut files = Vec::new();
         files_in(folder, LEVELS_MAX, &mut files).is_ok() && !files.is_empty()
     }
 
-    /// Whether a file has the name of fio's results.
+    /// Returns whether a file's name is that of fio results.
     pub fn is_file(path: &Path) -> bool {
         path.extension().is_some_and(|end| end.eq_ignore_ascii_case("json"))
     }
 
-    /// The rows of random I/O of one operation and the size that most of them have, by depth.
+    /// Returns the rows of random I/O for one operation and its most common size, sorted by depth.
     pub fn random(&self, op: Op) -> Vec<&SweepRow> {
         let mut of_size: BTreeMap<u32, Vec<&SweepRow>> = BTreeMap::new();
         for row in self.rows.iter().filter(|row| row.op == op) {
             of_size.entry(row.block_bytes).or_default().push(row);
         }
-        // Of two sizes with as many rows the smaller.
+        // If two sizes are equally common, the smaller one counts.
         let most = of_size.into_values().rev().max_by_key(Vec::len);
         most.unwrap_or_default()
     }
 }
 
-/// Rows in the order of the files, and how many jobs each took.
+/// Rows in the order of the files, each with its number of jobs.
 #[derive(Default)]
 struct Found {
     random: Vec<(SweepRow, u32)>,
@@ -178,12 +180,12 @@ impl Found {
         self.random.is_empty() && self.sequential.is_empty() && self.mixed.is_empty()
     }
 
-    /// Takes over jobs that ran at the same time.
+    /// Adds jobs that ran at the same time.
     fn add(&mut self, jobs: Vec<MixedJob>) {
         let jobs = alike_as_one(jobs);
         match jobs.as_slice() {
             [] => {}
-            // Several sequential readers are no sequential reader of more depth.
+            // Several sequential readers are not equivalent to one with a greater depth.
             [MixedJob { random, clones, rows, .. }]
                 if rows.len() == 1 && (*random || *clones == 1) =>
             {
@@ -195,7 +197,7 @@ impl Found {
     }
 }
 
-/// Jobs that do the same beside each other are one of more depth.
+/// Combines equal jobs that ran at the same time into one with a greater depth.
 fn alike_as_one(jobs: Vec<MixedJob>) -> Vec<MixedJob> {
     let mut merged: Vec<MixedJob> = Vec::new();
     for job in jobs {
@@ -215,8 +217,8 @@ fn alike_as_one(jobs: Vec<MixedJob>) -> Vec<MixedJob> {
     merged
 }
 
-/// Two rows that were measured at the same time: rates and depths add up. Percentiles of both
-/// together cannot be told from percentiles of each; their mean, weighted by I/Os, stands in.
+/// Combines two rows measured at the same time by adding rates and depths. The percentiles of the
+/// combination are unknown; the mean weighted by I/Os is used instead.
 fn beside_each_other(one: &SweepRow, other: &SweepRow) -> SweepRow {
     let iops = one.iops + other.iops;
     SweepRow {
@@ -227,7 +229,7 @@ fn beside_each_other(one: &SweepRow, other: &SweepRow) -> SweepRow {
     }
 }
 
-/// The latencies of `one`, which counts for `share`, and `other`.
+/// Combines latencies as a weighted mean, in which `one` has the weight `share`.
 fn weighted(one: &SweepRow, share: f64, other: &SweepRow) -> SweepRow {
     let mean =
         |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a * share + b * (1.0 - share));
@@ -240,8 +242,8 @@ fn weighted(one: &SweepRow, share: f64, other: &SweepRow) -> SweepRow {
     }
 }
 
-/// One row of each operation, size and depth: of several those by the fewest jobs, since each job is
-/// another thread on the host, and the mean of those.
+/// Reduces the rows to one for each operation, size and depth: the mean of those with the fewest
+/// jobs, because each job is another thread on the host.
 fn one_each(rows: Vec<(SweepRow, u32)>) -> Vec<SweepRow> {
     let mut of_kind: BTreeMap<(bool, u32, u32), (u32, u32, SweepRow)> = BTreeMap::new();
     for (row, jobs) in rows {
@@ -263,7 +265,7 @@ fn one_each(rows: Vec<(SweepRow, u32)>) -> Vec<SweepRow> {
     of_kind.into_values().map(|(_, _, row)| row).collect()
 }
 
-/// The `.json` files in `folder` and the folders in it, in the order of their names.
+/// Collects the `.json` files in `folder` and its subfolders, in order of their names.
 fn files_in(folder: &Path, levels: u32, files: &mut Vec<PathBuf>) -> Result<(), FitError> {
     let io = |source| FitError::Io { path: folder.to_path_buf(), source };
     let mut entries = Vec::new();

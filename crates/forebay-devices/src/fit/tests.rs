@@ -1,4 +1,4 @@
-//! Recovering known disks from what fio would measure on them, with noise.
+//! Recovers known disks from simulated, noisy fio measurements.
 
 use super::*;
 use crate::DiskSpec;
@@ -6,10 +6,10 @@ use forebay_core::device::drive::Drive;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Device, Flags, Nanos, Op, Request};
 
-/// A disk and a host whose answers come 5 to 25 us late, now and then 2 ms.
+/// A disk, and a host that receives answers 5 to 25 us late, and occasionally 2 ms late.
 struct Bench {
     disk: DeviceModel,
-    /// The same without read-ahead, as `hdparm -A0` leaves it.
+    /// The same disk without read-ahead, as after `hdparm -A0`.
     bare: DeviceModel,
     now: u64,
     state: u64,
@@ -94,7 +94,7 @@ fn recovered(name: &str) -> (Bench, Fitted) {
     (bench, fitted)
 }
 
-/// The mean service time of the same random reads.
+/// Returns the mean service time of a fixed sequence of random reads.
 fn mean_service_ms(model: &DeviceModel, size: u64) -> f64 {
     let (disk, bare) = (model.clone(), model.clone());
     let mut bench = Bench { disk, bare, now: 0, state: 99 };

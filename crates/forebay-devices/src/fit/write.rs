@@ -1,11 +1,11 @@
-//! A fitted disk as a device file, each figure with its error.
+//! Formats a fitted disk as a device file, with the standard error of each figure.
 
 use std::fmt::Write;
 
 use super::{Figure, Fitted};
 
 impl Fitted {
-    /// The device file.
+    /// Formats the device file.
     pub fn toml(&self) -> String {
         let (seek, known) = (&self.seek, &self.known);
         let mut text = format!(

@@ -1,43 +1,43 @@
-//! Rates by place: sequential reads at many places, grouped into zones of equal rate.
+//! Fits rates by position: sequential reads at many positions, grouped into zones of equal rate.
 //!
-//! A block that crosses no track's end takes the time of its bytes under the head: the median
-//! block of a run gives the media rate. The whole run gives the sustained rate, switches included.
+//! A block within one track takes as long as its bytes pass under the head, so the median block of
+//! a run gives the media rate. The whole run gives the sustained rate, including switches.
 
 use super::log::Sample;
 use super::{Figure, FitError, Known, robust};
 
-/// Blocks at the start of a run that still pay for getting there.
+/// The number of blocks at the start of a run that are affected by the initial seek.
 const BLOCKS_LEFT_OUT: usize = 2;
-/// Blocks that make a run.
+/// The minimum number of blocks in a run.
 const BLOCKS_MIN: usize = 16;
-/// Rates this much apart (as a share) are of different zones.
+/// The relative difference between rates of different zones.
 const STEP_SHARE: f64 = 0.006;
 
-/// What one run showed.
+/// The measurements of one run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
     offset: u64,
-    /// Bytes per ns.
+    /// The sustained rate in bytes per ns.
     sustained: f64,
     media: f64,
 }
 
-/// Neighbouring tracks of one rate.
+/// Neighboring tracks with equal rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ZoneFit {
-    /// First byte; half the distance between two runs uncertain.
+    /// The first byte, uncertain by half the distance between two runs.
     pub first_byte: u64,
-    /// First cylinder.
+    /// The first cylinder.
     pub first_cylinder: u32,
-    /// How many.
+    /// The number of cylinders.
     pub cylinders: u32,
-    /// On each track.
+    /// The number of sectors per track.
     pub sectors_per_track: u32,
-    /// Sustained rate, MB/s.
+    /// The sustained rate in MB/s.
     pub sustained_mb_per_s: Figure,
 }
 
-/// One spot a run of reads that follow each other, from the lowest offset up.
+/// Returns one spot per run of consecutive reads, in order of their offsets.
 pub(super) fn spots(logs: &[Vec<Sample>]) -> Result<Vec<Spot>, FitError> {
     let mut spots: Vec<Spot> = Vec::new();
     for log in logs {
@@ -66,7 +66,7 @@ pub(super) fn spots(logs: &[Vec<Sample>]) -> Result<Vec<Spot>, FitError> {
     Ok(spots)
 }
 
-/// Bytes per ns under the head at `offset`, between the spots around it the nearer one's.
+/// Returns the media rate in bytes per ns at `offset`, which is that of the nearest spot.
 pub(super) fn media_rate(spots: &[Spot], offset: u64) -> f64 {
     let after = spots.partition_point(|spot| spot.offset < offset);
     let near =
@@ -76,7 +76,8 @@ pub(super) fn media_rate(spots: &[Spot], offset: u64) -> f64 {
     nearest.map_or(1.0, |(_, media)| media)
 }
 
-/// The time lost at the end of a track, ns: what the sustained rate is short of the media rate.
+/// Returns the time lost at the end of a track in ns, from the difference between sustained and
+/// media rate.
 pub(super) fn switch(spots: &[Spot], revolution_ns: f64) -> Figure {
     let lost: Vec<f64> = spots
         .iter()
@@ -85,7 +86,7 @@ pub(super) fn switch(spots: &[Spot], revolution_ns: f64) -> Figure {
     robust::median(&lost).unwrap_or_default()
 }
 
-/// Zones over the whole disk; a track takes `track_ns`, its switch included.
+/// Returns the zones of the whole disk; a track takes `track_ns`, including its switch.
 pub(super) fn layout(spots: &[Spot], known: &Known, track_ns: f64) -> Vec<ZoneFit> {
     let mut groups: Vec<Vec<Spot>> = Vec::new();
     for spot in spots {
@@ -99,7 +100,7 @@ pub(super) fn layout(spots: &[Spot], known: &Known, track_ns: f64) -> Vec<ZoneFi
             _ => groups.push(vec![*spot]),
         }
     }
-    // Halfway between the last run of one zone and the first of the next.
+    // A zone begins halfway between the last run of the previous zone and its own first run.
     let mut starts: Vec<u64> = vec![0];
     starts.extend(
         groups
@@ -130,7 +131,7 @@ pub(super) fn layout(spots: &[Spot], known: &Known, track_ns: f64) -> Vec<ZoneFi
     zones
 }
 
-/// The cylinder of byte `offset`, with fractions.
+/// Returns the fractional cylinder of byte `offset`.
 pub(super) fn cylinder(zones: &[ZoneFit], heads: u32, offset: u64) -> f64 {
     let index = zones.partition_point(|zone| zone.first_byte <= offset).saturating_sub(1);
     let zone = &zones[index];

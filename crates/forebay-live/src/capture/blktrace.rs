@@ -1,8 +1,9 @@
-//! blktrace(8), which takes the records from debugfs.
+//! Runs blktrace(8), which reads the records from debugfs.
 //!
-//! It writes the records of all CPUs to its standard output (`-o -`), numbered and with names. On a
-//! locked-down kernel it says on standard error that it cannot open the files, and then hangs;
-//! that is taken for a refusal. Losses are the kernel's count in `block/NAME/dropped`.
+//! It writes the records of all CPUs to its standard output (`-o -`), with sequence numbers and
+//! names. On a locked-down kernel, it reports on standard error that it cannot open the files, and
+//! then hangs; that message counts as a refusal. The number of losses is the kernel's counter in
+//! `block/NAME/dropped`.
 
 use std::fs;
 use std::io::{self, Read};

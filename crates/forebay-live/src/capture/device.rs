@@ -1,4 +1,4 @@
-//! A block device, by its numbers.
+//! A block device, identified by its major and minor numbers.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! Why a capture fails.
+//! Errors of capturing.
 
 use std::io;
 use std::path::{Path, PathBuf};

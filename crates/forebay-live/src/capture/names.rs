@@ -1,8 +1,9 @@
-//! Names of threads, which the `blk` tracer does not give.
+//! Names of threads, which the `blk` tracer does not provide.
 //!
-//! A thread is asked for its name when it queues its first request, and again once a second as
-//! long as it queues more, since threads are renamed. One that has ended meanwhile is looked up in
-//! the tracer's own list. A thread that renames itself twice within a second can miss a name.
+//! The name of a thread is looked up when it queues its first request, and again once per second
+//! while it queues more, because threads may be renamed. The name of a thread that has ended is
+//! taken from the tracer's own list. If a thread is renamed twice within a second, one of the names
+//! may be missed.
 
 use std::collections::HashMap;
 use std::fs;

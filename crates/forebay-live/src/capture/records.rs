@@ -1,8 +1,8 @@
-//! The kernel's trace records, `struct blk_io_trace` of version 7, in a stream of bytes.
+//! Parses the kernel's trace records, `struct blk_io_trace` of version 7, from a stream of bytes.
 //!
-//! 48 bytes each in the machine's byte order (linux/blktrace_api.h), then a payload. The `blk`
-//! tracer's stream also holds lines of text, `CPU:0 [LOST 12 EVENTS]`, wherever events were lost;
-//! they are stepped over. So is anything else that is no record, and counted.
+//! A record has 48 bytes in the machine's byte order (linux/blktrace_api.h), then a payload. The
+//! `blk` tracer's stream also contains lines of text, `CPU:0 [LOST 12 EVENTS]`, where events were
+//! lost; these are skipped. Anything else that is not a record is skipped and counted.
 
 /// Size of a record without payload.
 pub(crate) const HEAD: usize = 48;

@@ -1,7 +1,7 @@
-//! Kernel settings, changed for a while and then put back.
+//! Temporarily changes kernel settings.
 //!
-//! Invariant: what [`Settings::set`] changed is put back in reverse order, at the latest when the
-//! settings are dropped, which an error or a panic does too.
+//! Invariant: everything that [`Settings::set`] changed is restored in reverse order, at the latest
+//! when the settings are dropped, including after an error or a panic.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Records on their way to a file: named, numbered, counted.
+//! Writes records to a file: names threads, numbers and counts the records.
 
 use std::fs::File;
 use std::io::{BufWriter, Seek, Write};

@@ -1,9 +1,9 @@
 //! The `blk` tracer, through tracefs.
 //!
-//! Traps: its clock must be `mono` to be that of blktrace; a tracer cannot be changed while
-//! `trace_pipe` is open, so the pipe opens last and closes first; `bin` without `context-info` gives
-//! bare records; their sequence numbers are 0 and threads have no names (see [`super::spool`]).
-//! The tracer is one for the whole machine: if it is in use already, we leave it alone.
+//! Pitfalls: its clock must be set to `mono` to match blktrace; a tracer cannot be changed while
+//! `trace_pipe` is open, so the pipe is opened last and closed first; `bin` without `context-info`
+//! gives bare records; their sequence numbers are 0 and threads have no names (see
+//! [`super::spool`]). The machine has only one tracer: if it is already in use, it is left alone.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;

@@ -1,8 +1,9 @@
-//! Page-aligned memory in sizes of powers of two, from an arena first and from the heap beyond it.
+//! Page-aligned memory in sizes of powers of two, first from an arena and then from the heap.
 //!
-//! What was given back is given out again, the last one first, since it may still be in the
-//! processor's caches; so a warm run allocates nothing. Of the heap so much is kept, the rest returns to the system:
-//! who had many buffers once, or of many sizes, does not keep their memory.
+//! Freed memory is reused last in, first out, because it may still be in the processor's caches, so
+//! a warm run allocates nothing. A limited amount of heap memory is kept and the rest is returned
+//! to the system, so that temporary use of many buffers or sizes does not occupy memory
+//! permanently.
 
 use std::collections::BTreeMap;
 

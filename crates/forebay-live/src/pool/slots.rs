@@ -1,4 +1,4 @@
-//! What placements do with bytes, done.
+//! Implements the operations of placements on bytes.
 
 use forebay_core::{Buf, Bytes, Piece, Slots};
 use twox_hash::XxHash3_64;

@@ -1,4 +1,5 @@
-//! The device that a target is on: disks that are to fail one by one are on one each.
+//! The device that contains a target. Disks that should fail independently must be on different
+//! devices.
 
 use std::fmt;
 use std::fs;

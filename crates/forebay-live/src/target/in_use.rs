@@ -1,8 +1,8 @@
-//! Files that something else stands on: loop devices and the swap.
+//! Detects files in use by loop devices and swap.
 //!
-//! A block device that is mounted is busy, its backing file is not: the kernel lets anybody write to
-//! it, and so destroy a file system that is in use. Files count as the same by device and inode. A
-//! loop device of another mount namespace names its file by a path that may lead nowhere here.
+//! A mounted block device is busy, but its backing file is not: the kernel permits writing to it,
+//! which can destroy a file system in use. Files are identified by device and inode. A loop device
+//! of another mount namespace refers to its file by a path that may not exist here.
 
 use std::ffi::OsString;
 use std::fs::{self, Metadata};

@@ -1,5 +1,5 @@
-//! Where a target may be created: not among devices, where a name that is wrong by a letter would
-//! become a plain file in the system's memory.
+//! Where a target may be created: not among devices, where a misspelled name would become a plain
+//! file in memory.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

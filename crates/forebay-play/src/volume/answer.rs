@@ -6,7 +6,7 @@ use forebay_core::stack::array::{Census, Geometry, Kind};
 use forebay_volume::{NonMember, Opened};
 use serde::Serialize;
 
-/// The answer of all verbs of volumes.
+/// The answer of all volume verbs.
 #[derive(Serialize)]
 pub(super) struct VolumeAnswer {
     pub(super) volume: String,
@@ -36,7 +36,7 @@ pub(super) struct VolumeAnswer {
     pub(super) records_bytes_a_drive: u64,
 }
 
-/// A path that was named and is not used.
+/// A path that the user named but that is not part of the volume.
 #[derive(Serialize)]
 pub(super) struct NotMember {
     path: String,
@@ -53,7 +53,7 @@ pub(super) struct LostRange {
 }
 
 impl VolumeAnswer {
-    /// The state of the volume that was named as `drives`.
+    /// Returns the state of the volume named by `drives`.
     pub(super) fn of(opened: &Opened, drives: &[PathBuf]) -> VolumeAnswer {
         let (geometry, census) = (&opened.geometry, &opened.census);
         let not_member =

@@ -1,4 +1,4 @@
-//! The page of all verbs of volumes.
+//! Builds the page of all volume verbs.
 
 use forebay_core::stack::array::LOST_LISTED;
 use forebay_show::figure::{Figure, Unit};
@@ -10,7 +10,7 @@ use forebay_volume::Opened;
 
 use super::answer::VolumeAnswer;
 
-/// The most lost ranges that a page lists.
+/// The maximum number of lost ranges that a page lists.
 const LISTED: usize = 10;
 
 /// The state of a volume, and what to do about it.
@@ -20,10 +20,12 @@ struct State {
     advice: Vec<Block>,
 }
 
-/// The page. `said` is news of the volume, such as that it was made; empty where there is none.
+/// Builds the page. `said` is what the verb has just done, such as creating the volume; it may be
+/// empty.
 pub(super) fn page(opened: &Opened, answer: &VolumeAnswer, said: &str) -> Page {
     let State { verdict, sentence, advice } = State::of(opened, answer);
-    // News of a volume that is well are the answer; else its state is.
+    // If the volume is healthy, the headline says what the verb has just done; otherwise it
+    // describes the volume's state.
     let (headline, other) = match verdict.tone == Tone::Good && !said.is_empty() {
         true => (said.to_string(), sentence),
         false => (sentence, said.to_string()),
@@ -80,7 +82,7 @@ impl State {
         }
     }
 
-    /// Drives are missing and nothing is lost.
+    /// Describes a volume with missing drives that has lost no data.
     fn missing(opened: &Opened, answer: &VolumeAnswer, missing: &[u8]) -> State {
         let may_fail = match spare_drives(opened, missing.len()) {
             0 => "but no other drive may fail".to_string(),
@@ -96,7 +98,7 @@ impl State {
             .advising([Block::Text(format!("Replace {them}:")), Block::Commands(commands)])
     }
 
-    /// Data are lost.
+    /// Describes a volume that has lost data.
     fn lost(answer: &VolumeAnswer, missing: &[u8]) -> State {
         let lost = bytes(answer.lost_bytes as f64);
         let units = counted(answer.lost_units, "unit");
@@ -114,20 +116,21 @@ impl State {
     }
 }
 
-/// "Drive 3 is", "Drives 3 and 5 are".
+/// Formats the beginning of a sentence: "Drive 3 is", "Drives 3 and 5 are".
 fn drives_are(numbers: &[u8]) -> String {
     let texts: Vec<String> = numbers.iter().map(u8::to_string).collect();
     let drives = if numbers.len() == 1 { "Drive" } else { "Drives" };
     format!("{drives} {} {}", listed(&texts), verb(numbers.len() as u64, "is", "are"))
 }
 
-/// Drives that may fail beside so many without loss, as far as the leanest unit goes; of an empty volume the first.
+/// Returns how many more drives may fail, beyond those missing, without data loss in the unit with
+/// the least redundancy. For an empty volume, assumes the initial level.
 fn spare_drives(opened: &Opened, missing: usize) -> usize {
     let used = opened.census.units.iter().map(|(level, _)| level.tolerates());
     used.min().unwrap_or(opened.census.first_level.tolerates()).saturating_sub(missing)
 }
 
-/// The first ranges that cannot be read.
+/// Lists the first ranges that cannot be read.
 fn lost(answer: &VolumeAnswer) -> Vec<Block> {
     if answer.lost.is_empty() {
         return Vec::new();

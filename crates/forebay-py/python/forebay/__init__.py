@@ -2,14 +2,14 @@
 
     import forebay
 
-    trace = forebay.read("trace.parquet")      # any format the command reads
+    trace = forebay.read("trace.parquet")      # any format that the command reads
     forebay.describe(trace)["sequential_share"]
     forebay.simulate(trace, device="st1000nm0011", policy=["noop", "bid"]).to_polars()
     forebay.advise(trace, report="report.html").headline
     forebay.compare(trace, "other.parquet")["verdict"]["text"]
 
-Traces and results open in Polars, pandas and pyarrow without copies, and tables of theirs with the
-columns of a trace are traces wherever a path is. Units are the last word of every name.
+Traces and results open in Polars, pandas and pyarrow without copies. Wherever a function accepts the path of a trace,
+it also accepts a table from these libraries with the columns of a trace. The last word of every name is the unit.
 """
 
 from importlib import import_module
@@ -111,7 +111,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # Only who sweeps needs pyarrow; the laws can be run as a script.
+    # Imported lazily because only sweeps need pyarrow; the laws can be run as a script.
     if name in ("fleet", "laws", "sweep"):
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -69,10 +69,10 @@ __all__ = [
 __version__: str
 
 class Error(ValueError):
-    """What was asked for or read is wrong, or the system refuses it (then it is an `OSError` too)."""
+    """The input or the request is invalid, or an operating-system error occurred (then it is an `OSError` too)."""
 
 class TraceWarning(UserWarning):
-    """A trace was read with losses, or a result stands on thin ground."""
+    """A trace was read with losses, or a result rests on weak evidence."""
 
 class _ArrowTable(Protocol):
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
@@ -86,7 +86,7 @@ _Map: TypeAlias = Literal["scale", "wrap", "clip"]
 _Arrangement: TypeAlias = Literal["enhanced", "basic", "raid0"]
 
 class _Sweep(Protocol):
-    """The package `forebay.sweep`, which is called as its function of that name."""
+    """The package `forebay.sweep`, which can be called like its function of that name."""
 
     def __call__(
         self,
@@ -111,12 +111,12 @@ sweep: _Sweep
 
 @final
 class Trace:
-    """A block-I/O trace on disk, read in batches whenever its rows are asked for.
+    """A block-I/O trace on disk, read in batches each time its rows are requested.
 
-    Columns: `at_ns` (int64, nanoseconds from the first request), `op` (read, write, flush, trim),
-    `offset` (uint64, bytes), `len` (uint64, bytes), `stream` and `volume` (uint32, indices into
-    `streams` and `volumes`), `latency_ns` (int64, nanoseconds, null where unknown), `flags`
-    (letters of PFASM: preflush, FUA, read-ahead, synchronous, metadata).
+    Columns: `at_ns` (int64, nanoseconds from the first request), `op` (read, write, flush, trim), `offset` (uint64,
+    bytes), `len` (uint64, bytes), `stream` and `volume` (uint32, indices into `streams` and `volumes`), `latency_ns`
+    (int64, nanoseconds, null where unknown), `flags` (letters of PFASM: preflush, FUA, read-ahead, synchronous,
+    metadata).
     """
 
     @property
@@ -141,7 +141,7 @@ class Trace:
 
 @final
 class Batches:
-    """The rows of a trace, some 65 thousand at a time."""
+    """The rows of a trace, about 65,000 at a time."""
 
     def __iter__(self) -> Iterator[Table]: ...
     def __next__(self) -> Table: ...
@@ -158,7 +158,7 @@ class Table:
 
 @final
 class Request:
-    """What is asked of the disk, as a policy sees it."""
+    """A request to the disk, as a policy sees it."""
 
     def __new__(
         cls,
@@ -189,7 +189,7 @@ class Request:
     def flags(self) -> str: ...
 
 class _Policy(Protocol):
-    """What a policy in Python has at least; `complete`, `wakeup`, `wake` and `merged` if it likes."""
+    """The methods required of a policy in Python; `complete`, `wakeup`, `wake` and `merged` are optional."""
 
     def submit(self, now: int, request: Request, /) -> Any: ...
     def dispatch(self, now: int, /) -> Request | None: ...
@@ -198,7 +198,7 @@ _PolicyLike: TypeAlias = str | _Policy | Callable[[], _Policy]
 
 @final
 class Result:
-    """What `simulate` answers; as a table, one row for each policy."""
+    """The result of `simulate`; as a table, one row for each policy."""
 
     @property
     def headline(self) -> str: ...
@@ -220,7 +220,7 @@ class Result:
 
 @final
 class Advice:
-    """What `advise` answers; as a table, the ranking, best first."""
+    """The result of `advise`; as a table, the ranking, best first."""
 
     @property
     def verdict(
@@ -273,7 +273,7 @@ def adapt(
     costs: str | dict[str, Any] | None = None,
     first: Literal["raid6", "raid10", "write"] = "raid6",
 ) -> list[dict[str, Any]]:
-    """Holds rules of RAID adaptation against the offline optimum in the cost model."""
+    """Compares rules of RAID adaptation with the offline optimum in the cost model."""
 
 def adapt_writes(
     kind: Literal["a", "b", "c"],
@@ -285,14 +285,14 @@ def adapt_writes(
     after: Literal["same-bias", "opposite-bias"] = "same-bias",
     seed: int = 1,
 ) -> Table:
-    """The writes of one of the adaptive-RAID paper's workloads."""
+    """Generates the writes of one of the adaptive-RAID paper's workloads."""
 
 def read(path: _Path, *, from_: str | None = None, columns: str | None = None) -> Trace:
-    """Opens a trace of any format the command reads."""
+    """Opens a trace in any format that the command reads."""
 
 @final
 class Store:
-    """Keys and values on several plain disks, like a dict: what is put is durable when the call returns."""
+    """A key-value store on several plain disks, used like a dict: a put is durable when the call returns."""
 
     def __new__(
         cls, paths: _Path | Sequence[_Path], without_disk: bool = False, read_only: bool = False
@@ -329,7 +329,7 @@ class Store:
 
 @final
 class Snapshot:
-    """A store as it was at one moment, to be read only."""
+    """A read-only view of a store as of one moment."""
 
     def __getitem__(self, key: Buffer, /) -> bytes: ...
     def __contains__(self, key: Buffer, /) -> bool: ...

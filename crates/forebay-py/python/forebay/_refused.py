@@ -1,27 +1,29 @@
-"""What the system refuses: an `Error`, and the `OSError` of its kind too, so that either can be caught."""
+"""Exceptions for operating-system errors. Each is both an `Error` and the corresponding `OSError`, so that either can
+be caught.
+"""
 
 from ._forebay import Error
 
 
 class Refused(Error, OSError):
-    """The system refuses what was asked for."""
+    """The operating system refused an operation."""
 
 
 class NotFound(Refused, FileNotFoundError):
-    """There is no such file."""
+    """The file does not exist."""
 
 
 class NotPermitted(Refused, PermissionError):
-    """It may not be done."""
+    """Permission was denied."""
 
 
 class AlreadyThere(Refused, FileExistsError):
-    """There is such a file."""
+    """The file already exists."""
 
 
 class IsFolder(Refused, IsADirectoryError):
-    """It is a folder."""
+    """The path is a folder."""
 
 
 class IsNoFolder(Refused, NotADirectoryError):
-    """It is no folder."""
+    """The path is not a folder."""

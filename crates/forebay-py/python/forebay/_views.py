@@ -1,10 +1,10 @@
-"""How traces and results look in a notebook: `_repr_html_`, and `plot` of what `simulate` answers."""
+"""How traces and results are shown in notebooks: `_repr_html_`, and `plot` for the result of `simulate`."""
 
 from html import escape
 
 from ._forebay import key_words, shown_value
 
-#: Figures of a run that are shown, by their keys.
+#: The keys of the figures that are shown for a run.
 SHOWN = ("busy_s", "makespan_s", "read_mean_ms", "read_p99_ms", "write_mean_ms", "write_p99_ms")
 
 
@@ -13,7 +13,7 @@ def _figure(key: str, value) -> str:
 
 
 def result_html(result) -> str:
-    """A sentence, and a table of the runs."""
+    """Shows a sentence and a table of the runs."""
     heads = "".join(f"<th>{head}</th>" for head in ("policy", *map(key_words, SHOWN)))
     rows = "".join(
         f"<tr><th>{escape(run['policy'])}</th>"
@@ -23,24 +23,24 @@ def result_html(result) -> str:
             f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>")
 
 
-#: A trace's columns, in their order.
+#: The columns of a trace, in their order.
 COLUMNS = ("at_ns", "op", "offset", "len", "stream", "volume", "latency_ns", "flags")
 
 
 def trace_html(trace) -> str:
-    """Its name, its format and its columns."""
+    """Shows a trace's name, format and columns."""
     columns = ", ".join(f"<code>{column}</code>" for column in COLUMNS)
     return f"<p><b>{escape(str(trace.path))}</b>, a trace in the format {escape(trace.format)}. Columns: {columns}.</p>"
 
 
 def advice_html(advice) -> str:
-    """The report itself, in a frame of its own, so that its style stays its own."""
+    """Shows the report in an iframe, so that its style sheet does not affect the notebook."""
     return (f'<iframe srcdoc="{escape(advice.html, quote=True)}" title="Forebay report" '
             'style="width:100%;height:720px;border:0"></iframe>')
 
 
 def plot(result):
-    """Latency distributions, reads beside writes: a matplotlib figure."""
+    """Plots latency distributions, reads beside writes, as a matplotlib figure."""
     from matplotlib.figure import Figure
 
     table = result.latencies.to_pyarrow().to_pydict()

@@ -1,19 +1,20 @@
-"""The laws that every policy keeps, on one of your own.
+"""Checks the laws that every policy must keep on a policy of your own.
 
-    forebay.laws.check(MyPolicy)             # nothing, or a forebay.Error that names the law
+    forebay.laws.check(MyPolicy)             # returns nothing, or raises a forebay.Error that names the law
     python -m forebay.laws module:MyPolicy   # the same from a shell
 
-The policy runs on small workloads that look random and are the same each time, on a device that is none in particular:
+The policy runs on small pseudo-random workloads, which are the same each time, on a generic device:
 
 - each request is answered exactly once, as it was submitted;
-- no I/O is longer than the device takes;
-- I/Os move exactly the bytes that are asked for;
-- no read or write is answered before an I/O could have done it;
-- after a declined offer the wakeup lies ahead;
-- the same calls have the same answers: no clock, no chance, nothing that is kept outside the object;
-- no request starves while others pass it.
+- no I/O is longer than the device accepts;
+- I/Os transfer exactly the requested bytes;
+- no read or write is answered before an I/O could have completed it;
+- after a declined offer, the wakeup time is in the future;
+- the same calls give the same answers: no clock, no randomness, no state outside the object;
+- no request starves while others overtake it.
 
-In the block layer the second, third and fourth hold by themselves. The built-in policies are held to the same laws.
+In the block layer, the second, third and fourth law hold automatically. The built-in policies are checked against the
+same laws.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ __all__ = ["check"]
 
 
 def check(policy: Callable[[], Any], *, cases: int = 32) -> None:
-    """Holds a policy to the laws: a class, or whatever makes a new one when it is called.
+    """Checks a policy against the laws. `policy` is a class, or any callable that returns a new policy.
 
-    `cases` is how many workloads it runs on, of 1 to 200 requests, short ones first. Raises `forebay.Error` with the
-    first law that it breaks and where; what the policy itself raises comes through.
+    `cases` is the number of workloads, of 1 to 200 requests, short ones first. Raises `forebay.Error` with the first
+    broken law and where it was broken. Exceptions of the policy itself are passed on.
     """
     _check(policy, cases)
 
 
 def main(words: list[str] | None = None) -> int:
-    """Runs it; 0 where every law is kept, 1 where one is broken, 2 where there is no such policy."""
+    """Runs the command; returns 0 if every law is kept, 1 if one is broken, and 2 if there is no such policy."""
     parser = argparse.ArgumentParser(
         prog="python -m forebay.laws", description="Holds a policy in Python to the laws that every policy keeps."
     )
@@ -61,7 +62,7 @@ def main(words: list[str] | None = None) -> int:
     except Error as error:
         print(f"forebay.laws: {error}", file=sys.stderr)
         return 1
-    # Whatever the policy raises.
+    # The policy may raise any exception.
     except Exception as error:
         return _raised(error)
     print(f"{options.policy} keeps every law, on {options.cases} workloads and beside a greedy stream")
@@ -69,7 +70,7 @@ def main(words: list[str] | None = None) -> int:
 
 
 def _raised(error: Exception) -> int:
-    """Says what a policy raised, from its own lines on; 2 where it is none."""
+    """Prints the policy's exception with the traceback from the policy's own code on."""
     notes = getattr(error, "__notes__", [])
     own = error.__traceback__
     while own is not None and own.tb_frame.f_code.co_filename == __file__:

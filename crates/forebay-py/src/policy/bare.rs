@@ -1,7 +1,8 @@
-//! A policy in Python in the block layer's place: it gets requests as clients submit them, dispatches them
-//! whole or I/Os of its own, and says itself which requests are answered.
+//! A Python policy that replaces the block layer. It receives requests as clients submit them,
+//! dispatches them whole or as I/Os of its own, and decides which requests are answered when.
 //!
-//! What `complete` answers has the fate of the I/O that ended; everything else went well.
+//! Requests answered by `complete` get the outcome of the I/O that ended; requests answered by
+//! other methods succeed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,39 +14,40 @@ use super::object::Object;
 use super::request::{Place, Request};
 use crate::given::shown;
 
-/// Runs so far: a request of one is none of another.
+/// The number of runs so far. A request of one run is invalid in all others.
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
-/// A request that is to be answered.
+/// A request that has not been answered.
 struct Waiting {
     handle: Py<Request>,
     request: forebay_core::Request,
     since: Nanos,
 }
 
-/// The policy, of lane 0.
+/// The policy; it uses lane 0 only.
 pub(super) struct Bare {
     object: Object,
-    /// This run among all of the process.
+    /// The number of this run within the process.
     run: u32,
     len_max: u32,
     capacity: u64,
     submitted: u64,
     waiting: BTreeMap<u64, Waiting>,
     dispatched: u64,
-    /// I/Os under way, and where each stood before.
+    /// I/Os in flight, with the place of each before it was dispatched.
     running: BTreeMap<u64, Py<Request>>,
 }
 
 impl Bare {
-    /// What `object` does with a device of `capacity` bytes whose longest I/O is `len_max`.
+    /// Creates a policy that calls `object` for a device of `capacity` bytes whose longest I/O is
+    /// `len_max`.
     pub(super) fn new(object: Object, len_max: u32, capacity: u64) -> Bare {
         let (waiting, running) = (BTreeMap::new(), BTreeMap::new());
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         Bare { object, run, len_max, capacity, submitted: 0, waiting, dispatched: 0, running }
     }
 
-    /// The run has ended: everything must have been answered.
+    /// Checks at the end of the run that every request has been answered.
     pub(super) fn end(&self) {
         let Some(first) = self.waiting.values().next() else { return };
         let first = Python::attach(|py| first.handle.borrow(py).said());
@@ -56,7 +58,7 @@ impl Bare {
         ));
     }
 
-    /// Answers what a call returned: nothing, a request, or several.
+    /// Answers the requests that a method returned: none, one or several.
     fn answer(&mut self, cx: &mut Cx<'_>, method: &str, said: &Bound<'_, PyAny>, outcome: Outcome) {
         if said.is_none() {
             return;
@@ -108,7 +110,7 @@ impl Bare {
         });
     }
 
-    /// The I/O that was given, if it is one that can be.
+    /// Returns the I/O that the policy dispatched, or records an error if it is not a valid one.
     fn io(&mut self, now: Nanos, given: &Bound<'_, PyAny>) -> Option<forebay_core::Request> {
         let Ok(request) = given.cast::<Request>() else {
             let got = shown(given);
@@ -124,13 +126,13 @@ impl Bare {
         let id = self.dispatched;
         self.dispatched += 1;
         self.running.insert(id, request.clone().unbind());
-        // No device knows of preflush: whoever heeds it dispatches a flush before.
+        // Devices do not support preflush; a policy that honors it dispatches a flush first.
         let flags = Flags(known.flags.0 & !Flags::PREFLUSH.0);
         let &mut Request { offset, len, stream, op, .. } = &mut *known;
         Some(forebay_core::Request { at: now, offset, id, len, stream, lane: 0, op, flags })
     }
 
-    /// Why `request` cannot be dispatched.
+    /// Returns why a request cannot be dispatched, if so.
     fn wrong(&self, known: &Request) -> Option<String> {
         let end = known.offset.saturating_add(u64::from(known.len));
         match known.place {

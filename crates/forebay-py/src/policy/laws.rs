@@ -1,4 +1,4 @@
-//! The core's laws on a policy in Python.
+//! Checks the core's policy laws on a policy written in Python.
 
 use forebay_core::elevator::{BlockLayer, Limits};
 use forebay_core::laws::{Broken, LEN_MAX, case, check, starves};
@@ -12,12 +12,13 @@ use super::{is_made, made};
 use crate::error::{Error, argument};
 use crate::given::{given, shown};
 
-/// The longest of the workloads, in requests.
+/// The length of the longest workload, in requests.
 const REQUESTS_MAX: u64 = 200;
 
-/// Runs the laws on what `policy`, a class or what makes one, gives: on `cases` workloads, short ones
-/// first, and then on one that starves. Raises `Error` with the first law that is broken, or what the
-/// policy raises. Answers what the policy is called.
+/// Checks the policy laws on instances of `policy`, which is a class or another callable that
+/// returns a new policy: on `cases` workloads, short ones first, and then on one that detects
+/// starvation. Raises `Error` with the first broken law, or the policy's own exception. Returns the
+/// policy's name.
 #[pyfunction]
 #[pyo3(signature = (policy, cases=32))]
 pub(crate) fn laws_check(
@@ -54,12 +55,12 @@ pub(crate) fn laws_check(
     Ok(object.name().to_string())
 }
 
-/// A look at policies that are alike.
+/// A check that builds several instances of a policy.
 trait Look {
     fn look<P: Policy>(self, build: impl FnMut() -> P) -> Result<(), Broken>;
 }
 
-/// Every law but that of starving.
+/// Checks every law except the one on starvation.
 struct Keeps<'a> {
     requests: &'a [Request],
     depth: usize,
@@ -71,7 +72,7 @@ impl Look for Keeps<'_> {
     }
 }
 
-/// The law of starving.
+/// Checks the law on starvation.
 struct Serves;
 
 impl Look for Serves {
@@ -80,7 +81,8 @@ impl Look for Serves {
     }
 }
 
-/// Looks at new policies, made beforehand, as making one may fail; `queue` is added to what they ask for.
+/// Runs a check on new policy objects. They are created in advance because creating one may fail.
+/// `queue` is added to their own queue parameters.
 fn asked(
     policy: &Bound<'_, PyAny>,
     like: &Object,
@@ -97,7 +99,7 @@ fn asked(
         let own = like.queue(policy.py())?;
         let both =
             [own.as_str(), queue].into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>();
-        // What is asked for already cannot be asked for again.
+        // A parameter may be given only once.
         let text = if own.contains("merge=") { own.clone() } else { both.join(":") };
         Limits::parse(&text, LEN_MAX).map_err(|error| argument("queue", error.0))
     };

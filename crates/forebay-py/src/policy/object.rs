@@ -1,4 +1,5 @@
-//! The Python object behind a policy: its methods, and what is wrong with it, once something is.
+//! The Python object that implements a policy: its methods, and the first error that occurred in
+//! it.
 
 use crate::given::shown;
 use std::cell::Cell;
@@ -13,14 +14,14 @@ use pyo3::types::PyType;
 use super::request::Request;
 use crate::error::Error;
 
-/// Calls in a row in which nothing arrives and nothing is answered: whoever has itself woken more often
-/// than that would never end.
+/// The maximum number of consecutive calls without an arrival or an answer. A policy that keeps
+/// waking itself more often would never end.
 const IDLE_CALLS_MAX: u32 = 1_000_000;
 
-/// What was raised first.
+/// The first exception that was raised.
 pub(super) type Fault = Arc<Mutex<Option<PyErr>>>;
 
-/// A policy's methods. Once something is wrong it is asked nothing more.
+/// A policy's methods. They are no longer called after the first error.
 pub(super) struct Object {
     name: String,
     object: Py<PyAny>,
@@ -34,15 +35,15 @@ pub(super) struct Object {
     failed: Cell<bool>,
     /// The time of the last call.
     now: Cell<Nanos>,
-    /// The last request that was submitted, for messages.
+    /// The last submitted request, for messages.
     last: Option<Py<Request>>,
     idle_calls: u32,
-    /// What `wakeup` said since the last call that may have changed it.
+    /// The cached result of `wakeup`, valid until the next call that may change it.
     wakeup_said: Cell<Option<Option<Nanos>>>,
 }
 
 impl Object {
-    /// Takes the methods of `object`.
+    /// Looks up the methods of `object`.
     pub(super) fn new(object: &Bound<'_, PyAny>) -> PyResult<Object> {
         let method = |name: &str| -> PyResult<Option<Py<PyAny>>> {
             let Some(method) = object.getattr_opt(name)? else { return Ok(None) };
@@ -73,22 +74,22 @@ impl Object {
         })
     }
 
-    /// What results and messages call it.
+    /// Returns the name for results and messages.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The time of the last call.
+    /// Returns the time of the last call.
     pub(super) fn now(&self) -> Nanos {
         self.now.get()
     }
 
-    /// Where what is wrong with it is kept.
+    /// Returns the shared place where the first error is stored.
     pub(super) fn fault(&self) -> Fault {
         Arc::clone(&self.fault)
     }
 
-    /// Whether it takes the block layer's place: its attribute `bare`.
+    /// Returns the attribute `bare`: whether the policy replaces the block layer.
     pub(super) fn is_bare(&self) -> bool {
         Python::attach(|py| {
             let said = self.object.bind(py).getattr_opt("bare").ok().flatten();
@@ -96,7 +97,7 @@ impl Object {
         })
     }
 
-    /// The block layer's parameters that it asks for: its attribute `queue`.
+    /// Returns the attribute `queue`: the block layer's parameters for this policy.
     pub(super) fn queue(&self, py: Python<'_>) -> PyResult<String> {
         match self.object.bind(py).getattr_opt("queue")? {
             Some(said) => Ok(said.extract::<String>().unwrap_or_default()),
@@ -104,17 +105,17 @@ impl Object {
         }
     }
 
-    /// Whether it wants to be told of neighbours that are merged.
+    /// Returns whether the policy has a `merged` method.
     pub(super) fn hears_of_merging(&self) -> bool {
         self.merged.is_some()
     }
 
-    /// Whether it answers completions itself.
+    /// Returns whether the policy has a `complete` method, so that it answers completions itself.
     pub(super) fn completes(&self) -> bool {
         self.complete.is_some()
     }
 
-    /// `submit(now, request)`.
+    /// Calls `submit(now, request)`.
     pub(super) fn submit<'py>(
         &mut self,
         py: Python<'py>,
@@ -126,7 +127,7 @@ impl Object {
         self.call(py, now, "submit", Some(&self.submit), (now.0, request))
     }
 
-    /// `dispatch(now)`: what it gave, if anything.
+    /// Calls `dispatch(now)` and returns its result, if any.
     pub(super) fn dispatch<'py>(
         &mut self,
         py: Python<'py>,
@@ -143,7 +144,7 @@ impl Object {
         (!given.is_none()).then_some(given)
     }
 
-    /// `complete(now, request)`, where there is such a method.
+    /// Calls `complete(now, request)`, if there is such a method.
     pub(super) fn complete<'py>(
         &mut self,
         py: Python<'py>,
@@ -153,7 +154,7 @@ impl Object {
         self.call(py, now, "complete", self.complete.as_ref(), (now.0, request))
     }
 
-    /// `merged(now, request, gone)`, where there is such a method.
+    /// Calls `merged(now, request, gone)`, if there is such a method.
     pub(super) fn merged(
         &self,
         py: Python<'_>,
@@ -164,12 +165,12 @@ impl Object {
         self.call(py, now, "merged", self.merged.as_ref(), (now.0, request, gone));
     }
 
-    /// `wake(now)`, where there is such a method.
+    /// Calls `wake(now)`, if there is such a method.
     pub(super) fn wake<'py>(&self, py: Python<'py>, now: Nanos) -> Option<Bound<'py, PyAny>> {
         self.call(py, now, "wake", self.wake.as_ref(), (now.0,))
     }
 
-    /// `wakeup()`, where there is such a method.
+    /// Calls `wakeup()`, if there is such a method.
     pub(super) fn wakeup(&self) -> Option<Nanos> {
         let wakeup = self.wakeup.as_ref()?;
         if self.failed.get() {
@@ -197,17 +198,18 @@ impl Object {
         at
     }
 
-    /// Something arrived or was answered.
+    /// Resets the count of idle calls after an arrival or an answer.
     pub(super) fn happened(&mut self) {
         self.idle_calls = 0;
     }
 
-    /// A rule was broken: this is what the run will raise, unless something was wrong before.
+    /// Records a broken rule, to be raised at the end of the run unless an earlier error was
+    /// recorded.
     pub(super) fn breaks(&self, now: Nanos, said: String) {
         self.fail(Error::new_err(format!("policy {} broke a rule at {now}: {said}", self.name)));
     }
 
-    /// Calls a method unless something was wrong before.
+    /// Calls a method unless an error has been recorded.
     fn call<'py>(
         &self,
         py: Python<'py>,
@@ -232,7 +234,8 @@ impl Object {
         }
     }
 
-    /// Says where an exception was raised. What is no error, as Ctrl-C, is left as it is.
+    /// Adds a note to an exception that says where it was raised. Exceptions that are not errors,
+    /// such as KeyboardInterrupt, are left alone.
     fn note(&self, py: Python<'_>, error: &PyErr, now: Nanos, method: &str) {
         if !error.is_instance_of::<PyException>(py) {
             return;
@@ -243,7 +246,7 @@ impl Object {
             (Some(last), _) => format!("after {} was submitted", last.borrow(py).said()),
         };
         let note = format!("raised in {}.{method} at {now} of the run, {last}", self.name);
-        // Python 3.10 has no notes.
+        // Python 3.10 does not support notes.
         let _ = error.value(py).call_method1("add_note", (note,));
     }
 
@@ -255,7 +258,7 @@ impl Object {
     }
 }
 
-/// Its attribute `name`, else its class's name.
+/// Returns the attribute `name`, or the name of the class.
 fn name_of(object: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> PyResult<String> {
     let given = object.getattr_opt("name")?.and_then(|name| name.extract::<String>().ok());
     given.map_or_else(|| Ok(class.name()?.to_string()), Ok)

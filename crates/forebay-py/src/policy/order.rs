@@ -1,5 +1,5 @@
-//! A policy in Python that decides the order of the request queue, as every scheduler does: the block layer
-//! splits, merges, admits and answers.
+//! A Python policy that only orders the request queue, as every scheduler does. The block layer
+//! splits, merges, admits and answers requests.
 
 use forebay_core::elevator::{Elevator, Queue, QueuedId};
 use forebay_core::{Lane, Nanos};
@@ -9,24 +9,25 @@ use super::object::Object;
 use super::request::{Place, Request};
 use crate::given::shown;
 
-/// The elevator. With `JOINS` it hears of requests that are merged, and only then do two that wait
-/// become one: whoever does not would dispatch what is no more.
+/// An elevator backed by a Python policy. Waiting requests are merged only with `JOINS`, which
+/// requires that the policy has a `merged` method: otherwise it could dispatch a request that no
+/// longer exists.
 pub(super) struct Order<const JOINS: bool> {
     object: Object,
-    /// Each request in the queue, by its name there.
+    /// The requests in the queue, indexed by their queue id.
     requests: Vec<Option<Py<Request>>>,
     submitted: u64,
-    /// Requests that are to be dispatched.
+    /// The number of requests not yet dispatched.
     queued: u64,
 }
 
 impl<const JOINS: bool> Order<JOINS> {
-    /// What `object` decides.
+    /// Creates an elevator that calls `object`.
     pub(super) fn new(object: Object) -> Self {
         Order { object, requests: Vec::new(), submitted: 0, queued: 0 }
     }
 
-    /// The run has ended: nothing may be left in the queue.
+    /// Checks at the end of the run that no requests are left in the queue.
     pub(super) fn end(&self) {
         if self.queued == 0 {
             return;
@@ -48,7 +49,8 @@ impl<const JOINS: bool> Order<JOINS> {
         self.requests.get(id as usize)?.as_ref()
     }
 
-    /// The name of the request that was given, which is one that waits.
+    /// Returns the queue id of a request returned by the policy, and checks that the request is
+    /// waiting.
     fn name(&mut self, now: Nanos, given: &Bound<'_, PyAny>) -> Option<QueuedId> {
         let wrong = match given.cast::<Request>() {
             Err(_) => {

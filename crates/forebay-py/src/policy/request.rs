@@ -1,4 +1,4 @@
-//! A request, as a policy in Python sees it.
+//! A request, as seen by a Python policy.
 
 use forebay_core::{Flags, Nanos, Op};
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use crate::error::Error;
 use crate::given::given;
 
-/// Flags by their letters, as in a trace's column.
+/// Flags and their letters, as in a trace's `flags` column.
 const LETTERS: [(char, Flags); 5] = [
     ('P', Flags::PREFLUSH),
     ('F', Flags::FUA),
@@ -15,26 +15,26 @@ const LETTERS: [(char, Flags); 5] = [
     ('M', Flags::META),
 ];
 
-/// Where a request stands.
+/// The state of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Made by the policy itself.
+    /// Created by the policy itself.
     Own,
-    /// Submitted, under this name of the run's, and to be dispatched.
+    /// Submitted under this id and not yet dispatched.
     Queued(u32),
-    /// Given to the device.
+    /// Dispatched to the device.
     Running,
-    /// The device has done it.
+    /// Completed by the device.
     Ended,
-    /// Joined to another.
+    /// Merged into another request.
     Merged,
 }
 
-/// A request: what is asked of the disk. Policies get them in `submit`; one that is `bare` may also make
-/// some of its own, `Request("write", offset, len)`, and dispatch these.
+/// A request to the disk. Policies receive requests in `submit`; a `bare` policy may also create
+/// its own, `Request("write", offset, len)`, and dispatch them.
 ///
-/// Two are equal if they are the same one. In the block layer `offset` and `len` grow while neighbours
-/// are merged into a request that waits.
+/// Requests compare equal only if they are the same object. In the block layer, `offset` and `len`
+/// change when neighbors are merged into a waiting request.
 #[pyclass(name = "Request", module = "forebay", weakref)]
 pub(crate) struct Request {
     pub(super) id: Option<u64>,
@@ -48,13 +48,13 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// What was submitted.
+    /// Wraps a submitted request.
     pub(super) fn of(request: &forebay_core::Request, id: u64, place: Place) -> Request {
         let &forebay_core::Request { at, offset, len, stream, op, flags, .. } = request;
         Request { id: Some(id), at, offset, len, stream, op, flags, place }
     }
 
-    /// What it is, for messages.
+    /// Describes the request for messages.
     pub(super) fn said(&self) -> String {
         let Request { len, offset, stream, .. } = self;
         let what = format!("{} of {len} bytes at {offset}, stream {stream}", self.op.name());
@@ -99,55 +99,57 @@ impl Request {
         Ok(Request { id, at, offset, len, stream, op, flags: set, place: Place::Own })
     }
 
-    /// Its number among those submitted in this run; None for one of the policy's own.
+    /// The request's number among those submitted in this run; None for one that the policy
+    /// created.
     #[getter]
     fn id(&self) -> Option<u64> {
         self.id
     }
 
-    /// When it came to the policy, in nanoseconds from the start of the run.
+    /// When the policy received the request, in nanoseconds from the start of the run.
     #[getter]
     fn at_ns(&self) -> u64 {
         self.at.0
     }
 
-    /// What it does: "read" or "write"; to a policy that is bare also "flush" and "trim".
+    /// The operation: "read" or "write"; for bare policies also "flush" and "trim".
     #[getter]
     fn op(&self) -> &'static str {
         self.op.name()
     }
 
-    /// Its first byte.
+    /// The first byte of the request.
     #[getter]
     fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Its bytes.
+    /// The length in bytes.
     #[getter]
     fn len(&self) -> u32 {
         self.len
     }
 
-    /// The first byte after it.
+    /// The first byte after the request.
     #[getter]
     fn end(&self) -> u64 {
         self.offset.saturating_add(u64::from(self.len))
     }
 
-    /// Who asks: a thread, a process; a small number.
+    /// The stream (thread or process) that submitted the request, as a small number.
     #[getter]
     fn stream(&self) -> u32 {
         self.stream
     }
 
-    /// Whether somebody waits for it: reads, and writes that are marked so.
+    /// Whether the submitter waits for the request: true for reads, and for writes marked
+    /// synchronous.
     #[getter]
     fn sync(&self) -> bool {
         self.op == Op::Read || self.flags.has(Flags::SYNC)
     }
 
-    /// Its flags, letters of PFASM: preflush, FUA, read-ahead, synchronous, metadata.
+    /// The flags, as letters of PFASM: preflush, FUA, read-ahead, synchronous, metadata.
     #[getter]
     fn flags(&self) -> String {
         LETTERS.iter().filter(|(_, flag)| self.flags.has(*flag)).map(|(letter, _)| letter).collect()

@@ -1,7 +1,7 @@
-//! Asking an open store from Python: bytes in, answers out, and waiting for them.
+//! Sends operations from Python to an open store and waits for their results.
 //!
-//! Who waits does not hold the interpreter's lock, and looks at signals. A process that was forked has the
-//! handle and not the thread behind it: it is told so.
+//! Waiting releases the interpreter's lock and checks for signals. A forked process inherits the
+//! handle but not the store's thread, so its operations fail with an error that says so.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
@@ -13,10 +13,10 @@ use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 
 use crate::error::{Error, of_trouble};
 
-/// Between one look at signals and the next.
+/// The interval between checks for signals.
 const EVERY: Duration = Duration::from_millis(20);
 
-/// A key or a value, copied out of what Python has.
+/// A key or a value, copied from a Python buffer.
 pub(super) struct Bytes(pub(super) Key);
 
 impl<'py> FromPyObject<'_, 'py> for Bytes {
@@ -43,7 +43,7 @@ fn not_bytes(given: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("got {name}, expected bytes or another buffer{hint}"))
 }
 
-/// A store that this process opened. Let go, it is closed.
+/// A store opened by this process; dropping it closes the store.
 pub(super) struct Opened {
     store: forebay_store::Store,
     process: u32,
@@ -55,12 +55,12 @@ impl Opened {
         Ok(Opened { store, process: std::process::id() })
     }
 
-    /// Whether the store's thread is of this process.
+    /// Returns whether the store's thread belongs to this process.
     pub(super) fn is_ours(&self) -> bool {
         self.process == std::process::id()
     }
 
-    /// The store, if it can be asked.
+    /// Returns the store, or an error if it cannot be used.
     pub(super) fn store(&self) -> PyResult<&forebay_store::Store> {
         if !self.is_ours() {
             let what =
@@ -77,24 +77,26 @@ impl Opened {
 impl Drop for Opened {
     fn drop(&mut self) {
         if self.is_ours() && !self.store.is_closed() {
-            // An interpreter that is ending takes the thread along; what was acknowledged is durable.
+            // If the interpreter is shutting down, its exit ends the thread; acknowledged data is
+            // already durable.
             Python::try_attach(|py| py.detach(|| self.store.close()));
         }
     }
 }
 
-/// Begins an operation and waits for what comes of it.
+/// Begins an operation and waits for its result.
 pub(super) fn asked(py: Python<'_>, begin: impl FnOnce(Then) + Send) -> PyResult<Answer> {
     let (said, answer) = sync_channel::<Answered>(1);
     let then: Then = Box::new(move |answered| {
-        // Who was interrupted does not listen any more.
+        // An interrupted caller is no longer listening.
         let _ = said.send(answered);
     });
     let answered = awaited(py, move || begin(then), answer)?;
     answered.map_err(|trouble| of_trouble(&trouble))
 }
 
-/// Does on a thread of its own what may take long, and waits for it. Interrupted, what comes of it is let go.
+/// Runs work that may take long on its own thread and waits for it. If interrupted, discards the
+/// result.
 pub(super) fn apart<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -102,7 +104,7 @@ pub(super) fn apart<T: Send + 'static>(
     let (said, done) = sync_channel(1);
     let thread = std::thread::Builder::new().name("store-handle".into());
     thread.spawn(move || {
-        // As above.
+        // An interrupted caller is no longer listening.
         let _ = said.send(work());
     })?;
     awaited(py, || (), done)

@@ -1,4 +1,5 @@
-//! Reading a store, as it is or as it was at a moment: values, scans, and iteration page by page.
+//! Reads a store as it is now or as it was at a snapshot: values, scans, and page-by-page
+//! iteration.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,9 +12,9 @@ use pyo3::types::{PyBytes, PyTuple};
 use super::asking::{Opened, asked};
 use crate::error::of_trouble;
 
-/// Keys of the first page, and at most of any.
+/// The number of keys in the first page, and the maximum for any page.
 const PAGE: (usize, usize) = (16, 1024);
-/// Bytes of a page, unless one record alone has more.
+/// The maximum size of a page in bytes, unless a single record is larger.
 const PAGE_BYTES: u64 = 1 << 20;
 
 /// A key and its value.
@@ -29,13 +30,14 @@ impl Drop for Held {
     fn drop(&mut self) {
         let snapshot = self.snapshot.take();
         if !self.opened.is_ours() {
-            // The thread that would let it go is in the process that forked this one.
+            // After a fork, the thread that would release the snapshot exists only in the parent
+            // process.
             std::mem::forget(snapshot);
         }
     }
 }
 
-/// What is read.
+/// Reads either the open store or a snapshot.
 #[derive(Clone)]
 pub(super) enum Reader {
     Now(Arc<Opened>),
@@ -43,7 +45,7 @@ pub(super) enum Reader {
 }
 
 impl Reader {
-    /// What `opened` holds now, to be read later.
+    /// Takes a snapshot of `opened`.
     pub(super) fn hold(py: Python<'_>, opened: &Arc<Opened>) -> PyResult<Reader> {
         let store = opened.store()?;
         let snapshot = py.detach(|| store.snapshot()).map_err(|trouble| of_trouble(&trouble))?;
@@ -88,24 +90,24 @@ impl Reader {
     }
 }
 
-/// Keys and values as Python has them.
+/// Converts a key and its value to Python objects.
 pub(super) fn pair<'py>(py: Python<'py>, (key, value): &Pair) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(py, [PyBytes::new(py, key), PyBytes::new(py, value)])
 }
 
-/// Keys in order, with their values or without, as of one moment.
+/// An iterator over keys in order, with or without their values, as of one moment.
 #[pyclass(frozen, module = "forebay", name = "_Records")]
 pub(crate) struct Records {
-    /// None while somebody takes the next.
+    /// None while another thread is taking the next record.
     place: Mutex<Option<Place>>,
     has_values: bool,
 }
 
-/// How far an iteration is.
+/// The position of an iteration.
 struct Place {
     /// None at the end.
     reader: Option<Reader>,
-    /// Where the next page begins; none behind the last.
+    /// The first key of the next page; None after the last page.
     from: Option<Key>,
     stop: Option<Key>,
     ready: VecDeque<Pair>,
@@ -124,7 +126,7 @@ impl Records {
         Records { place: Mutex::new(Some(place)), has_values }
     }
 
-    /// Held for moments only: nobody waits for the store, or for Python, with it.
+    /// Locks the position. The lock is never held while waiting for the store or for Python.
     fn place(&self) -> MutexGuard<'_, Option<Place>> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -159,13 +161,13 @@ impl Place {
         let is_in = |pair: &Pair| self.stop.as_ref().is_none_or(|stop| pair.0 < *stop);
         let next = self.ready.pop_front().filter(is_in);
         if next.is_none() {
-            // Nothing is held for who is through.
+            // Release the snapshot as soon as the iteration ends.
             (self.reader, self.ready) = (None, VecDeque::new());
         }
         Ok(next)
     }
 
-    /// The next page, and those after it while they are empty.
+    /// Reads the next page that is not empty.
     fn read(&mut self, py: Python<'_>) -> PyResult<()> {
         while self.ready.is_empty()
             && let (Some(reader), Some(from)) = (&self.reader, &self.from)

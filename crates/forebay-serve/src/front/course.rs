@@ -1,8 +1,9 @@
-//! The course of a server: a policy is opened, takes requests, is held for the next one, is closed.
+//! The states of a server: a policy is opened, takes requests, is held for a switch, and is closed.
 //!
-//! Invariants: a policy is followed by another only when nothing is under way; what a server does last is a flush.
+//! Invariants: a policy is replaced only when no requests are in flight; the last operation of a
+//! server is a flush.
 
-// Signs from other threads are its task.
+// This module receives signals from other threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::cell::RefCell;
@@ -20,42 +21,43 @@ use crate::config::Named;
 use crate::protocol::Header;
 use crate::tally::Tally;
 
-/// How long a server that ends waits for clients that do not read their answers.
+/// How long an ending server waits for clients that do not read their answers.
 const PATIENCE: Nanos = Nanos::from_millis(5000);
 
-/// How long a policy may go on with work of its own when all clients are answered and it is to end.
+/// How long an ending policy may continue its own work after all clients have been answered.
 const LINGER: Nanos = Nanos::from_millis(500);
 
-/// What other threads want of a driver.
+/// An order from another thread to a driver.
 pub(crate) enum Order {
-    /// Another policy from now on.
+    /// Switches to another policy.
     Switch(Switch),
-    /// What was counted so far.
+    /// Requests the counts so far.
     Tell(Sender<Tally>),
 }
 
-/// The next policy.
+/// A switch to another policy.
 pub(crate) struct Switch {
-    /// Its spec.
+    /// The policy spec.
     pub(crate) spec: String,
-    /// Who is a stream to it.
+    /// What the policy treats as a stream.
     pub(crate) streams: Streams,
-    /// What exports are promised by it.
+    /// The exports with their new promises.
     pub(crate) exports: Vec<Named>,
-    /// Whether what was answered has to be durable before: where the next policy finds no more than that.
+    /// Whether answered writes must be durable before the switch, because the next policy finds
+    /// only durable data.
     pub(crate) flushes: bool,
-    /// Told how long nothing was taken, or why all stays as it is.
+    /// Receives how long no requests were taken, or why nothing changed.
     pub(crate) done: Sender<Result<Nanos, Fault>>,
 }
 
-/// A switch that was ordered.
+/// A switch that has been ordered.
 pub(super) struct Ordered {
     switch: Switch,
     since: Nanos,
     flush: Flush,
 }
 
-/// How far a flush is.
+/// The progress of a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flush {
     Owed,
@@ -63,28 +65,30 @@ enum Flush {
     Done,
 }
 
-/// How the driver is to go on.
+/// The state of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Course {
     /// Takes requests.
     Open,
-    /// Takes none, while the policy is opened or until those under way are answered for the next one.
+    /// Takes no requests while the policy is opened, or until requests in flight are answered
+    /// before a switch.
     Held,
-    /// Takes none any more; then makes all durable.
+    /// Takes no more requests, then makes everything durable.
     Closing,
 }
 
 impl Front {
-    /// Does what other threads want, and what the end of the server asks for.
+    /// Executes the orders of other threads, and ends the server if requested.
     pub(super) fn steer<L: Wired + ?Sized>(&mut self, lanes: &mut L) {
         while let Ok(order) = self.orders.try_recv() {
             match order {
-                // Who asked may not wait for it.
+                // The requesting thread may no longer be waiting.
                 Order::Tell(told) => drop(told.send(self.figures(lanes.wall()))),
                 Order::Switch(switch) => self.switches.push_back(switch),
             }
         }
-        // One after another: the next policy is open before another switch begins.
+        // Switches are executed one after another: the policy must be open before the next switch
+        // begins.
         if self.course == Course::Open
             && let Some(switch) = self.switches.pop_front()
         {
@@ -107,38 +111,39 @@ impl Front {
             self.switches.clear();
         }
         if self.course == Course::Closing && !self.flushing && self.begun == 0 {
-            // What was written is made durable before the end.
+            // Make everything written durable before the end.
             (self.flushing, self.now) = (true, self.now.max(lanes.wall()));
             self.ask(Op::Flush);
         }
     }
 
-    /// Has the policy get back the state that was there before; then calls `opened`, where it could, and ends where that
-    /// answers that nothing may be served. It ends when `stop` is set.
+    /// Opens the policy, which restores its previous state, then calls `opened` if that succeeded.
+    /// If `opened` returns false, the driver ends without serving. The driver also ends when `stop`
+    /// is set.
     pub(crate) fn open(&mut self, stop: Arc<AtomicBool>, opened: impl FnOnce() -> bool + 'static) {
         self.stop = stop;
         self.opened = Some(Box::new(opened));
         self.ask(Op::Open);
     }
 
-    /// The policy from now on is this one.
+    /// Registers the new policy.
     pub(crate) fn follow(&mut self, policy: &Rc<RefCell<AnyPolicy>>, spec: &str) {
         self.policy = Some(Rc::clone(policy));
         self.tally.policy = spec.to_string();
     }
 
-    /// Nobody looks at the policy any more.
+    /// Releases the policy.
     pub(crate) fn let_policy_go(&mut self) {
         self.policy = None;
     }
 
-    /// How things are with the policy, as it says, once it is open.
+    /// Returns the policy's gauges once it is open.
     pub(crate) fn open_gauges(&self) -> Option<Vec<Gauge>> {
         let policy = self.policy.as_ref().filter(|_| self.course == Course::Open);
         policy.map(|policy| policy.borrow().gauges())
     }
 
-    /// What was counted until now.
+    /// Returns the counts until now.
     fn figures(&mut self, now: Nanos) -> Tally {
         if let Some(policy) = &self.policy {
             self.tally.counted = policy.borrow().figures();
@@ -147,12 +152,12 @@ impl Front {
         self.tally.at(now)
     }
 
-    /// The policy for which a run ended.
+    /// Returns the policy for which a run ended.
     pub(crate) fn next_policy(&self) -> Option<&str> {
         self.next.as_ref().map(|next| &*next.switch.spec)
     }
 
-    /// Has the next policy get back its state; then takes requests again.
+    /// Opens the next policy, which restores its state, then takes requests again.
     pub(crate) fn reopen(&mut self, trims_to_zero: bool) {
         if let Some(Ordered { switch, .. }) = &self.next {
             self.streams = switch.streams;
@@ -166,7 +171,7 @@ impl Front {
         self.ask(Op::Open);
     }
 
-    /// Takes no more requests.
+    /// Stops taking requests.
     fn close(&mut self, wall: Nanos) {
         if self.course != Course::Closing {
             self.course = Course::Closing;
@@ -174,7 +179,7 @@ impl Front {
         }
     }
 
-    /// What failed of opening the policy and of the flush at the end, and how.
+    /// Returns which operation failed, opening the policy or the final flush, and how.
     pub(crate) fn failed(&self) -> Option<(Op, Fault)> {
         self.failed
     }
@@ -183,7 +188,7 @@ impl Front {
         self.course
     }
 
-    /// Whether a run of the driver is over.
+    /// Returns whether a run of the driver has ended.
     pub(crate) fn is_over(&self) -> bool {
         let sent = || self.connections.iter().flatten().all(|one| one.deaf || one.is_quiet());
         match self.course {
@@ -199,12 +204,13 @@ impl Front {
         }
     }
 
-    /// Whether a run is to end although its policy would go on: some have always something to do.
+    /// Returns whether a run must end even if its policy has work, because some policies never
+    /// finish.
     pub(crate) fn is_stopped(&self) -> bool {
         self.over.is_some_and(|since| self.now - since > LINGER)
     }
 
-    /// Asks something that no client wants.
+    /// Submits a request of the server's own.
     pub(super) fn ask(&mut self, op: Op) {
         let (header, at, outcome) = (Header::FLUSH, self.now, Ok(()));
         let asked = PendingRequest {
@@ -222,7 +228,7 @@ impl Front {
         self.begin(name);
     }
 
-    /// What the front asked itself is answered.
+    /// Handles the answer to a request of the server's own.
     pub(super) fn told(&mut self, op: Op, outcome: Outcome) {
         match (op, outcome) {
             (Op::Open, Ok(())) => {
@@ -233,7 +239,7 @@ impl Front {
                     (self.course, self.listens) = (Course::Open, true);
                 }
                 if let Some(Ordered { switch, since, .. }) = self.next.take() {
-                    // Who ordered it may not wait for it.
+                    // The requesting thread may no longer be waiting.
                     let pause = self.now - since;
                     (self.tally.switches, self.tally.last_pause) = (self.tally.switches + 1, pause);
                     let _ = switch.done.send(Ok(pause));
@@ -250,12 +256,13 @@ impl Front {
         }
     }
 
-    /// Ends although nothing was served.
+    /// Ends without having served anything.
     fn give_up(&mut self) {
         (self.course, self.flushing, self.flushed) = (Course::Closing, true, true);
     }
 
-    /// The flush before a switch is answered. Where it failed the policy stays, which knows what is not durable.
+    /// Handles the answer to the flush before a switch. If the flush failed, the policy stays in
+    /// use because it knows which data are not durable.
     fn settled(&mut self, outcome: Outcome) {
         match (outcome, &mut self.next) {
             (Ok(()), Some(next)) => next.flush = Flush::Done,

@@ -1,31 +1,34 @@
-//! What clients that are gone still wanted: it is not done where that harms nobody.
+//! Drops the I/Os of clients that have disconnected, if that is safe.
 //!
-//! A client that asks for much and leaves would have all others wait for what nobody reads any more. So an I/O whose bytes
-//! all belong to clients that are gone ends without being done when the policy comes to it; its turn and the policy's
-//! accounts are as if it had been.
+//! A client that sends many requests and disconnects would otherwise delay all others with I/Os
+//! whose results nobody reads. An I/O whose bytes all belong to disconnected clients therefore ends
+//! without being performed when the policy dispatches it. The policy's state is the same as if the
+//! I/O had been performed.
 //!
-//! Invariants: no write that was answered is dropped, for a scheduler's writes are answered when they are done; no I/O is
-//! dropped beneath a placement, which may have answered already or keep what it reads. Flushes, trims and zeros name
-//! no bytes of a client and are done.
+//! Invariants: no answered write is dropped, because a scheduler's writes are answered when they
+//! are completed; no I/O below a placement policy is dropped, because the policy may already have
+//! answered it, or may cache what it reads. Flushes, trims and zeros do not refer to a client's
+//! bytes and are always performed.
 
 use forebay_core::{Buf, Piece, Request};
 use forebay_live::{Plug, entry_of};
 
 use super::Front;
 
-/// What is known of clients' buffers.
+/// The owners of clients' buffers, and the dropped I/Os.
 #[derive(Debug, Default)]
 pub(super) struct Gone {
-    /// By the place of a buffer: its name, and whose it is.
+    /// For each buffer index, the buffer's name and its owner.
     owners: Vec<(Buf, Plug)>,
-    /// Whether the policy moves clients' bytes only, and nothing is answered before it is done.
+    /// Whether I/Os may be dropped: the policy transfers only clients' bytes, and answers nothing
+    /// before it is completed.
     drops: bool,
-    /// I/Os that were dropped and have not been counted.
+    /// Dropped I/Os that have not been counted.
     dropped: Vec<Request>,
 }
 
 impl Gone {
-    /// A client was given a buffer.
+    /// Registers the client that was given a buffer.
     #[inline]
     pub(super) fn took(&mut self, buf: Buf, plug: Plug) {
         let at = entry_of(buf);
@@ -37,23 +40,25 @@ impl Gone {
 }
 
 impl Front {
-    /// Whether the policy from now on leaves bytes where clients put them, so that what nobody waits for can be dropped.
+    /// Sets whether the current policy leaves data in clients' buffers, so that I/Os can be
+    /// dropped.
     pub(crate) fn may_drop(&mut self, drops: bool) {
         self.gone.drops = drops;
     }
 
-    /// Whether a client left without a word. What one asked for before it took leave is done.
+    /// Returns whether a client disconnected without notice. Requests sent before an announced
+    /// disconnect are performed.
     fn is_gone(&self, plug: Plug) -> bool {
         let one = self.connections.get(plug as usize).and_then(Option::as_ref);
         one.is_some_and(|one| one.deaf && !one.took_leave)
     }
 
-    /// Whether what was not begun of a request need not be.
+    /// Returns whether the rest of a request can be skipped.
     pub(super) fn is_for_nobody(&self, name: u32) -> bool {
         self.gone.drops && self.asked[name].plug.is_some_and(|plug| self.is_gone(plug))
     }
 
-    /// Whether an I/O of these bytes need not be done.
+    /// Returns whether an I/O on these bytes can be skipped, and registers it as dropped.
     #[inline]
     pub(crate) fn drops(&mut self, io: &Request, pieces: &[Piece]) -> bool {
         let is_gone = |piece: &Piece| {
@@ -67,13 +72,13 @@ impl Front {
         drops
     }
 
-    /// Whether an I/O that is under way is one that was dropped.
+    /// Returns whether an I/O in flight has been dropped.
     #[inline]
     pub(crate) fn is_dropping(&self, io: &Request) -> bool {
         self.place_of(io).is_some()
     }
 
-    /// Whether an I/O that has ended was dropped; told once.
+    /// Returns whether a completed I/O had been dropped, and forgets it.
     #[inline]
     pub(crate) fn was_dropped(&mut self, io: &Request) -> bool {
         let place = self.place_of(io);

@@ -1,10 +1,10 @@
-//! Which requests are refused before anything is done, and as what.
+//! Determines which requests are refused before they begin, and with which error.
 
 use crate::export::Export;
 use crate::handshake::Agreed;
 use crate::protocol::{Command, CommandFlags, Errno, Header, PAYLOAD_MAX};
 
-/// Whether a request may be done at all.
+/// Checks whether a request is allowed.
 pub(super) fn permitted(header: &Header, export: &Export, agreed: &Agreed) -> Result<(), Errno> {
     let block = u64::from(export.block_bytes);
     let changes = matches!(header.command, Command::Write | Command::Trim | Command::WriteZeroes);
@@ -25,10 +25,10 @@ pub(super) fn permitted(header: &Header, export: &Export, agreed: &Agreed) -> Re
         _ if !is_within && changes => Err(Errno::NoSpace),
         _ if !is_within => Err(Errno::Invalid),
         Command::Read if header.len > PAYLOAD_MAX => Err(Errno::Invalid),
-        // What is stored of a part of a block can be told all the same.
+        // The status of part of a block can be reported as well.
         Command::BlockStatus => Ok(()),
         _ if !is_whole => Err(Errno::Invalid),
-        // Zeros that are to be fast are not written.
+        // Zeros must not be written if the client requires that writing zeros is fast.
         Command::WriteZeroes
             if header.flags.has(CommandFlags::FAST_ZERO)
                 && (header.flags.has(CommandFlags::NO_HOLE) || !export.trims_to_zero) =>

@@ -1,4 +1,4 @@
-//! The handshake's rules, against a client that says exactly what a test wants.
+//! Tests the handshake with scripted clients.
 
 use std::io::Cursor;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A client that says everything at once and keeps what it hears.
+/// A client that sends everything at once and records what it receives.
 struct Script {
     says: Cursor<Vec<u8>>,
     hears: Vec<u8>,
@@ -41,10 +41,11 @@ fn exports() -> Vec<Export> {
     vec![export("disk", 512), export("fixed", 1), export("large", 4096)]
 }
 
-/// A reply: to which option, its kind, its data.
+/// A reply: its option, its type and its data.
 type Heard = (u32, u32, Vec<u8>);
 
-/// What comes of what a client says after the greeting, the replies, and what follows them.
+/// Runs a handshake on a client's input after the greeting; returns the result, the replies, and
+/// the bytes after them.
 fn talk(says: &[u8]) -> (io::Result<Option<Agreed>>, Vec<Heard>, Vec<u8>) {
     let mut script = Script { says: Cursor::new(says.to_vec()), hears: Vec::new() };
     let outcome = negotiate(&mut script, &exports());
@@ -69,12 +70,12 @@ fn said(option: u32, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A client of the fixed handshake that says these options.
+/// Encodes the input of a client that uses the fixed handshake and these options.
 fn fixed(options: &[Vec<u8>]) -> Vec<u8> {
     [3_u32.to_be_bytes().to_vec(), options.concat()].concat()
 }
 
-/// The data of INFO and GO.
+/// Encodes the data of INFO and GO.
 fn chosen(name: &str, asked: &[u16]) -> Vec<u8> {
     let mut data = (name.len() as u32).to_be_bytes().to_vec();
     data.extend(name.as_bytes());
@@ -83,7 +84,7 @@ fn chosen(name: &str, asked: &[u16]) -> Vec<u8> {
     data
 }
 
-/// The data of the options on contexts.
+/// Encodes the data of the options on metadata contexts.
 fn context(name: &str, queries: &[&str]) -> Vec<u8> {
     let mut data = (name.len() as u32).to_be_bytes().to_vec();
     data.extend(name.as_bytes());
@@ -115,14 +116,15 @@ fn by_name_alone_zeros_follow_unless_the_client_does_without_them() {
         assert_eq!(rest[8..10], flags.to_be_bytes());
         assert!(rest[10..].iter().all(|byte| *byte == 0));
     }
-    // The empty name is the first; one that there is not ends it, and so does one whose blocks cannot be told.
+    // The empty name selects the first export. An unknown name ends the handshake, and so does an
+    // export whose block size cannot be announced.
     let by = |name: &[u8]| talk(&fixed(&[said(option::EXPORT_NAME, name)]));
     assert_eq!(by(b"").0.unwrap(), agreed(0, false, false));
     for name in [&b"none"[..], b"large", b"disk\0", b"DISK", &[0xff; 4096]] {
         let (outcome, heard, rest) = by(name);
         assert!(outcome.is_err() && heard.is_empty() && rest.is_empty(), "{name:?}");
     }
-    // Without the fixed handshake it is the only option there is.
+    // Without the fixed handshake, it is the only valid option.
     let says = [0_u32.to_be_bytes().to_vec(), said(option::LIST, b"")].concat();
     let (outcome, heard, _) = talk(&says);
     assert!(outcome.is_err() && heard.is_empty());
@@ -148,7 +150,7 @@ fn info_tells_and_go_chooses() {
     ]));
     assert_eq!(outcome.unwrap(), agreed(0, false, false), "the empty name is the first");
     let told = |nth: usize| (heard[nth].0, heard[nth].1, &heard[nth].2[..2], &heard[nth].2[2..]);
-    // No trims, no zeros, read only.
+    // Without trims, without zeros, and read-only.
     let (always, read_only) = (0b1_0000_1101_u16 | 1 << 10, 2);
     let size = [&[0, 0, 0, 0, 1, 2, 0, 0], &(always | read_only).to_be_bytes()[..]].concat();
     assert_eq!(told(0), (6, reply::INFO, &[0, 0][..], &size[..]));
@@ -193,7 +195,7 @@ fn what_cannot_be_chosen_is_refused_and_the_talk_goes_on() {
             assert_eq!(heard[1].0, option::GO);
         }
     }
-    // Long blocks have to be asked for; to be told of them is enough.
+    // Large blocks must be requested; merely being told about them is also enough.
     let large = |option, asked: &[u16]| said(option, &chosen("large", asked));
     let (outcome, heard, _) = talk(&fixed(&[
         large(option::INFO, &[]),
@@ -231,7 +233,7 @@ fn contexts_need_structured_replies_and_belong_to_one_export() {
         "{heard:?}"
     );
     assert_eq!((&heard[3].2, &heard[7].2), (&name(0), &name(1)));
-    // What was set last counts, for its export alone; one that fails takes back what was there.
+    // The last setting counts, and only for its export; a setting that fails cancels earlier ones.
     for (second, allocation) in [
         (ask(set, "disk", &["base:"]), false),
         (ask(set, "disk", &[]), false),
@@ -248,7 +250,7 @@ fn contexts_need_structured_replies_and_belong_to_one_export() {
             talk(&fixed(&[structured.clone(), first, second.clone(), go("disk")]));
         assert_eq!(outcome.unwrap(), agreed(0, true, allocation), "{second:?}");
     }
-    // More queries than there are bytes take no memory and no time.
+    // Claiming more queries than the option contains takes neither memory nor time.
     let mut lies = context("disk", allocation);
     lies[8..12].copy_from_slice(&u32::MAX.to_be_bytes());
     let (outcome, heard, _) = talk(&fixed(&[structured, said(set, &lies), go("disk")]));
@@ -274,7 +276,7 @@ fn other_options_are_refused_and_those_too_long_are_skipped() {
     ]));
     assert_eq!(outcome.unwrap(), agreed(0, false, false));
     assert_eq!(kinds(&heard[..3]), [reply::INVALID, reply::TOO_BIG, reply::TOO_BIG]);
-    // Nobody waits for what is longer still, and a name has no reply that says so.
+    // Even longer options end the handshake, and a name that is too long has no error reply.
     for (option, len) in [(99, SKIP_MAX + 1), (option::GO, u32::MAX), (1, OPTION_BYTES_MAX + 1)] {
         let mut says = fixed(&[said(option, b"")]);
         says[16..].copy_from_slice(&len.to_be_bytes());
@@ -316,7 +318,7 @@ fn a_client_that_breaks_off_anywhere_has_chosen_nothing() {
         said(option::GO, &chosen("disk", &[info::BLOCK_SIZE])),
     ]);
     assert_eq!(talk(&says).0.unwrap(), agreed(0, true, true));
-    // Within the option that is skipped every place is as good as any other.
+    // Positions within the skipped option are all equivalent.
     let cuts = (0..says.len()).filter(|cut| *cut < 200 || cut + 200 > says.len());
     for cut in cuts.chain([5000]) {
         let error = talk(&says[..cut]).0.unwrap_err();
@@ -325,7 +327,8 @@ fn a_client_that_breaks_off_anywhere_has_chosen_nothing() {
 }
 
 proptest! {
-    /// Options of any number with any data, lengths that lie among them, are answered or end it.
+    /// Any option number with any data, and lengths up to false ones, is answered or ends the
+    /// handshake.
     #[test]
     fn anything_is_answered_or_ends_it(
         options in proptest::collection::vec((0..13_u32, proptest::collection::vec(any::<u8>(), 0..40)), 0..9),
@@ -344,7 +347,7 @@ proptest! {
         } else {
             prop_assert!(rest.is_empty());
         }
-        // No more answers than options and what they list.
+        // There are no more replies than options and their listings.
         prop_assert!(heard.len() <= 5 * options.len());
     }
 }

@@ -1,29 +1,29 @@
-//! A client of the block device that knows what each sector may hold.
+//! A test client of the block device that tracks the possible contents of each sector.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use forebay_rig::Medium;
 
 pub(super) const SECTOR: u64 = 512;
-/// Requests that it has under way.
+/// The maximum number of requests in flight.
 const UNDER_WAY: usize = 12;
-/// Sectors that it reads at a time when it reads all.
+/// The number of sectors per request when the client reads everything.
 const SWEPT: u64 = 16;
-/// NBD's EIO.
+/// NBD's error number EIO.
 const EIO: u32 = 5;
 
-/// What a sector may hold: zeros, the stamp of a write, or anything.
+/// A possible content of a sector: zeros, the stamp of a write, or anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     Stamp(u64),
     Anything,
 }
 
-/// A change of a sector, in the order that they were asked.
+/// A change of a sector; changes are stored in the order of their requests.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     value: Value,
-    /// When it was answered.
+    /// The time of the answer, if there was one.
     answered: Option<u64>,
 }
 
@@ -33,40 +33,40 @@ struct ClientRequest {
     fua: bool,
     first: u64,
     count: u64,
-    /// When it was asked.
+    /// The time of the request.
     at: u64,
 }
 
-/// What a client does.
+/// What the client does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Does {
-    /// It asks for this and that.
+    /// Sends random requests.
     Anything,
-    /// It reads all there is, from a sector on.
+    /// Reads the whole disk, from this sector on.
     ReadAll { next: u64 },
-    /// The same sector by sector.
+    /// Reads the whole disk one sector at a time.
     ReadEach { next: u64 },
-    /// It waits for answers.
+    /// Sends nothing and waits for answers.
     Nothing,
 }
 
-/// A client that asks at random and knows what it was promised.
+/// A client that sends random requests and tracks what was promised to it.
 pub(super) struct Client {
     state: u64,
     clock: u64,
     sectors: Vec<Vec<Change>>,
     under_way: BTreeMap<u64, ClientRequest>,
     pub(super) says: VecDeque<u8>,
-    /// Bytes of it that arrive at a time.
+    /// The number of its bytes that the server receives at a time.
     pub(super) chunk: usize,
     pub(super) heard: VecDeque<u8>,
-    /// Requests that went well.
+    /// Requests that succeeded.
     pub(super) answered: u64,
     pub(super) does: Does,
-    /// Whether requests may fail, and the first sectors of reads that did.
+    /// Whether requests may fail.
     pub(super) may_fail: bool,
     pub(super) failed: Vec<u64>,
-    /// What was asked after this and went well can be read whatever else fails.
+    /// Everything acknowledged after this time must be readable, whatever else fails.
     pub(super) readable_since: Option<u64>,
     /// Requests that failed.
     pub(super) failures: u64,
@@ -92,7 +92,7 @@ impl Client {
         }
     }
 
-    /// Bytes of the disk that it knows.
+    /// Returns the size in bytes of the part of the disk that the client uses.
     pub(super) fn bytes(&self) -> u64 {
         self.sectors.len() as u64 * SECTOR
     }
@@ -101,7 +101,7 @@ impl Client {
         forebay_testing::below(&mut self.state, below)
     }
 
-    /// Asks something more, if it may have more under way.
+    /// Sends another request if the limit on requests in flight permits.
     pub(super) fn go_on(&mut self) {
         if self.under_way.len() >= UNDER_WAY {
             return;
@@ -120,23 +120,23 @@ impl Client {
         }
     }
 
-    /// Whether it has read all and has everything answered.
+    /// Returns whether everything has been read and all requests are answered.
     pub(super) fn has_read_all(&self) -> bool {
         matches!(self.does, Does::ReadAll { next } | Does::ReadEach { next } if next >= self.sectors.len() as u64)
             && self.is_quiet()
     }
 
-    /// Whether everything is answered.
+    /// Returns whether all requests are answered.
     pub(super) fn is_quiet(&self) -> bool {
         self.under_way.is_empty()
     }
 
-    /// From now on what is acknowledged can be read, whatever else fails.
+    /// Requires that everything acknowledged from now on is readable, whatever else fails.
     pub(super) fn counts_from_now(&mut self) {
         self.readable_since = Some(self.clock);
     }
 
-    /// Everything that was answered until now is durable.
+    /// Marks everything answered so far as durable.
     pub(super) fn flushed_all(&mut self) {
         for changes in &mut self.sectors {
             if let Some(newest) = changes.iter().rposition(|one| one.answered.is_some()) {
@@ -145,12 +145,12 @@ impl Client {
         }
     }
 
-    /// Asks for a flush.
+    /// Sends a flush.
     pub(super) fn flush(&mut self) {
         self.say(3, false, 0, 0);
     }
 
-    /// Asks one thing more, of sectors that nothing under way touches.
+    /// Sends a random request for sectors that no request in flight touches.
     fn ask(&mut self) {
         let command = [1, 1, 1, 1, 0, 0, 3, 4, 6][self.draw(9) as usize];
         let fua = self.draw(4) == 0 && command != 0 && command != 3;
@@ -179,7 +179,7 @@ impl Client {
             changes.extend(value.map(|value| Change { value, answered: None }));
         }
         self.says.extend(0x2560_9513_u32.to_be_bytes());
-        // Zeros without a hole, every other time.
+        // Every other write of zeros forbids holes.
         let no_hole = u16::from(command == 6 && cookie % 2 == 0) << 1;
         self.says.extend((u16::from(fua) | no_hole).to_be_bytes());
         self.says.extend(command.to_be_bytes());
@@ -192,7 +192,7 @@ impl Client {
         }
     }
 
-    /// Takes in answers that came whole.
+    /// Processes all complete answers.
     pub(super) fn hear(&mut self) {
         while self.heard.len() >= 16 {
             let head: Vec<u8> = self.heard.iter().copied().take(16).collect();
@@ -202,7 +202,8 @@ impl Client {
             let errno = u32::from_be_bytes(head[4..8].try_into().unwrap());
             if errno != 0 {
                 assert!(self.may_fail, "{asked:?} fails with {errno}");
-                // Not ENOSPC: what a volume promises has room, whichever drives are left.
+                // ENOSPC would be wrong: a volume reserves the space that it promises, whichever
+                // drives remain.
                 assert_eq!(errno, EIO, "{asked:?} fails");
                 self.heard.drain(..16);
                 self.under_way.remove(&cookie);
@@ -221,7 +222,7 @@ impl Client {
         }
     }
 
-    /// What failed may be done, or not.
+    /// Registers a failed request, which may or may not have taken effect.
     fn fail(&mut self, asked: &ClientRequest) {
         self.failures += 1;
         if asked.command == 0 {
@@ -243,7 +244,7 @@ impl Client {
         }
     }
 
-    /// What an answer promises.
+    /// Registers what a successful answer guarantees.
     fn settle(&mut self, asked: &ClientRequest, data: &[u8]) {
         let clock = self.clock;
         for (nth, sector) in (asked.first..asked.first + asked.count).enumerate() {
@@ -270,7 +271,7 @@ impl Client {
         }
     }
 
-    /// Sectors that do not hold what was promised.
+    /// Returns the sectors whose content breaks a guarantee.
     pub(super) fn broken(&self, medium: &Medium) -> Vec<u64> {
         let is_broken = |sector: &u64| {
             let mut found = [0; SECTOR as usize];

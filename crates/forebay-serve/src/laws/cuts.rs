@@ -1,5 +1,5 @@
-//! What a flush or FUA promised a client is there after a cut: NBD's own rules on media that lose power, under every
-//! kind of policy, with a client that keeps account of what each sector may hold.
+//! Tests that data covered by a flush or FUA survive a power cut, as NBD requires. Covers every
+//! kind of policy, with a client that tracks the possible contents of each sector.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use super::{longer, serve};
 
 const SECTORS: u64 = 256;
 
-/// Serves a client until the power goes: how many requests were answered, and which sectors then break a promise.
+/// Serves a client until the power fails; returns the number of answered requests and the sectors
+/// that break a guarantee.
 fn cut(policy: &str, seed: u64, lies: Option<Lie>) -> (u64, Vec<u64>) {
     let mut client = Client::new(seed, SECTORS);
     let cut_after = Some(20 + client.draw(600));
@@ -30,7 +31,7 @@ fn cut(policy: &str, seed: u64, lies: Option<Lie>) -> (u64, Vec<u64>) {
 const POLICIES: [&str; 6] =
     ["noop", "none", "mq-deadline", "forebay", "bid", "promised:cmin=100:over=deadline:depth=4"];
 
-/// How many cuts of each policy: 2,000 in all with `FOREBAY_LAWS=10`.
+/// Returns the number of power cuts per policy; `FOREBAY_LAWS=10` gives 2,000 in total.
 fn seeds() -> u64 {
     longer(34)
 }

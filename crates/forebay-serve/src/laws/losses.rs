@@ -1,5 +1,6 @@
-//! Drives of a volume are lost while clients write and levels change: nobody is told of two, nothing acknowledged is
-//! lost, and with three only what nothing else holds fails.
+//! Tests the loss of a volume's drives while clients write and levels change. Losing two drives is
+//! invisible to clients and loses nothing acknowledged; losing three fails only requests for data
+//! without other copies.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -21,7 +22,7 @@ use super::client::{Client, Does, SECTOR};
 use super::{Served, longer, serve};
 
 pub(super) const DRIVES: u16 = 6;
-/// Requests that are answered before all is read.
+/// The number of answers before everything is read.
 const ANSWERS: u64 = 500;
 
 pub(super) fn geometry() -> Geometry {
@@ -39,7 +40,7 @@ pub(super) fn geometry() -> Geometry {
     Geometry::new(sizes, Level::RAID6, 60).unwrap()
 }
 
-/// An array whose units change their levels at every other write.
+/// Creates an array that changes a unit's level on every other write.
 pub(super) fn ruled(array: Array) -> Volume {
     let rule = BonusMalus::new(Factor { times: 1, over: 4 });
     let levels = vec![Level::RAID6, Level::TRIPLE];
@@ -48,7 +49,7 @@ pub(super) fn ruled(array: Array) -> Volume {
     Volume(Rc::new(RefCell::new(Placed::over(array, below))))
 }
 
-/// A volume that somebody may look at between its calls.
+/// A volume that the test can inspect between calls.
 #[derive(Clone)]
 pub(super) struct Volume(Rc<RefCell<Placed<Array, AnyPolicy>>>);
 
@@ -81,7 +82,7 @@ impl Volume {
 }
 
 impl Volume {
-    /// Units by level, as it tells whoever watches it.
+    /// Returns the number of units per level, from the volume's gauges.
     fn levels(&self) -> Vec<(Level, u64)> {
         let gauges = self.0.borrow().gauges();
         let level = |gauge: &Gauge| match (gauge.name, gauge.of) {
@@ -92,7 +93,7 @@ impl Volume {
     }
 }
 
-/// Which drives are lost: the first when a switch begins, the second so many passes later.
+/// When drives fail: the first when a switch of levels begins, the second this many passes later.
 #[derive(Clone, Copy, Debug)]
 struct Loss {
     pair: [Lane; 2],
@@ -100,11 +101,11 @@ struct Loss {
     apart: u64,
 }
 
-/// What happened.
+/// Counts of relevant events.
 struct Happened {
     served: Served,
     volume: Volume,
-    /// Switches while a drive of the two was there and the other not, or later.
+    /// Switches that completed after one of the two drives had failed.
     switches_after: u64,
 }
 
@@ -112,7 +113,8 @@ fn gone(lanes: &[Lane]) -> Troubles {
     Troubles { gone: lanes.iter().map(|lane| (*lane, 0)).collect(), ..Troubles::default() }
 }
 
-/// A client writes and reads while two drives are lost, then reads all; then a third is lost, and it reads all again.
+/// Runs a client while two drives fail, then reads everything; then a third drive fails, and
+/// everything is read again.
 fn lose(seed: u64, first: Level, loss: Loss, third: Lane) -> Happened {
     let media = (0..DRIVES).map(|lane| Medium::new(seed ^ u64::from(lane))).collect();
     let crash = Crash::new(media, 4096, 1 + (seed % 4) as usize, seed, Troubles::default());
@@ -160,7 +162,8 @@ fn lose(seed: u64, first: Level, loss: Loss, third: Lane) -> Happened {
     Happened { served, volume, switches_after }
 }
 
-/// Two drives are lost while a client writes, then a third; then it writes on, and reads sector by sector.
+/// Runs a client while two drives fail and then a third; then writes more and reads sector by
+/// sector.
 fn write_on(seed: u64, first: Level, gone_ones: [Lane; 3]) -> Client {
     let media = (0..DRIVES).map(|lane| Medium::new(seed ^ u64::from(lane))).collect();
     let crash = Crash::new(media, 4096, 1 + (seed % 4) as usize, seed, Troubles::default());
@@ -210,7 +213,7 @@ fn what_is_acknowledged_after_a_third_drive_is_lost_can_be_read() {
     assert!(failures > 1000 && answered > 10_000, "{failures}, {answered}");
 }
 
-/// All there is, read again from what is left: without the two that were lost.
+/// Reads everything again from the remaining drives.
 fn read_again(media: Vec<Medium>, mut client: Client, seed: u64, pair: [Lane; 2]) -> Client {
     let number = |lane: Lane| if pair.contains(&lane) { 0 } else { lane as u8 + 1 };
     let numbers: Vec<u8> = (0..DRIVES).map(number).collect();
@@ -273,7 +276,7 @@ fn any_two_drives_are_lost_while_levels_change_and_nobody_is_told() {
             let Happened { served, volume, switches_after } = lose(seed, first, loss, third);
             let Served { crash, client, .. } = served;
             assert!(client.has_read_all() && client.answered > ANSWERS);
-            // Reads fail where nothing else holds what was there, and only there.
+            // Reads fail exactly where the lost drives held the only copy.
             let unit_sectors = 4 * 8192 / SECTOR;
             let failed: BTreeSet<u64> = client.failed.iter().map(|at| at / unit_sectors).collect();
             let census = volume.0.borrow().placement().census();

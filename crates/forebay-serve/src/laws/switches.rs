@@ -1,5 +1,5 @@
-//! A policy is to be switched and the flush before it fails: all stays as it is, clients are served on, and the next
-//! switch, when flushes go well again, finds all that was answered durable.
+//! Tests a switch of policies whose preceding flush fails. Nothing changes, clients continue to be
+//! served, and the next switch, once flushes succeed again, leaves everything acknowledged durable.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -15,7 +15,7 @@ use super::losses::{DRIVES, geometry, ruled};
 use super::{Served, longer, serve_ordered};
 use crate::front::{Order, Streams, Switch};
 
-/// Answers before the first switch, and from its failing to the next.
+/// Answers before the first switch, and from its failure to the next switch.
 const ANSWERS: u64 = 120;
 
 fn order(orders: &Sender<Order>) -> std::sync::mpsc::Receiver<Result<Nanos, Fault>> {
@@ -26,25 +26,26 @@ fn order(orders: &Sender<Order>) -> std::sync::mpsc::Receiver<Result<Nanos, Faul
     told
 }
 
-/// What a test wants to know of it.
+/// The outcome of a test.
 struct Switched {
     served: Served,
-    /// Requests that went well or failed after the switch had failed.
+    /// Requests that succeeded or failed after the failed switch.
     after: u64,
 }
 
 /// Why a flush fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
-    /// Every flush does, until the switch is refused.
+    /// All flushes fail until the switch is refused.
     Once,
-    /// Every flush does, and goes on to.
+    /// All flushes fail from then on.
     Flushes,
-    /// Three drives of a volume are gone, which makes up for two.
+    /// Three drives of a volume that tolerates two losses have failed.
     Gone,
 }
 
-/// A switch whose flush fails, and, where all is well again after it, one whose flush does not.
+/// Attempts a switch whose flush fails and, if everything works afterwards, one whose flush
+/// succeeds.
 fn switch(policy: &mut dyn Policy, lanes: u16, seed: u64, sectors: u64, why: Why) -> Switched {
     let media = (0..lanes).map(|lane| Medium::new(seed ^ u64::from(lane))).collect();
     let block = if lanes > 1 { 4096 } else { 512 };
@@ -91,7 +92,8 @@ fn switch(policy: &mut dyn Policy, lanes: u16, seed: u64, sectors: u64, why: Why
             _ => {}
         }
     };
-    // What comes in pieces may come whole only when no requests are taken any more.
+    // A request that arrives in pieces may be complete only after the server has stopped taking
+    // requests.
     let mut client = Client::new(seed, sectors);
     client.chunk = if seed.is_multiple_of(2) { usize::MAX } else { 24 };
     let served = serve_ordered(policy, crash, client, stop, Box::new(meddle), ordered);
@@ -109,7 +111,8 @@ fn a_switch_whose_flush_fails_leaves_all_as_it_is_and_the_next_one_has_all_durab
             let Switched { served, after } = switch(&mut *policy, 1, seed, 256, Why::Once);
             served.outcome.unwrap();
             assert!(after >= ANSWERS);
-            // The flush before the second switch covers what was answered, whether clients flushed or not.
+            // The flush before the second switch covers everything answered, whether or not clients
+            // flushed.
             let mut client = served.client;
             client.flushed_all();
             let media = served.crash.cut(Tear::Sector);
@@ -128,11 +131,12 @@ fn a_volume_whose_flush_fails_at_a_switch_is_served_on() {
             let mut volume = ruled(Array::created(geometry(), Level::RAID6));
             let sectors = geometry().capacity_bytes() / SECTOR / 16 * 16;
             let Switched { served, after } = switch(&mut volume, DRIVES, seed, sectors, why);
-            // Where all that was written is durable already, nothing fails, and the policy is switched.
+            // If everything written is already durable, nothing fails, and the policy is switched.
             assert!(after >= ANSWERS || after == 0 && served.outcome.is_ok(), "{after}");
             refused += u64::from(after > 0);
         }
-        // With three drives gone it is refused where what was acknowledged since the last flush needs one of them.
+        // With three failed drives, the switch is refused only if data acknowledged since the last
+        // flush need one of them.
         let least = if why == Why::Gone { 4 } else { 12 };
         assert!(refused >= longer(least), "{why:?}: {refused} switches were refused");
     }

@@ -1,16 +1,16 @@
-//! An axis of a picture: values onto picture units, and which of them are labelled.
+//! An axis of a picture: maps values to picture units and chooses labels.
 
 use super::text::{bytes, significant};
 
-/// Which steps of an axis are equal.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug)]
 enum Scale {
     Linear,
-    /// Those by this factor.
+    /// Equal steps are equal factors; this is the factor from one label to the next.
     Logarithmic(f64),
 }
 
-/// One axis: values onto picture units.
+/// An axis, which maps values to picture units.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
     low: f64,
@@ -18,18 +18,18 @@ pub struct Axis {
     from: f64,
     to: f64,
     scale: Scale,
-    /// How the values of a logarithmic axis are labelled.
+    /// Formats the labels of a logarithmic axis.
     label: fn(f64) -> String,
 }
 
 impl Axis {
-    /// From 0 to `high`, which lies at `to`.
+    /// Creates an axis from 0, at `from`, to `high`, at `to`.
     pub fn linear(high: f64, from: f64, to: f64) -> Axis {
         let high = if high.is_finite() && high > 0.0 { high } else { 1.0 };
         Axis { low: 0.0, high, from, to, scale: Scale::Linear, label: time }
     }
 
-    /// From `low` to `high` in equal steps.
+    /// Creates a linear axis from `low` to `high`.
     pub fn between(low: f64, high: f64, from: f64, to: f64) -> Axis {
         match low.is_finite() && high.is_finite() && high > low {
             true => Axis { low, high, from, to, scale: Scale::Linear, label: time },
@@ -37,12 +37,12 @@ impl Axis {
         }
     }
 
-    /// Whole decades of milliseconds that hold `low` to `high`.
+    /// Creates an axis of milliseconds in whole decades that include `low` to `high`.
     pub fn decades(low: f64, high: f64, from: f64, to: f64) -> Axis {
         Axis::powers(10.0, (low, high), from, to)
     }
 
-    /// Whole doublings of bytes that hold `low` to `high`.
+    /// Creates an axis of bytes in whole powers of two that include `low` to `high`.
     pub fn doublings(low: f64, high: f64, from: f64, to: f64) -> Axis {
         Axis::powers(2.0, (low, high), from, to).labelled(size)
     }
@@ -57,27 +57,27 @@ impl Axis {
         Axis { low: first, high: last, from, to, scale: Scale::Logarithmic(base), label: time }
     }
 
-    /// The same axis of something else, whose values `label` writes.
+    /// Replaces the labels' format, for an axis of another quantity.
     pub fn labelled(self, label: fn(f64) -> String) -> Axis {
         Axis { label, ..self }
     }
 
-    /// A value as its labels are.
+    /// Formats a value as the labels do.
     pub fn said(&self, value: f64) -> String {
         (self.label)(value)
     }
 
-    /// Where it begins and ends, in picture units.
+    /// Returns the positions of both ends in picture units.
     pub fn ends(&self) -> (f64, f64) {
         (self.from, self.to)
     }
 
-    /// The least and the greatest value of a linear axis.
+    /// Returns the minimum and maximum values of a linear axis.
     pub fn span(&self) -> (f64, f64) {
         (self.low, self.high)
     }
 
-    /// Where `value` lies.
+    /// Returns the position of `value` in picture units.
     pub fn at(&self, value: f64) -> f64 {
         let value = match self.scale {
             Scale::Linear => value,
@@ -88,7 +88,7 @@ impl Axis {
         self.from + share * (self.to - self.from)
     }
 
-    /// Values to label, about `wanted` of them, with their labels.
+    /// Returns about `wanted` values to label, with their labels.
     pub fn ticks(&self, wanted: f64) -> Vec<(f64, String)> {
         if let Scale::Logarithmic(base) = self.scale {
             let every = ((self.high - self.low) / wanted).ceil().max(1.0) as usize;
@@ -112,12 +112,12 @@ impl Axis {
     }
 }
 
-/// Exact at powers of ten and of two.
+/// Returns a logarithm that is exact at powers of ten and of two.
 fn logarithm(value: f64, base: f64) -> f64 {
     if base == 2.0 { value.log2() } else { value.log10() }
 }
 
-/// A number as short as it can be.
+/// Formats a number as briefly as possible.
 pub fn plain(value: f64) -> String {
     let shown = significant(value);
     match shown.contains('.') && !shown.contains('e') {
@@ -126,7 +126,7 @@ pub fn plain(value: f64) -> String {
     }
 }
 
-/// Milliseconds in the unit that keeps them short.
+/// Formats milliseconds in the unit that gives the shortest text.
 fn time(ms: f64) -> String {
     match ms {
         ms if ms < 0.99 => format!("{}\u{a0}µs", plain(ms * 1e3)),
@@ -139,7 +139,7 @@ fn fixed(value: f64, digits: usize) -> String {
     if digits == 0 { plain(value.round()) } else { format!("{value:.digits$}") }
 }
 
-/// Whole bytes in binary units.
+/// Formats whole bytes in binary units.
 fn size(value: f64) -> String {
     let text = bytes(value);
     match text.split_once('\u{a0}') {

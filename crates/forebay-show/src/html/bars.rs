@@ -1,4 +1,4 @@
-//! Bars one below another, each of parts that are stacked, and a line that marks a size.
+//! Stacked horizontal bars, one below another, with an optional line that marks a size.
 
 use super::axis::Axis;
 use super::plot::{Caption, Picture, Shape, in_both};
@@ -7,29 +7,29 @@ use super::text::escape;
 /// A part of a bar.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// Its class in the style sheet.
+    /// The class in the style sheet.
     pub class: String,
-    /// How long it is.
+    /// The size, which determines the length.
     pub size: f64,
-    /// What is said of it to whoever points at it.
+    /// The tooltip.
     pub told: String,
-    /// What stands in it where there is room; empty for nothing.
+    /// The text inside the part, shown if it fits; may be empty.
     pub label: String,
 }
 
 /// A bar.
 #[derive(Clone, Debug)]
 pub struct Bar {
-    /// What stands before it.
+    /// The text before the bar.
     pub name: String,
-    /// Its parts, from the left.
+    /// The parts, from the left.
     pub parts: Vec<Part>,
-    /// What stands behind it.
+    /// The text after the bar.
     pub total: String,
 }
 
 impl Bar {
-    /// One of a single part, which may stand out.
+    /// Creates a bar with one part, optionally highlighted.
     pub fn single(name: &str, size: f64, total: String, stands_out: bool) -> Bar {
         let class = if stands_out { "chosen" } else { "other" }.to_string();
         let told = format!("{name}: {total}");
@@ -37,7 +37,7 @@ impl Bar {
         Bar { name: name.to_string(), parts: vec![part], total }
     }
 
-    /// The parts that have a size.
+    /// Returns the parts whose size is not zero.
     fn drawn(&self) -> impl Iterator<Item = &Part> {
         self.parts.iter().filter(|part| part.size.is_finite() && part.size > 0.0)
     }
@@ -49,19 +49,20 @@ impl Bar {
 
 const HEIGHT: f64 = 26.0;
 const TOP: f64 = 26.0;
-/// Characters of a name that are shown, and picture units a character takes at most.
+/// The maximum number of characters of a name, and the maximum width of a character in picture
+/// units.
 const NAME_CHARACTERS_MAX: usize = 30;
 const CHARACTER: f64 = 8.8;
-/// Bars that are read out.
+/// The maximum number of bars in the description for screen readers.
 const READ_MAX: usize = 40;
 
-/// Where bars and what is said of them stand.
+/// The positions of the bars and their labels.
 struct Layout {
     axis: Axis,
     width: f64,
-    /// From bar to bar.
+    /// The distance between the tops of neighboring bars.
     step: f64,
-    /// What stands above each bar.
+    /// The height of the labels above each bar.
     above: f64,
 }
 
@@ -84,7 +85,8 @@ impl Layout {
         Layout { axis, width, step: 14.0 + HEIGHT + above, above }
     }
 
-    /// The name of a bar whose area begins at `top`, and its total: before and behind it, or both above.
+    /// Adds the name and the total of a bar whose area begins at `top`: before and after the bar,
+    /// or both above it.
     fn label(&self, picture: &mut Picture, bar: &Bar, top: f64) {
         let start = |most: usize| -> String {
             match bar.name.chars().count() > most {
@@ -104,7 +106,7 @@ impl Layout {
         picture.label(self.axis.at(bar.size()) + 8.0, top + 18.0, "bar-total", &bar.total);
     }
 
-    /// The line at `size`, down to `bottom`, and what it marks.
+    /// Adds the line at `size`, down to `bottom`, and its label.
     fn mark(&self, picture: &mut Picture, (size, what): &(f64, String), bottom: f64) {
         let (at, half) = (self.axis.at(*size), 100.0);
         picture.add(&format!("<path class=\"floor\" d=\"M{at:.1} {:.1}V{bottom}\"/>", TOP - 6.0));
@@ -117,8 +119,8 @@ impl Layout {
     }
 }
 
-/// One bar below another, and a line at a size with what it marks, for pages of any width; who cannot see it is told
-/// every bar. `None` where no bar has a size.
+/// Draws bars and an optional line at a size with its meaning, for pages of any width. The
+/// description for screen readers lists the bars. Returns `None` if all sizes are zero.
 pub fn picture(
     caption: &Caption<'_>,
     bars: &[Bar],
@@ -130,7 +132,7 @@ pub fn picture(
     in_both(&caption, |caption, shape| drawn(caption, bars, mark, shape))
 }
 
-/// Every bar in words.
+/// Lists the bars in words.
 fn read(bars: &[Bar]) -> String {
     let one = |bar: &Bar| match bar.name.as_str() {
         "" => bar.total.clone(),
@@ -186,7 +188,7 @@ fn parts(picture: &mut Picture, bar: &Bar, top: f64, axis: Axis) {
     }
 }
 
-/// What the colour of each class means.
+/// Builds a legend with the meaning of each class's color.
 pub fn legend(classes: &[(&str, &str)]) -> String {
     let key = |(class, name): &(&str, &str)| {
         format!(
@@ -232,7 +234,7 @@ mod tests {
         let width = |node: roxmltree::Node<'_, '_>| node.attribute("width")?.parse::<f64>().ok();
         let rects = || document.descendants().filter(|node| node.has_tag_name("rect"));
         let widths: Vec<f64> = rects().filter_map(width).collect();
-        // Each begins where the one before it ends.
+        // Each part begins where the one before it ends.
         let begins = rects().filter_map(|node| node.attribute("x")?.parse::<f64>().ok());
         let begins: Vec<f64> = begins.collect();
         for part in 1..4 {

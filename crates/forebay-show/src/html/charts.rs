@@ -1,7 +1,7 @@
-//! The pictures beside the heads': latency distributions and arrivals.
+//! Charts of latency distributions and arrivals.
 //!
-//! Plain data in, SVG out. A series keeps its colour and its dashes in every picture, both from
-//! the style sheet's classes `s0` to `s11`.
+//! Takes plain data and returns SVG. A series has the same color and dashes in every picture, both
+//! from the style sheet's classes `s0` to `s11`.
 
 use std::fmt::Write;
 
@@ -9,15 +9,15 @@ use super::axis::Axis;
 use super::plot::{Caption, Plot};
 use super::text::{millis, seconds, significant};
 
-/// Colours and dashes the style sheet tells apart.
+/// The number of distinct combinations of color and dashes in the style sheet.
 const SERIES_STYLES: usize = 12;
 
-/// The class of the series at `index`.
+/// Returns the class of the series at `index`.
 pub fn series_class(index: usize) -> String {
     format!("s{}", index % SERIES_STYLES)
 }
 
-/// The classes of the series at `index`: where some stand out, others are faint.
+/// Returns the classes of the series at `index`. If some series stand out, all others are faint.
 fn series_classes(index: usize, stands_out: &[bool]) -> String {
     let faint = match stands_out.get(index) {
         Some(false) => " faint",
@@ -26,7 +26,7 @@ fn series_classes(index: usize, stands_out: &[bool]) -> String {
     format!("series {}{faint}", series_class(index))
 }
 
-/// What each series is called, for the figure that holds them; some stand out.
+/// Builds the legend of a figure's series, some of which may stand out.
 pub fn legend<'a>(names: impl Iterator<Item = &'a str>, stands_out: &[bool]) -> String {
     let entry = |(index, name): (usize, &str)| {
         format!(
@@ -39,17 +39,17 @@ pub fn legend<'a>(names: impl Iterator<Item = &'a str>, stands_out: &[bool]) -> 
     format!("<ul class=\"legend\">{}</ul>", names.enumerate().map(entry).collect::<String>())
 }
 
-/// (milliseconds, share) from left to right.
+/// Points as (milliseconds, share), from left to right.
 type Points<'a> = &'a [(f64, f64)];
 
-/// Parts of a picture over time that say what is in them.
+/// The number of strips with tooltips in a picture over time.
 pub const STRIPS: usize = 60;
 
-/// Shares at which a line says its value to whoever points there.
+/// The percentages at which a line has tooltips.
 const TOLD_PERCENT: [f64; 4] = [50.0, 90.0, 99.0, 100.0];
 
-/// Cumulative distributions of latency, by name: for each series (milliseconds, share), some of which stand out. `None` when none
-/// of them has a point.
+/// Draws cumulative latency distributions: a name and points (milliseconds, share) for each series,
+/// some of which may stand out. Returns `None` if no series has points.
 pub fn distributions(
     caption: &Caption<'_>,
     (names, series): (&[&str], &[Points<'_>]),
@@ -88,7 +88,7 @@ pub fn distributions(
     Some(plot.finish())
 }
 
-/// What a line of (value, per cent of all) says where it reaches some shares.
+/// Adds tooltips to a line of (value, percent of all) at the percentages in [`TOLD_PERCENT`].
 pub fn quantiles(plot: &mut Plot, points: Points<'_>, told: impl Fn(f64, f64) -> String) {
     for share in TOLD_PERCENT {
         if let Some(point) = points.iter().find(|point| point.1 >= share - 1e-9) {
@@ -97,14 +97,15 @@ pub fn quantiles(plot: &mut Plot, points: Points<'_>, told: impl Fn(f64, f64) ->
     }
 }
 
-/// The span of all latencies above zero, shared by the pictures of reads and writes.
+/// Returns the range of all latencies above zero, shared by the pictures of reads and writes.
 pub fn latency_span<'a>(series: impl Iterator<Item = &'a [(f64, f64)]>) -> (f64, f64) {
     let all = series.flatten().map(|point| point.0).filter(|ms| ms.is_finite() && *ms > 0.0);
     let (low, high) = all.fold((f64::MAX, 0.0f64), |(low, high), ms| (low.min(ms), high.max(ms)));
     if high > 0.0 { (low, high) } else { (0.1, 10.0) }
 }
 
-/// Arrivals: (seconds, requests per second) in steps of one length. `None` without any.
+/// Draws arrivals as (seconds, requests per second), in steps of equal length. Returns `None` if
+/// there are none.
 pub fn arrivals(caption: &Caption<'_>, steps: &[(f64, f64)]) -> Option<String> {
     const SIZE: (f64, f64) = (1140.0, 250.0);
     let steps: Vec<_> = steps.iter().filter(|s| s.0.is_finite() && s.1.is_finite()).collect();
@@ -203,7 +204,7 @@ mod tests {
         assert_eq!(lines, ["series s0 faint", "series s1"]);
     }
 
-    /// Colours come again, and not everybody tells them apart.
+    /// Colors repeat, and color-blind readers cannot rely on them.
     #[test]
     fn each_style_has_dashes_of_its_own() {
         let sheet = include_str!("style.css");

@@ -4,7 +4,7 @@ use super::paragraphs::{kept_together, said};
 use super::table;
 use super::text::{escape, name};
 
-/// A page called `title` around its `body`.
+/// Builds a document called `title` around `body`.
 pub fn document(title: &str, body: &str) -> String {
     let script = match body.contains("<figure") {
         true => {
@@ -25,24 +25,25 @@ pub fn document(title: &str, body: &str) -> String {
     )
 }
 
-/// A section, after which its tables are called.
+/// Builds a section and names its tables after it.
 pub fn section(title: &str, content: &str) -> String {
     format!("<section><h2>{title}</h2>{}</section>\n", table::named(title, content))
 }
 
-/// A section that is opened by whoever wants it.
+/// Builds a section that is collapsed until the reader opens it.
 pub fn folded(title: &str, content: &str) -> String {
     format!("<section>{}</section>\n", unfolding(title, content))
 }
 
-/// What is opened by whoever wants it, within a section.
+/// Builds a collapsed part within a section.
 pub fn unfolding(title: &str, content: &str) -> String {
     let content = table::named(title, content);
     format!("<details><summary>{title}</summary>{content}</details>")
 }
 
-/// The top of a page: a few words in their colour (`good`, `calm`), the answer in sentences, and (term, text) of what the
-/// page is about. The terms and the words are markup, what they say is not yet.
+/// Builds the top of a page: the verdict, with a class for its color (`good`, `calm`), the answer
+/// in sentences, and the subject as (term, text). The terms and the verdict are already markup; the
+/// texts are escaped here.
 pub fn header((class, verdict): (&str, &str), answer: &str, about: &[(&str, String)]) -> String {
     let about: String = about.iter().map(|(term, text)| item(term, &escape(text))).collect();
     format!(
@@ -52,7 +53,7 @@ pub fn header((class, verdict): (&str, &str), answer: &str, about: &[(&str, Stri
     )
 }
 
-/// The few figures that tell most: what they are of, and (name, figure) of each, all of it markup.
+/// Builds tiles for the key figures, each as (name, figure). All arguments are markup.
 pub fn tiles(of: &str, figures: &[(&str, String)]) -> String {
     let tile = |(name, figure): &(&str, String)| item(name, &format!("<b>{figure}</b>"));
     let all: String = figures.iter().map(tile).collect();
@@ -71,7 +72,7 @@ fn listed(class: &str, items: &str) -> String {
 mod tests {
     use std::collections::HashMap;
 
-    /// The colours of a scheme by name: of the light one, or of the dark one.
+    /// Returns the colors of the light or the dark scheme by name.
     fn colours(dark: bool) -> HashMap<&'static str, [f64; 3]> {
         let sheet = include_str!("style.css");
         let root = sheet.split(":root {").nth(1 + usize::from(dark)).unwrap();
@@ -85,7 +86,7 @@ mod tests {
         declared.filter_map(colour).collect()
     }
 
-    /// How far two colours are apart in brightness, from 1 to 21, as WCAG 2 counts it.
+    /// Returns the contrast ratio of two colors, from 1 to 21, as WCAG 2 defines it.
     fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
         let linear = |value: f64| match value {
             value if value <= 0.04045 => value / 12.92,
@@ -123,7 +124,7 @@ mod tests {
                 let found = contrast(of[text], of[ground]);
                 assert!(found >= 4.5, "{text} on {ground}, dark: {dark}: {found:.2}");
             }
-            // Lines and areas are no text: they have to be seen.
+            // Lines and areas are not text but must be visible.
             for line in (0..9).map(|index| format!("--c{index}")) {
                 let found = contrast(of[line.as_str()], of["--paper"]);
                 assert!(found >= 3.0, "{line}, dark: {dark}: {found:.2}");
@@ -131,7 +132,7 @@ mod tests {
         }
     }
 
-    /// What is drawn, and words in what is drawn, at any place of the style sheet that names them.
+    /// Checks shapes, and text on shapes, wherever the style sheet names them.
     #[test]
     fn areas_are_seen_and_words_in_them_read() {
         let sheet = include_str!("style.css");
@@ -166,7 +167,7 @@ mod tests {
         }
     }
 
-    /// Where a sheet of paper ends, what names something goes with it.
+    /// A heading or note is not separated from its content by a page break.
     #[test]
     fn headings_and_notes_are_printed_beside_what_they_are_of() {
         let sheet = include_str!("style.css");

@@ -1,8 +1,9 @@
-//! Pages as HTML documents that stand by themselves.
+//! Self-contained HTML documents.
 //!
-//! Invariants: a document refers to nothing outside itself, and works without its scripts; every text from outside is
-//! escaped; no figure is printed that is not a number; the markup is well-formed XML. Pictures are SVG written here, not by
-//! a plotting library, because their colors follow the reader's light or dark scheme.
+//! Invariants: a document refers to nothing outside itself and works without its scripts; all text
+//! from outside is escaped; NaN is never printed; the markup is well-formed XML. Pictures are SVG
+//! written here rather than by a plotting library, so that their colors follow the reader's light
+//! or dark scheme.
 
 pub mod axis;
 pub mod bars;
@@ -16,7 +17,8 @@ pub mod text;
 
 pub use page::document;
 
-/// A picture and its caption. The keyboard scrolls it where it is wider than the screen.
+/// Builds a figure from a picture and its caption. If it is wider than the screen, it can be
+/// scrolled with the keyboard.
 pub fn figure(picture: &str, caption: &str) -> String {
     format!("<figure tabindex=\"0\">{picture}<figcaption>{caption}</figcaption></figure>")
 }

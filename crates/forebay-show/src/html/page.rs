@@ -1,4 +1,4 @@
-//! A page as a document.
+//! Renders a page as an HTML document.
 
 use super::axis::{Axis, plain};
 use super::bars;
@@ -13,14 +13,14 @@ use crate::figure::Figure;
 use crate::page::{Block, Chart, ChartAxis, ChartScale, Page, Place, Section, Series, Tone};
 use crate::table::{CellText, RowMark, Table};
 
-/// Rows of a table that are shown.
+/// The maximum number of table rows shown.
 const ROWS_MAX: usize = 500;
-/// A line of at most so many points shows each of them.
+/// The maximum number of points in a line for which each point is drawn as a dot.
 const DOTS_MAX: usize = 12;
-/// Points of a line that say their figures to a reader who points there.
+/// The maximum number of points in a line that have tooltips.
 const SPOTS_MAX: usize = 40;
 
-/// The whole document of `page`.
+/// Renders `page` as a complete document.
 pub fn document(page: &Page) -> String {
     let class = match page.verdict.tone {
         Tone::Good => "good",
@@ -57,7 +57,7 @@ fn drawn(of: &Section) -> String {
             content += &block(next);
             continue;
         };
-        // Charts in a row share a legend, and stand in pairs where they are half as wide.
+        // Consecutive charts share a legend; half-width charts are placed in pairs.
         let mut row = vec![chart];
         while let Some(Block::Chart(more)) = blocks.peek()
             && chart.is_half
@@ -111,7 +111,7 @@ fn block(of: &Block) -> String {
     }
 }
 
-/// Commands keep their line ends.
+/// Escapes commands, preserving their line breaks.
 fn escape_lines(text: &str) -> String {
     text.lines().map(escape).collect::<Vec<_>>().join("\n")
 }
@@ -145,7 +145,7 @@ fn mark(of: &RowMark) -> Mark {
     }
 }
 
-/// A figure as print has it, and its interval below it.
+/// Formats a cell: the figure in typeset form, with its interval below.
 fn cell(of: &CellText) -> String {
     let text = if of.is_figure { typeset(&of.text) } else { said(&of.text) };
     let text = match of.is_good {
@@ -186,7 +186,7 @@ fn charts(all: &[&Chart]) -> String {
     }
 }
 
-/// Where each line begins and ends, for readers who cannot see it.
+/// Describes where each line begins and ends, for screen readers.
 fn ends(chart: &Chart) -> String {
     let of = |series: &Series| {
         let (first, last) = series.points.first().zip(series.points.last())?;
@@ -203,7 +203,7 @@ fn value(axis: &ChartAxis, value: f64) -> String {
 }
 
 fn axis(of: &ChartAxis, values: impl Iterator<Item = f64>, (from, to): (f64, f64)) -> Axis {
-    // A logarithmic axis has no place for zero.
+    // A logarithmic axis cannot show zero.
     let is_linear = matches!(of.scale, ChartScale::Linear | ChartScale::Between(..));
     let (least, most) = values
         .map(|value| value * of.labels_per)
@@ -314,7 +314,7 @@ mod tests {
             body.contains("994.50\u{a0}EUR") && body.contains("<div class=\"pair\">"),
             "{body}"
         );
-        // A tooltip writes a figure as a table does.
+        // A tooltip formats a figure as a table does.
         assert!(body.contains("<title>&lt;a&gt; at 90\u{a0}%: 10\u{a0}IOPS</title>"), "{body}");
     }
 }

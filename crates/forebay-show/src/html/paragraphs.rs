@@ -1,4 +1,5 @@
-//! Sentences as a page has them: none breaks between a figure and its unit, and what stands between backticks is code.
+//! Sentences on an HTML page. Lines never break between a figure and its unit, and text between
+//! backticks is code.
 
 use std::path::Path;
 
@@ -6,10 +7,10 @@ use super::document::section;
 use super::text::escape;
 use crate::prose::joined;
 
-/// Paragraphs of one kind that are shown.
+/// The maximum number of paragraphs shown in one section.
 const PARAGRAPHS_MAX: usize = 40;
 
-/// `text` from outside as markup, with what stands between backticks as code.
+/// Escapes untrusted `text` and marks text between backticks as code.
 pub fn said(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     if parts.len().is_multiple_of(2) {
@@ -22,7 +23,8 @@ pub fn said(text: &str) -> String {
     parts.iter().enumerate().map(one).collect()
 }
 
-/// `markup` in whose texts no line ends between a figure and its unit; code, which is copied, stays as it is.
+/// Prevents line breaks between figures and their units in `markup`. Code stays unchanged because
+/// readers copy it.
 pub fn kept_together(markup: &str) -> String {
     let mut kept = String::with_capacity(markup.len());
     let mut is_code = false;
@@ -42,8 +44,7 @@ pub fn kept_together(markup: &str) -> String {
     kept
 }
 
-/// What a page is called among others that are open: `what` it says, and of which traces. A path is called by its last
-/// part.
+/// Returns the title of a page: `what` it shows, and the file names of the traces that it is about.
 pub fn called(what: &str, of: &[&str]) -> String {
     let last =
         |path: &&str| Path::new(path).file_name().map(|last| last.to_string_lossy().into_owned());
@@ -51,10 +52,10 @@ pub fn called(what: &str, of: &[&str]) -> String {
     format!("{what}: {}", of.join(" and "))
 }
 
-/// What begins a line that can be copied.
+/// The prefix of lines that readers may copy.
 const INDENT: &str = "    ";
 
-/// A paragraph; in it, lines that can be copied stand apart, those in a row together.
+/// Renders a paragraph. Consecutive lines that readers may copy become a separate block.
 fn prose(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let is_copied = |line: &str| line.starts_with(INDENT);
@@ -69,7 +70,8 @@ fn prose(text: &str) -> String {
     lines.chunk_by(|a, b| is_copied(a) == is_copied(b)).map(part).collect()
 }
 
-/// A section of paragraphs in a class of the style sheet; empty without any.
+/// Renders a section of paragraphs with a class of the style sheet; returns an empty string if
+/// there are none.
 pub fn paragraphs(title: &str, class: &str, texts: &[String]) -> String {
     if texts.is_empty() {
         return String::new();

@@ -1,34 +1,34 @@
-//! The ground a picture is drawn on: axes, grid and labels as SVG.
+//! The basis of a picture: axes, grid and labels as SVG.
 //!
-//! Colours come from the page's style sheet, so that a picture follows the reader's light or dark
-//! scheme. No coordinate is ever not a number: values are clamped into the axes.
+//! Colors come from the page's style sheet, so that a picture follows the reader's light or dark
+//! scheme. Coordinates are never NaN because values are clamped to the axes.
 
 use std::fmt::Write;
 
 use super::axis::Axis;
 use super::text::escape;
 
-/// What a picture is about.
+/// The title and description of a picture.
 pub struct Caption<'a> {
-    /// Unique on the page: letters, digits and dashes.
+    /// An id that is unique on the page, made of letters, digits and dashes.
     pub id: &'a str,
-    /// What is shown.
+    /// The title.
     pub title: &'a str,
-    /// What is to be seen, for those who cannot see it.
+    /// The description for screen readers.
     pub description: &'a str,
 }
 
-/// The shape that a picture has.
+/// The shape of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// As wide as a page.
     Broad,
-    /// As wide as a telephone, which shows it whole.
+    /// As wide as a phone, so that it fits without scrolling.
     Slim,
 }
 
 impl Shape {
-    /// A plot's size.
+    /// Returns the size of a plot.
     pub fn size(self) -> (f64, f64) {
         match self {
             Shape::Broad => (1140.0, 350.0),
@@ -37,7 +37,8 @@ impl Shape {
     }
 }
 
-/// A picture in both shapes, of which the style sheet shows one. `None` where there is nothing to draw.
+/// Draws a picture in both shapes; the style sheet shows one of them. Returns `None` if there is
+/// nothing to draw.
 pub fn in_both(
     caption: &Caption<'_>,
     draw: impl Fn(&Caption<'_>, Shape) -> Option<String>,
@@ -47,13 +48,13 @@ pub fn in_both(
     Some(format!("<div class=\"broad\">{broad}</div><div class=\"slim\">{slim}</div>"))
 }
 
-/// A picture of given size, open for more.
+/// An SVG picture under construction.
 pub struct Picture {
     svg: String,
 }
 
 impl Picture {
-    /// An empty picture.
+    /// Creates an empty picture.
     pub fn new(caption: &Caption<'_>, width: f64, height: f64) -> Picture {
         let Caption { id, title, description } = caption;
         Picture {
@@ -73,13 +74,13 @@ impl Picture {
         self.svg.push('\n');
     }
 
-    /// Adds text, escaped, at a place, in a class of the style sheet.
+    /// Adds text at a position, with a class of the style sheet. Escapes the text.
     pub fn label(&mut self, x: f64, y: f64, class: &str, text: &str) {
         let text = escape(text);
         self.add(&format!("<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"{class}\">{text}</text>"));
     }
 
-    /// Ends the picture.
+    /// Completes the SVG.
     pub fn finish(mut self) -> String {
         self.svg.push_str("</svg>");
         self.svg
@@ -88,27 +89,27 @@ impl Picture {
 
 /// A picture with a horizontal and a vertical axis.
 pub struct Plot {
-    /// Horizontal.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Vertical.
+    /// The vertical axis.
     pub y: Axis,
     picture: Picture,
     is_zoomable: bool,
 }
 
-/// What a label below a picture may take.
+/// The width reserved for a label of the horizontal axis.
 const LABEL: f64 = 66.0;
-/// Room around the plotted area.
+/// The margin to the left of the plotted area.
 pub const LEFT: f64 = 66.0;
-/// Room around the plotted area.
+/// The margin to the right of the plotted area.
 pub const RIGHT: f64 = 26.0;
-/// Room around the plotted area.
+/// The margin above the plotted area.
 pub const TOP: f64 = 10.0;
-/// Room around the plotted area.
+/// The margin below the plotted area.
 pub const BOTTOM: f64 = 42.0;
 
 impl Plot {
-    /// Grid and labels for `x` and `y`, which reach to the rooms above.
+    /// Draws the grid and the labels for `x` and `y`, which span the plotted area.
     pub fn new(
         caption: &Caption<'_>,
         (width, height): (f64, f64),
@@ -139,17 +140,17 @@ impl Plot {
         Plot { x, y, picture, is_zoomable: false }
     }
 
-    /// A horizontal axis for a picture of `width`.
+    /// Returns the range of a horizontal axis in a picture of this width.
     pub fn across(width: f64) -> (f64, f64) {
         (LEFT, width - RIGHT)
     }
 
-    /// A vertical axis for a picture of `height`.
+    /// Returns the range of a vertical axis in a picture of this height.
     pub fn upwards(height: f64) -> (f64, f64) {
         (height - BOTTOM, TOP)
     }
 
-    /// A line through points, in a class of the style sheet.
+    /// Draws a line through points, with a class of the style sheet.
     pub fn line(&mut self, points: &[(f64, f64)], class: &str) {
         let mut path = String::new();
         let mut last = (f64::NAN, f64::NAN);
@@ -167,7 +168,7 @@ impl Plot {
         }
     }
 
-    /// What is said to whoever points at a point: nothing is seen there until then.
+    /// Adds an invisible spot with a tooltip.
     pub fn spot(&mut self, (x, y): (f64, f64), told: &str) {
         let (x, y) = (self.x.at(x), self.y.at(y));
         let told = escape(told);
@@ -176,7 +177,7 @@ impl Plot {
         ));
     }
 
-    /// What is said to whoever points at a line: at so many of its points at most, both ends among them.
+    /// Adds tooltips to a limited number of a line's points, including both ends.
     pub fn spots(
         &mut self,
         points: &[(f64, f64)],
@@ -191,7 +192,7 @@ impl Plot {
         }
     }
 
-    /// What is said to whoever points anywhere between two values of the horizontal axis.
+    /// Adds a tooltip to the strip between two values of the horizontal axis.
     pub fn strip(&mut self, (from, to): (f64, f64), told: &str) {
         let (from, to) = (self.x.at(from), self.x.at(to));
         let ((bottom, top), told) = (self.y.ends(), escape(told));
@@ -202,8 +203,8 @@ impl Plot {
         ));
     }
 
-    /// Lets a reader zoom into the horizontal axis, a linear one: what is drawn from here on is stretched. Without a
-    /// script it is a picture as any other.
+    /// Makes the horizontal axis, which must be linear, zoomable: everything drawn after this call
+    /// is stretched. Without scripts, the picture is static.
     pub fn zoomable(&mut self) {
         let ((left, right), (bottom, top)) = (self.x.ends(), self.y.ends());
         let (width, height) = (right - left, bottom - top);
@@ -216,7 +217,7 @@ impl Plot {
         self.is_zoomable = true;
     }
 
-    /// A dot at each point.
+    /// Draws a dot at each point.
     pub fn dots(&mut self, points: &[(f64, f64)], class: &str) {
         let mut path = String::new();
         for &(x, y) in points {
@@ -232,13 +233,13 @@ impl Plot {
         self.picture.add(markup);
     }
 
-    /// Adds text at values of the axes, moved by picture units.
+    /// Adds text at a point given by the axes' values, offset by `moved` picture units.
     pub fn label(&mut self, (x, y): (f64, f64), moved: (f64, f64), class: &str, text: &str) {
         let (x, y) = (self.x.at(x) + moved.0, self.y.at(y) + moved.1);
         self.picture.label(x, y, class, text);
     }
 
-    /// Ends the picture.
+    /// Completes the picture.
     pub fn finish(mut self) -> String {
         if self.is_zoomable {
             self.add("</svg>");
@@ -273,14 +274,15 @@ mod tests {
                     let labels = document
                         .descendants()
                         .filter(|node| node.attribute("class") == Some("tick mid"));
-                    // A digit is at most 7 units wide at 12.
+                    // A digit is at most 7 units wide at font size 12.
                     let ends = labels.map(|label| {
                         let half = label.text().unwrap().chars().count() as f64 * 3.5;
                         let at: f64 = label.attribute("x").unwrap().parse().unwrap();
                         (at - half, at + half)
                     });
                     let ends: Vec<(f64, f64)> = ends.collect();
-                    // No trace reaches beyond 16 TiB, no label below that is longer than 7 characters.
+                    // No trace exceeds 16 TiB, and up to there no label is longer than 7
+                    // characters.
                     let is_within = power > 44 || ends.iter().all(|end| end.1 <= size.0);
                     assert!(ends.len() > 1 && is_within, "{ends:?}");
                     assert!(ends.windows(2).all(|two| two[0].1 <= two[1].0), "{x:?}: {ends:?}");

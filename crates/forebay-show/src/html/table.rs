@@ -1,42 +1,45 @@
-//! A table: the one that every page has, in one style.
+//! HTML tables, in the one style that all pages use.
 //!
-//! Invariants: each has a caption and headings by column and row, scrolls by keys where it is wider than its page, and
-//! marks the row that the page answers with in one way.
+//! Invariants: each table has a caption and headings for columns and rows, can be scrolled with the
+//! keyboard if it is wider than the page, and marks the row that answers the page's question in one
+//! way.
 
 use super::text::{NONE, escape};
 
-/// What stands for a table's name until whoever places it gives it one: [`super::document::section`] gives its own title, or
-/// [`named`] another. No text from outside holds it, for [`escape`] replaces it.
+/// The placeholder for a table's name. The code that places the table replaces it:
+/// [`super::document::section`] with its title, or [`named`] with another name. Text from outside
+/// cannot contain the character because [`escape`] replaces it.
 pub const UNNAMED: char = '\0';
 
-/// `markup` whose tables are called `title`, which is markup that is safe in attributes.
+/// Sets the name of all tables in `markup` to `title`, which is markup that is safe in attributes.
 pub fn named(title: &str, markup: &str) -> String {
     markup.replace(UNNAMED, title)
 }
 
-/// What tells a row from the others.
+/// How a row is highlighted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// Nothing.
+    /// Not highlighted.
     Plain,
-    /// It is what the page answers with: it stands out, and a badge behind its name says why.
+    /// Highlighted as the answer, with a badge after the name that says why.
     Best(String),
-    /// Its name has a badge.
+    /// A badge after the name.
     Badge(String),
 }
 
 impl Mark {
-    /// Of a row that is the answer, for a reason in a word, or one as any other.
+    /// Returns the mark of a row that may be the answer; `why` is the reason in one word.
     pub fn best(why: &str, is_best: bool) -> Mark {
         if is_best { Mark::Best(why.to_string()) } else { Mark::Plain }
     }
 }
 
-/// A row of a table: finished markup, the name first.
+/// A row of a table: its cells as markup, the name first.
 pub type TableRow = (Mark, Vec<String>);
 
-/// A table, as yet [`UNNAMED`]: headings, and rows of finished markup. Figures stand right, below one another; a column
-/// in which as many cells begin with a word as with a figure stands left and may be wrapped, as the first one does.
+/// Builds a table that is still [`UNNAMED`] from headings and rows of markup. Columns of figures
+/// are right-aligned. The first column, and columns with at least as many words as figures, are
+/// left-aligned and may wrap.
 pub fn table(headings: &[String], rows: &[TableRow]) -> String {
     let is_text: Vec<bool> =
         (0..headings.len()).map(|column| column == 0 || has_words(rows, column)).collect();
@@ -74,10 +77,10 @@ fn badge(why: &str) -> String {
     format!(" <span class=\"badge\">{why}</span>")
 }
 
-/// What stands in the place of a figure.
+/// Texts that replace a figure.
 const NO_FIGURES: [&str; 4] = [NONE, "baseline", "none", "same"];
 
-/// Whether as many cells of a column begin with a word as with a figure, or more.
+/// Returns whether at least half of a column's cells begin with a word rather than a figure.
 fn has_words(rows: &[TableRow], column: usize) -> bool {
     let cells = rows.iter().filter_map(|(_, cells)| cells.get(column)).map(|cell| read(cell));
     let begins = cells.filter(|cell| !NO_FIGURES.contains(&cell.as_str()));
@@ -86,7 +89,7 @@ fn has_words(rows: &[TableRow], column: usize) -> bool {
     words > 0 && words * 2 >= begins.len()
 }
 
-/// What is read of markup.
+/// Strips the tags from markup.
 fn read(markup: &str) -> String {
     let mut is_tag = false;
     let mut is_read = |character: char| match character {
@@ -99,12 +102,12 @@ fn read(markup: &str) -> String {
     markup.chars().filter(|&character| is_read(character)).collect::<String>().trim().to_string()
 }
 
-/// Headings as markup.
+/// Escapes headings.
 pub fn headings(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| escape(name)).collect()
 }
 
-/// A figure with a bar of its share behind it.
+/// Formats a figure with a bar for its share.
 pub fn with_bar(text: &str, share: f64) -> String {
     let width = if share.is_finite() { share.clamp(0.0, 1.0) * 100.0 } else { 0.0 };
     format!("<span class=\"bar\" style=\"--w:{width:.1}%\">{text}</span>")
@@ -128,7 +131,8 @@ mod tests {
             ["4 d", "7\u{a0}GiB of flash", "3\u{a0}s", NONE],
         ]);
         let columns: Vec<bool> = (0..4).map(|column| has_words(&rows, column)).collect();
-        // As many words as figures are words; what stands in a figure's place is none.
+        // Equal numbers of words and figures count as words; a text that replaces a figure counts
+        // as neither.
         assert_eq!(columns, [false, true, false, false]);
         let table = table(&headings(&["", "needs", "time", "less"]), &rows);
         assert!(

@@ -1,18 +1,18 @@
-//! Text and numbers as the page prints them.
+//! Text and numbers for HTML pages.
 //!
-//! Everything that comes from outside passes through [`escape`] or [`name`]. Figures have three
-//! significant digits and a unit; what is no number is printed as a dash.
+//! All text from outside passes through [`escape`] or [`name`]. Figures have three significant
+//! digits and a unit; a value that is not a number is shown as a dash.
 
 use crate::quantities;
 
-/// What stands where there is no figure.
+/// The text in place of a missing figure.
 pub const NONE: &str = "–";
 
-/// Characters of a name that are shown.
+/// The maximum number of characters shown of a name.
 const NAME_CHARACTERS_MAX: usize = 64;
 
-/// Makes any text safe inside elements and attributes. Control characters, and those that turn
-/// the direction of writing, would garble the page and are replaced.
+/// Makes any text safe inside elements and attributes. Control characters and characters that
+/// change the writing direction would garble the page, so they are replaced.
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
@@ -32,7 +32,7 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
-/// A name from outside, escaped and not longer than a table can bear.
+/// Escapes a name from outside and shortens it to fit a table.
 pub fn name(text: &str) -> String {
     match text.char_indices().nth(NAME_CHARACTERS_MAX) {
         Some((end, _)) => escape(&text[..end]) + "…",
@@ -41,7 +41,8 @@ pub fn name(text: &str) -> String {
     }
 }
 
-/// Three significant digits; whole numbers from 1000 on, in groups of three.
+/// Formats a value with three significant digits. Values from 1000 on are rounded to whole numbers,
+/// with digits in groups of three.
 pub fn significant(value: f64) -> String {
     match value.abs() {
         999.5.. if value.is_finite() => grouped(value),
@@ -49,7 +50,8 @@ pub fn significant(value: f64) -> String {
     }
 }
 
-/// A figure as print has it: a dash where there is none, a minus sign, its unit on the same line and thousands apart.
+/// Applies typographic conventions to a formatted figure: a dash if it is missing, a real minus
+/// sign, a non-breaking space before its unit, and spaces between thousands.
 pub fn typeset(shown: &str) -> String {
     if shown == quantities::NONE {
         return NONE.to_string();
@@ -77,57 +79,57 @@ fn grouped(value: f64) -> String {
     text
 }
 
-/// A count, exact.
+/// Formats a count exactly.
 pub fn count(count: u64) -> String {
     grouped(count as f64)
 }
 
-/// A time.
+/// Formats a time in seconds.
 pub fn seconds(s: f64) -> String {
     typeset(&quantities::seconds(s))
 }
 
-/// A time given in milliseconds.
+/// Formats a time in milliseconds.
 pub fn millis(ms: f64) -> String {
     seconds(ms / 1e3)
 }
 
-/// A time that somebody chose, given in milliseconds.
+/// Formats a time in milliseconds that a user chose.
 pub fn bound(ms: f64) -> String {
     typeset(&quantities::bound(ms))
 }
 
-/// The same, which may not exist.
+/// Formats a time in milliseconds that may be missing.
 pub fn millis_or_none(ms: Option<f64>) -> String {
     ms.map_or(NONE.to_string(), millis)
 }
 
-/// A size in binary units.
+/// Formats a size in binary units.
 pub fn bytes(bytes: f64) -> String {
     typeset(&quantities::bytes(bytes))
 }
 
-/// A rate.
+/// Formats a data rate.
 pub fn rate(bytes_per_s: f64) -> String {
     typeset(&quantities::rate(bytes_per_s))
 }
 
-/// Energy.
+/// Formats an energy.
 pub fn joules(j: f64) -> String {
     typeset(&quantities::joules(j))
 }
 
-/// A share as a percentage.
+/// Formats a share as a percentage.
 pub fn percent(share: f64) -> String {
     typeset(&quantities::percent(share))
 }
 
-/// The same, which may not exist.
+/// Formats a share that may be missing as a percentage.
 pub fn percent_or_none(share: Option<f64>) -> String {
     share.map_or(NONE.to_string(), percent)
 }
 
-/// `part / whole`, 0 for a part of nothing.
+/// Returns `part / whole`, or 0 if `whole` is 0.
 pub fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 && part.is_finite() { part / whole } else { 0.0 }
 }

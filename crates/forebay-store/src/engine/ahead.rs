@@ -1,7 +1,7 @@
-//! Records of a run, read ahead by a task of its own while its disks are idle.
+//! Reads records of a run ahead, in a separate task, while the run's disks are idle.
 //!
-//! A merge reads runs from all disks, one of which is always on duty: what it needs from there next has to be in
-//! memory by then, or the merge waits for as long as a log is on duty.
+//! A merge reads runs from all disks, one of which is always on duty. The next data from that disk
+//! must already be in memory, or the merge would wait until the disk's duty ends.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use super::Engine;
 use super::stream::{Pace, Records, Stream};
 use super::version::Run;
 
-/// What the task has read and nobody has taken yet.
+/// Records that have been read but not consumed.
 struct Shared {
     records: RefCell<VecDeque<Record>>,
     bytes: Cell<u64>,
@@ -24,14 +24,15 @@ struct Shared {
     changed: Signal,
 }
 
-/// Records of a run from some key on.
+/// The records of a run from some key on.
 pub(super) struct Ahead {
     shared: Rc<Shared>,
     ready: VecDeque<Record>,
 }
 
 impl Ahead {
-    /// From the first key on that is `from` or greater; reads on while less than so many bytes wait.
+    /// Starts at the first key that is at least `from`; reads ahead while fewer than `bytes_max`
+    /// bytes are buffered.
     pub(super) fn new(engine: &Rc<Engine>, run: &Run, from: &Key, bytes_max: u64) -> Ahead {
         let shared = Rc::new(Shared {
             records: RefCell::default(),
@@ -53,7 +54,7 @@ impl Ahead {
 }
 
 impl Shared {
-    /// Reads on until the end, or until nobody wants it any more.
+    /// Reads until the end, or until the consumer is dropped.
     async fn read(
         &self,
         mut work: Work,

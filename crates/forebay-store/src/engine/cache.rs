@@ -1,14 +1,14 @@
-//! Inner nodes of segments that stay in memory, the least recently used of which go first.
+//! The LRU cache of segments' inner nodes.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::segment::Node;
 
-/// A segment, and where in it.
+/// A segment and an offset in it.
 type Name = (u64, u64);
 
-/// Nodes by name, up to so many bytes.
+/// The cached nodes, limited by their total size.
 #[derive(Default)]
 pub(crate) struct Nodes {
     nodes: BTreeMap<Name, (Rc<Node>, u64)>,
@@ -23,7 +23,7 @@ impl Nodes {
         Nodes { bytes_max, ..Nodes::default() }
     }
 
-    /// Bytes of all nodes, about.
+    /// Returns the approximate size of all cached nodes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }

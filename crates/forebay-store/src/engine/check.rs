@@ -1,5 +1,5 @@
-//! Checking: every byte of every segment is read and held against every other. Repairing: what can be read of
-//! a segment that is lost or damaged becomes a new one in its place, and what was lost decides nothing any more.
+//! Checks every byte of every segment for consistency, and repairs: the readable part of a lost or
+//! damaged segment becomes a new segment, and the lost part no longer decides any key.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use super::publish::Writing;
 use super::version::{Part, Segment};
 
 impl Engine {
-    /// What cannot be read, as far as is known.
+    /// Returns the known losses.
     pub(crate) fn losses(&self) -> Vec<Loss> {
         let version = Rc::clone(&self.state.borrow().version);
         let losses = |part: &Part| {
@@ -30,7 +30,7 @@ impl Engine {
         self.losses_beside().into_iter().chain(parts.flat_map(losses)).collect()
     }
 
-    /// Reads everything, all disks at a time.
+    /// Reads everything, from all disks in parallel.
     pub(super) async fn check(self: &Rc<Self>) -> Checked {
         let parts = self.parts();
         let checked = Rc::new(RefCell::new(Checked::default()));
@@ -63,7 +63,7 @@ impl Engine {
         version.runs.iter().flat_map(|run| run.parts.clone()).collect()
     }
 
-    /// Whether all of a part is as it was written; the copy of its filter too.
+    /// Checks that a part is intact, including the copy of its filter.
     async fn check_part(&self, part: &Part) -> Vec<Loss> {
         let mut losses: Vec<Loss> = part.segment.holes.iter().map(Hole::loss).collect();
         if !losses.is_empty() {
@@ -136,14 +136,14 @@ impl Engine {
         Ok(())
     }
 
-    /// The records of a leaf.
+    /// Reads the records of a leaf.
     async fn leaf(&self, segment: &Segment, place: Place) -> Result<Vec<Record>, Trouble> {
         let bytes = self.read_part(segment, place.at, place.len.into()).await?;
         let leaf = segment::leaf(&bytes, self.store, segment.described.id);
         leaf.map(|(records, _)| records).ok_or_else(|| self.damaged(segment, place.at))
     }
 
-    /// Where every leaf's keys begin, and its place, from the tree's top down.
+    /// Returns the lower bound and location of every leaf, by traversing the tree.
     async fn leaves(&self, segment: &Segment) -> Result<Vec<(Key, Place)>, Trouble> {
         let Some(top) = &segment.top else { return Ok(Vec::new()) };
         let mut nodes = vec![Rc::clone(top)];
@@ -164,9 +164,9 @@ impl Engine {
         }
     }
 
-    /// Puts what can be read of every part that is lost or damaged in its place. Answers what was lost.
+    /// Replaces every lost or damaged part by what can be read of it. Returns the losses.
     pub(super) async fn repair(self: &Rc<Self>) -> Result<Checked, Trouble> {
-        // A merge would change what is repaired.
+        // A merge would change the data being repaired.
         self.state.borrow_mut().is_repairing = true;
         self.changed.until(|| (!self.state.borrow().is_merging).then_some(())).await;
         let mut repaired = Checked::default();
@@ -185,7 +185,8 @@ impl Engine {
         outcome.map(|()| repaired)
     }
 
-    /// Disks whose roots are gone or broken have one again, and what they said decides nothing any more.
+    /// Rewrites missing or damaged roots; the segments that only they listed no longer decide any
+    /// key.
     async fn give_roots_up(self: &Rc<Self>, repaired: &mut Checked) -> Result<(), Trouble> {
         let lost = self.losses_of_roots();
         self.mend_roots().await?;
@@ -197,7 +198,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Roots that are gone or lack something are written anew.
+    /// Rewrites missing or incomplete roots.
     pub(super) async fn mend_roots(&self) -> Result<(), Trouble> {
         while let Some(disk) = self.first_broken_root() {
             self.change_root(disk, Change::default()).await?;
@@ -210,7 +211,7 @@ impl Engine {
         self.state.borrow().broken_roots.first().copied()
     }
 
-    /// What is wrong beside segments and logs.
+    /// Returns the losses other than segments and logs.
     fn losses_beside(&self) -> Vec<Loss> {
         let damaged = self.state.borrow().damaged_labels.clone();
         let labels = damaged.into_iter().map(|(disk, offset)| Loss {
@@ -226,7 +227,8 @@ impl Engine {
         self.losses_of_roots().into_iter().chain(labels).collect()
     }
 
-    /// What nobody knows; where others say the same, no key, but that it is so.
+    /// Returns the losses of unknown content. For a root whose content is known from others, the
+    /// loss contains no keys.
     fn losses_of_roots(&self) -> Vec<Loss> {
         let state = self.state.borrow();
         let nothing = |upto: Option<Key>, trouble| Loss {
@@ -275,7 +277,7 @@ impl Engine {
         self.replace(part, ages, records).await
     }
 
-    /// The ages of the run that a part is of.
+    /// Returns the ages of the run that contains a part.
     fn ages(&self, part: &Part) -> Option<(u64, u64)> {
         let version = Rc::clone(&self.state.borrow().version);
         let id = part.segment.described.id;
@@ -285,7 +287,7 @@ impl Engine {
         version.runs.iter().find(is_of).map(|run| run.ages)
     }
 
-    /// What is left of a log that lacks batches.
+    /// Returns the remaining records of a log with missing batches.
     fn log_in_place(&self, part: &Part, ages: (u64, u64)) -> Option<Vec<Record>> {
         let is_log = part.segment.described.len == 0 && ages.0 == ages.1;
         let state = self.state.borrow();
@@ -299,7 +301,8 @@ impl Engine {
         Some(records)
     }
 
-    /// Every record of a part that can be read, and how many of its segment can.
+    /// Reads all readable records of a part; also returns how many records of its segment are
+    /// readable.
     async fn salvage(&self, part: &Part) -> (Vec<Record>, u64) {
         let (mut salvaged, mut read) = (Vec::new(), 0);
         let segment = &part.segment;
@@ -316,14 +319,14 @@ impl Engine {
                         .extend(records.into_iter().filter(|record| part.keys.hold(&record.key)));
                     at += len;
                 }
-                // Nothing says where the next leaf begins but the tree.
+                // Only the tree contains the position of the next leaf.
                 Err(_) => at = self.leaf_behind(segment, at).await.unwrap_or(leaves_len),
             }
         }
         (salvaged, read)
     }
 
-    /// The leaf at a place whose length only it says.
+    /// Reads the leaf at a position; its length is in the leaf itself.
     async fn leaf_at(
         &self,
         segment: &Segment,
@@ -339,13 +342,13 @@ impl Engine {
         Ok((self.leaf(segment, place).await?, place.len.into()))
     }
 
-    /// Where the leaf behind one begins, if the tree can be read.
+    /// Returns the position of the leaf after this one, if the tree is readable.
     async fn leaf_behind(&self, segment: &Segment, at: u64) -> Option<u64> {
         let leaves = self.leaves(segment).await.ok()?;
         leaves.iter().map(|(_, place)| place.at).find(|next| *next > at)
     }
 
-    /// Publishes records in the place of a part.
+    /// Publishes records in place of a part.
     async fn replace(
         self: &Rc<Self>,
         part: &Part,
@@ -369,7 +372,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A log that was lost decides nothing any more.
+    /// Removes a lost log, so that it no longer decides any key.
     fn find_log_again(&self, ages: (u64, u64)) {
         let mut state = self.state.borrow_mut();
         if ages.0 == ages.1 && state.lost_logs.remove(&ages.0) {

@@ -1,4 +1,4 @@
-//! What is asked of disks, and who has which of them.
+//! Disk operations, and the assignment of disks to tasks.
 
 use forebay_core::{Fault, Lane};
 
@@ -40,7 +40,7 @@ impl Engine {
         io.await.map(drop).map_err(|fault| self.failed(disk, fault))
     }
 
-    /// A disk that does not write is left alone for a while.
+    /// Registers a failed write; the disk is left alone for a while.
     pub(super) fn failed(&self, disk: usize, fault: Fault) -> Trouble {
         let until = self.executor.now() + self.config.retry;
         self.state.borrow_mut().failed[disk] = Some(until);
@@ -48,7 +48,7 @@ impl Engine {
         Trouble::Disk { disk, fault }
     }
 
-    /// Whether a disk is left alone.
+    /// Returns whether a disk is being left alone.
     pub(super) fn is_failed(&self, state: &State, disk: usize) -> bool {
         state.failed[disk].is_some_and(|until| until > self.executor.now())
     }

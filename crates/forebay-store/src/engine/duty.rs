@@ -1,8 +1,9 @@
-//! Which disk takes what is put.
+//! Determines which disk accepts puts.
 //!
-//! Duty passes to the next idle disk. That disk is chosen, and another one told of its log, before the log on duty
-//! is full: so the first put of a log waits neither for that nor for what the disk was still doing. A disk on duty
-//! that nobody puts anything to counts as idle.
+//! Duty passes to the next idle disk. That disk is chosen, and its log is announced to another
+//! disk, before the log on duty is full, so that the first put of a log need not wait for the
+//! announcement or for the disk's previous work. A disk on duty that receives no puts counts as
+//! idle.
 
 use std::rc::Rc;
 
@@ -14,15 +15,15 @@ use crate::root::Change;
 use super::log::Log;
 use super::{Disk, Engine, Stage, State};
 
-/// The next log is begun when the log on duty is filled to this share.
+/// The next log is prepared when the log on duty is filled to this share.
 const LOOKS_AHEAD: f64 = 0.75;
-/// With fewer disks one would be taken from those that sort.
+/// With fewer disks, preparing the next log would take a disk away from sorting.
 const LOOKS_AHEAD_DISKS: usize = 3;
-/// A disk on duty to which nothing was put for so long is idle.
+/// A disk on duty counts as idle after this time without puts.
 const QUIET: Nanos = Nanos::from_secs(1);
 
 impl Engine {
-    /// Passes duty to the next idle disk; where none is idle, to the next that has a slot.
+    /// Passes duty to the next idle disk or, if none is idle, to the next one with a free slot.
     pub(super) async fn take_duty(self: &Rc<Self>) -> Result<Rc<Log>, Trouble> {
         let is_elsewhere = {
             let state = self.state.borrow();
@@ -47,7 +48,7 @@ impl Engine {
                 let has_slot = |disk: &&usize| self.slot(**disk).is_some();
                 let is_idle = |disk: &&usize| state.is_idle(**disk);
                 let idle = fit.iter().filter(has_slot).find(is_idle).copied();
-                // Puts come first: where no disk is idle, one does two things at a time.
+                // Puts have priority: if no disk is idle, one must do two things at a time.
                 let Some(disk) = idle.or_else(|| fit.iter().find(has_slot).copied()) else {
                     waited = true;
                     let is_full = state.is_full && !self.may_free(&state) && !self.may_end(&state);
@@ -67,14 +68,14 @@ impl Engine {
         log
     }
 
-    /// Disks that take writes, the one whose turn is next first.
+    /// Returns the disks that accept writes, in the order of their turns.
     fn in_turn(&self, state: &State) -> Vec<usize> {
         let count = self.disks.len();
         let order = (1..=count).map(|step| (state.duty + step) % count);
         order.filter(|disk| !self.is_failed(state, *disk)).collect()
     }
 
-    /// A slot of a disk that is free.
+    /// Returns a free slot of a disk.
     fn slot(&self, disk: usize) -> Option<usize> {
         self.disks[disk].slots.borrow().iter().position(|used| !used)
     }
@@ -93,7 +94,7 @@ impl Engine {
         self.note(state, log.disk);
     }
 
-    /// Gives duty to the disk that was chosen before, unless that has failed since.
+    /// Gives duty to the disk chosen in advance, unless it has failed since.
     fn take_next(&self) -> Option<Rc<Log>> {
         let mut state = self.state.borrow_mut();
         let log = state.next.take()?;
@@ -107,7 +108,7 @@ impl Engine {
         Some(log)
     }
 
-    /// Begins the next log once the one on duty is nearly full.
+    /// Prepares the next log once the one on duty is nearly full.
     pub(super) fn look_ahead(self: &Rc<Self>, on_duty: &Log) {
         let mut state = self.state.borrow_mut();
         let nearly = state.log_size.bytes() as f64 * LOOKS_AHEAD;
@@ -123,7 +124,7 @@ impl Engine {
         self.announce(&log);
     }
 
-    /// Gives up the next log, and has the disk that was told of it forget that.
+    /// Discards the prepared log, and removes its announcement from the other disk.
     pub(super) async fn forgo_next(&self) {
         let Some(log) = self.state.borrow_mut().next.take() else { return };
         self.changed.until(|| log.is_announced.get().then_some(())).await;
@@ -132,12 +133,12 @@ impl Engine {
             self.state.borrow().roots[*disk].logs.iter().any(|begun| begun.log == log.id)
         };
         for disk in (0..self.disks.len()).filter(knows) {
-            // Where that fails, an empty log is found at the next opening.
+            // If this fails, the next opening finds an empty log.
             let _ = self.change_root(disk, Change::default()).await;
         }
     }
 
-    /// Notes when nothing was put for a while.
+    /// Registers when there have been no puts for a while.
     pub(super) fn watch(self: &Rc<Self>) {
         let mut state = self.state.borrow_mut();
         state.last_put = self.executor.now();
@@ -162,7 +163,8 @@ impl Engine {
 }
 
 impl State {
-    /// Whether a disk has nothing to do that cannot be put off. A single disk does everything at a time.
+    /// Returns whether a disk has only work that can be postponed. A single disk always counts as
+    /// idle.
     pub(super) fn is_idle(&self, disk: usize) -> bool {
         let has_duty = self.duty == disk && self.stages.len() > 1;
         let is_next = self.next.as_ref().is_some_and(|next| next.disk == disk);
@@ -170,7 +172,7 @@ impl State {
         self.stages[disk] == Stage::Idle && !takes_puts
     }
 
-    /// A log is in a segment, or was never written.
+    /// Releases a log that is in a segment or was never written.
     pub(super) fn release(&mut self, id: u64) {
         self.logs.iter().filter(|log| log.id == id).for_each(|log| log.release());
         self.logs.retain(|log| log.id != id);

@@ -1,7 +1,7 @@
-//! Holes: batches of a log that were acknowledged and cannot be read.
+//! Holes: acknowledged batches of a log that cannot be read.
 //!
-//! What a hole had is known by its keys where later batches say so ([`crate::summary`]); then it decides these and no
-//! others. Where nobody says, it may decide any key.
+//! If later batches contain a summary of a hole ([`crate::summary`]), its keys are known, and it
+//! may decide only these. Otherwise, it may decide any key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,31 +14,31 @@ use crate::summary::{BatchSummary, KeySet};
 
 use super::{Engine, PUT_MAX};
 
-/// A record's bytes beside key and value.
+/// The bytes of a record other than key and value.
 const RECORD_HEAD: u64 = 16;
 
-/// Summaries of batches, by their logs and places there.
+/// Summaries of batches, by log and index.
 pub(super) type Said = BTreeMap<(u64, u64), BatchSummary>;
 
 /// A hole in a log.
 pub(crate) struct Hole {
-    /// What its log has with this sequence number or a greater one came later.
+    /// Records of its log with this sequence number or a greater one are newer than the hole.
     sequence: u64,
-    /// Its keys are not less than this one.
+    /// The lower bound of its keys.
     from: Key,
-    /// And not greater than this one.
+    /// The upper bound of its keys.
     upto: Option<Key>,
-    /// None where nobody knows them.
+    /// The sets of its keys; None if unknown.
     keys: Option<Vec<KeySet>>,
     records: u64,
-    /// It had no more records than these.
+    /// Whether its number of records is only an upper bound.
     is_bound: bool,
     put: PutSpan,
     pub(crate) trouble: Trouble,
 }
 
 impl Hole {
-    /// Of a log of which nothing was found: it may decide any key.
+    /// Creates a hole for a log of which nothing was found; it may decide any key.
     pub(super) fn whole(trouble: Trouble, records_max: u64, put_from: Option<u64>) -> Hole {
         Hole {
             sequence: u64::MAX,
@@ -72,7 +72,8 @@ impl Hole {
         }
     }
 
-    /// Whether it may decide a key of which its log has a version with that sequence number, if any.
+    /// Returns whether the hole may decide a key. `version` is the sequence number of the key's
+    /// version in the log, if any.
     pub(crate) fn may_decide(&self, key: &[u8], hash: u64, version: Option<u64>) -> bool {
         let is_newer = version.is_none_or(|sequence| sequence < self.sequence);
         is_newer && self.meets(key, key) && self.may_hold(hash)
@@ -82,7 +83,7 @@ impl Hole {
         self.keys.as_ref().is_none_or(|sets| sets.iter().any(|set| set.may_hold(hash)))
     }
 
-    /// Whether it may have a key from one up to another.
+    /// Returns whether the hole may have a key in a range.
     pub(crate) fn may_have(&self, from: &[u8], upto: &[u8]) -> bool {
         let is_empty = self.keys.as_ref().is_some_and(|sets| sets.iter().all(KeySet::is_empty));
         !is_empty && self.meets(from, upto)
@@ -92,12 +93,12 @@ impl Hole {
         *self.from <= *upto && self.upto.as_deref().is_none_or(|end| from <= end)
     }
 
-    /// Whether it may have a key that is not less.
+    /// Returns whether the hole may have a key at or after `from`.
     pub(crate) fn goes_beyond(&self, from: &[u8]) -> bool {
         self.may_have(from, self.upto.as_deref().unwrap_or(from).max(&self.from).max(from))
     }
 
-    /// Keys that were put later are none of its any more.
+    /// Removes keys that were overwritten later.
     fn forget(&mut self, later: &BTreeSet<u64>) {
         let sets = self.keys.iter_mut().flatten();
         sets.for_each(|set| set.remove(|hash| later.contains(&hash)));
@@ -118,14 +119,14 @@ impl Hole {
 }
 
 impl Engine {
-    /// What roots say of batches that were lost before.
+    /// Returns the summaries of lost batches from roots.
     pub(super) fn said_of_lost(&self) -> Said {
         let state = self.state.borrow();
         let lost = state.roots.iter().flat_map(|root| &root.lost);
         lost.map(|summary| ((summary.log, summary.index), summary.clone())).collect()
     }
 
-    /// Of these, those of batches that are lost are to be kept.
+    /// Selects the summaries of lost batches to preserve.
     pub(super) fn note_lost(&self, said: Said) {
         let mut state = self.state.borrow_mut();
         let version = std::rc::Rc::clone(&state.version);
@@ -142,7 +143,8 @@ impl Engine {
         state.lost_batches = lost.collect();
     }
 
-    /// A root says what is known of lost batches: what says so now may be in a segment when the store is opened next.
+    /// Writes the summaries of lost batches to a root, because their current source may be
+    /// converted to a segment before the next opening.
     pub(super) async fn keep_lost(&self) {
         let known = self.said_of_lost();
         let mut lost = self.state.borrow().lost_batches.clone();
@@ -150,11 +152,11 @@ impl Engine {
         let Some(disk) = self.neighbour(self.disks.len()).filter(|_| !lost.is_empty()) else {
             return;
         };
-        // Where that fails more keys are unknown at the next opening, and none fewer.
+        // If this fails, more keys are unknown at the next opening, but no loss is hidden.
         let _ = self.change_root(disk, Change { lost, ..Change::default() }).await;
     }
 
-    /// The holes of a log that lacks batches, which `later` logs are behind.
+    /// Returns the holes of a log with missing batches; `later` are the logs after it.
     pub(super) fn holes(
         &self,
         disk: usize,
@@ -187,7 +189,8 @@ impl Engine {
         holes
     }
 
-    /// The records that a gap has at most, by the sequence numbers around it.
+    /// Returns an upper bound on the number of records in a gap, from the sequence numbers around
+    /// it.
     fn records_between(&self, log: u64, gap: &Gap, later: &[&FoundLog]) -> Option<u64> {
         let records = later.iter().flat_map(|log| &log.read).flat_map(|read| &read.records);
         let upto = gap.upto.or_else(|| records.map(|record| record.sequence).min())?;
@@ -197,7 +200,8 @@ impl Engine {
         upto.checked_sub(gap.after.max(older.unwrap_or(1)))
     }
 
-    /// The most records that a log on a disk may have: as many as fit into its slot, and a put that none has room for.
+    /// Returns the maximum number of records in a log: what fits into its slot, plus one put that
+    /// is too long for any slot.
     pub(super) fn log_records_max(&self, disk: usize) -> u64 {
         let slot_bytes = self.disks.get(disk).map_or(0, |disk| disk.layout.slot_bytes);
         (slot_bytes + PUT_MAX as u64) / RECORD_HEAD

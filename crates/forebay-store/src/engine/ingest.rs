@@ -1,4 +1,5 @@
-//! Puts: appended to the log of the disk on duty, all that wait at a time, and answered when that is durable.
+//! Puts: appends all waiting puts to the log of the disk on duty, and acknowledges them when they
+//! are durable.
 
 use std::rc::Rc;
 
@@ -14,11 +15,11 @@ use super::log::Log;
 use super::read::Picture;
 use super::{Engine, Put};
 
-/// How long puts are held back at least, where they are.
+/// The minimum delay of puts when they are delayed.
 const PAUSE: Nanos = Nanos::from_millis(20);
 
 impl Engine {
-    /// Appends what is put until the store closes.
+    /// Appends puts until the store closes.
     pub(super) async fn ingest(self: Rc<Self>) {
         let mut log: Option<Rc<Log>> = None;
         let mut began = self.executor.now();
@@ -32,7 +33,7 @@ impl Engine {
                 return;
             }
             while !self.admit().await {
-                // What was deleted is given back once it is merged.
+                // Deleted data frees its room once it has been merged.
                 match log.take_if(|log| self.is_worth_ending(log, ended_early)) {
                     Some(log) => {
                         ended_early = Some(self.executor.now());
@@ -57,7 +58,8 @@ impl Engine {
                     began = self.executor.now();
                     let last = self.state.borrow().duty;
                     if !self.config.durable && self.lane(last).is_ok() {
-                        // What the next log has counts on this one; where it fails, so does the disk.
+                        // The next log relies on this one being durable; if the flush fails, the
+                        // disk has failed.
                         let _ = self.flush(last).await;
                     }
                     let Ok(next) = self.take_duty().await else {
@@ -68,7 +70,7 @@ impl Engine {
                 }
             };
             if let Err(puts) = self.append(&on_duty).await {
-                // Durable or not, they are as good as new in the next log.
+                // Whether or not they are durable, writing them again to the next log is harmless.
                 puts.into_iter()
                     .rev()
                     .for_each(|put| self.state.borrow_mut().queue.push_front(put));
@@ -77,7 +79,8 @@ impl Engine {
         }
     }
 
-    /// Whether there is something to append, or nothing will come any more.
+    /// Returns Some(false) if puts are waiting, Some(true) if none will come any more, and None
+    /// otherwise.
     fn is_next(&self) -> Option<bool> {
         let state = self.state.borrow();
         match state.queue.is_empty() {
@@ -86,12 +89,12 @@ impl Engine {
         }
     }
 
-    /// Whether a log has reached its threshold, or the next put does not fit into its slot.
+    /// Returns whether a log has reached its threshold or the next put does not fit into its slot.
     fn is_full(&self, log: &Log) -> bool {
         let state = self.state.borrow();
         let slot = self.disks[log.disk].layout.slot_bytes;
         let next = match state.queue.front() {
-            // It takes a block that says where it is.
+            // Such a put needs only one block in the slot, for its location.
             Some(put) if is_outsize(put, slot) => 1,
             Some(put) => size(put) + BATCH_HEAD as u64,
             None => 0,
@@ -101,7 +104,7 @@ impl Engine {
             || log.len.get() + next.next_multiple_of(BLOCK as u64) > slot
     }
 
-    /// A log takes nothing more: it is transformed.
+    /// Finishes a log and begins its transformation.
     fn finish(self: &Rc<Self>, log: Option<Rc<Log>>, began: Nanos) {
         let Some(log) = log else { return };
         let mut state = self.state.borrow_mut();
@@ -114,8 +117,8 @@ impl Engine {
         state.is_on_duty = false;
         self.note(&mut state, log.disk);
         if log.batches.get() == 0 {
-            // Its first write failed; that may have been done all the same, so its number is not used again, nor
-            // what it says is beyond its slot, until the next opening has looked.
+            // The log's first write failed but may have taken effect. Its number and its extents
+            // are therefore not reused until the next opening has examined them.
             log.leave_stretches();
             state.denied_logs.insert(log.id);
             state.release(log.id);
@@ -128,7 +131,7 @@ impl Engine {
         self.begin_transformation(log);
     }
 
-    /// Appends a batch of what waits and answers it. If that fails they are handed back.
+    /// Appends a batch of waiting puts and acknowledges them. Returns them if that fails.
     async fn append(self: &Rc<Self>, log: &Log) -> Result<(), Vec<Put>> {
         self.slow_down().await;
         self.state.borrow_mut().is_quiet = false;
@@ -162,7 +165,7 @@ impl Engine {
                 batch.next = at + BLOCK as u64 + gap;
                 let summaries = self.summaries_with(summary.as_ref());
                 let stretch = Stretch { batch, offset: place, len }.bytes(&summaries, self.store);
-                // Durable before anything says that it is there.
+                // The batch must be durable before the slot refers to it.
                 match self.write(log.disk, place, bytes, true).await {
                     Ok(()) => self.write(log.disk, offset, stretch, durable).await,
                     failed => failed,
@@ -192,7 +195,7 @@ impl Engine {
             log.insert(record);
             work.did(0, 1).await;
         }
-        // A batch is seen as a whole.
+        // A batch becomes visible as a whole.
         self.state.borrow_mut().seen_upto = upto;
         puts.iter().for_each(|put| self.done(put));
         self.look_ahead(log);
@@ -200,8 +203,8 @@ impl Engine {
         Ok(())
     }
 
-    /// A put is durable and seen. What there was just before it is what there is now, but for what has a sequence
-    /// number of its own or a later one: all of these are in the log on duty.
+    /// Acknowledges a put that is durable and visible. The state just before it is the current
+    /// state without its own and later sequence numbers, all of which are in the log on duty.
     fn done(&self, put: &Put) {
         if self.state.borrow_mut().holding.remove(&put.id) {
             let before = Picture { upto: put.sequence, ..self.picture() };
@@ -210,19 +213,20 @@ impl Engine {
         self.answer(put.id, Ok(Answer::Done));
     }
 
-    /// There is no room for a put.
+    /// Refuses a put for lack of room.
     pub(super) fn deny(&self, put: &Put) {
         self.state.borrow_mut().holding.remove(&put.id);
         self.answer(put.id, Err(self.why_full()));
     }
 
-    /// What a batch of these records says of those before it, where its slot has so much room.
+    /// Returns the summaries of earlier batches to include in a batch of these records, given
+    /// `room` bytes in its slot.
     fn summaries(&self, records: &[Record], room: u64) -> Vec<u8> {
         let used = BATCH_HEAD + records.iter().map(Record::size).sum::<usize>();
         self.state.borrow().summaries.within(used, room as usize)
     }
 
-    /// What the block of a stretch says: what its own batch has, and of those before it as much as there is room for.
+    /// Returns the summaries for the block of a stretch: its own and as many earlier ones as fit.
     fn summaries_with(&self, own: Option<&BatchSummary>) -> Vec<u8> {
         let mut said = Vec::new();
         own.into_iter().for_each(|own| own.put(&mut said));
@@ -233,16 +237,16 @@ impl Engine {
         said
     }
 
-    /// Whether there are so many runs that merges come first.
+    /// Returns whether there are so many runs that merges have priority.
     fn is_behind(&self) -> bool {
         let state = self.state.borrow();
         let is_due = state.is_merging && !state.is_closing;
         is_due && state.version.runs.len() >= self.config.runs_max
     }
 
-    /// Where merges fall behind, puts are slowed: the more runs there are beyond half of what may be, the more, up
-    /// to twice as long as they take. Not a little at each batch, for a disk that has to wait at all misses the
-    /// place where the next one goes.
+    /// Delays puts if merges fall behind, the more so the further the number of runs exceeds half
+    /// the maximum, up to doubling their time. Delays are grouped rather than spread over batches,
+    /// because after any delay the disk misses the position of the next batch.
     async fn slow_down(&self) {
         let most = self.config.runs_max;
         let owed = {
@@ -260,7 +264,7 @@ impl Engine {
         }
     }
 
-    /// What to leave out behind the next batch.
+    /// Returns the gap after the next batch.
     pub(super) fn gap_bytes(&self) -> u64 {
         match self.config.tunes {
             true => self.state.borrow().gap.bytes(),
@@ -268,7 +272,7 @@ impl Engine {
         }
     }
 
-    /// A batch has been written; the first of a log came behind none.
+    /// Registers the time of a batch. The first batch of a log had no gap before it.
     fn took(&self, log: &Log, begun: Nanos) {
         let mut state = self.state.borrow_mut();
         state.last_batch = self.executor.now() - begun;
@@ -278,13 +282,13 @@ impl Engine {
         }
     }
 
-    /// What waits, up to a group and to what fits into `room`; at least one put, and alone one that no slot
-    /// has room for.
+    /// Collects waiting puts, up to the group size and to what fits into `room`; at least one put.
+    /// A put that is too long for any slot is returned alone.
     fn gather(&self, slot_bytes: u64, room: u64) -> (Vec<Put>, Vec<Record>) {
         let mut state = self.state.borrow_mut();
         let most = self.config.group_bytes.min(room.saturating_sub(BATCH_HEAD as u64));
         let (mut puts, mut records, mut bytes) = (Vec::new(), Vec::new(), 0);
-        // Behind a deletion there may be values, which are taken where they would be by themselves.
+        // Values after a deletion are accepted only if they would be accepted by themselves.
         let takes_values = self.takes_values(&state, 0);
         let fits = |put: &Put| takes_values || is_deletion(put);
         while let Some(put) = state.queue.front()
@@ -309,22 +313,22 @@ impl Engine {
     }
 }
 
-/// Bytes of a batch of one put alone.
+/// Returns the length of a batch with a single put.
 pub(super) fn batch_len(put: &Put) -> u64 {
     (size(put) + BATCH_HEAD as u64).next_multiple_of(BLOCK as u64)
 }
 
-/// Whether no slot has room for a put.
+/// Returns whether a put is too long for any slot.
 pub(super) fn is_outsize(put: &Put, slot_bytes: u64) -> bool {
     size(put) + (BATCH_HEAD + BLOCK) as u64 > slot_bytes
 }
 
-/// Whether a put has no value.
+/// Returns whether a put contains no values.
 pub(super) fn is_deletion(put: &Put) -> bool {
     put.records.iter().all(|(_, value)| value.is_none())
 }
 
-/// Bytes of a put's records.
+/// Returns the length of a put's records.
 pub(super) fn size(put: &Put) -> u64 {
     let size = |value: &Option<crate::record::Value>| value.as_ref().map_or(0, |value| value.len());
     put.records.iter().map(|(key, value)| 16 + (key.len() + size(value)) as u64).sum()

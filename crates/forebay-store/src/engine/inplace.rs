@@ -1,9 +1,10 @@
-//! Logs put into trees that are updated in place, and reads from these.
+//! Inserts logs into trees that are updated in place, and reads from these trees.
 //!
-//! A log's records go into its target's tree in the order of their keys, one after another: the leaf is read
-//! unless it is in memory, the record put in, and pages that changed are written where they lie, when
-//! the store is told to. Values that are long are written at once. One task uses a tree at a time: readers wait
-//! until a log is in it. Snapshots are not kept: what is read is what there is.
+//! The records of a log are inserted into the tree of its target disk one at a time, in key order:
+//! the leaf is read unless it is in memory, the record is inserted, and changed pages are written
+//! to their fixed positions at the configured time. Long values are written immediately. Only one
+//! task uses a tree at a time, so readers wait until a log has been inserted. Snapshots are not
+//! supported: reads see the current content.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -23,7 +24,7 @@ use super::read::Picture;
 use super::scan::Wanted;
 use super::transform::after;
 
-/// A disk's tree.
+/// The tree of a disk.
 struct Slot {
     tree: RefCell<Tree>,
     is_used: Cell<bool>,
@@ -36,7 +37,7 @@ pub(super) struct Trees {
 }
 
 impl Trees {
-    /// One a disk, if that is what logs become.
+    /// Creates one tree per disk, if the configuration asks for trees in place.
     pub(super) fn new(config: &Config, disks: usize) -> Option<Trees> {
         let How::InPlace(how) = config.tree else { return None };
         let slot = |_| {
@@ -46,19 +47,19 @@ impl Trees {
         Some(Trees { how, slots: (0..disks).map(slot).collect() })
     }
 
-    /// The longest key that their pages take.
+    /// Returns the maximum length of a key in their pages.
     pub(super) fn key_max(&self) -> usize {
         key_max(self.how.page_bytes)
     }
 }
 
-/// A disk's tree, for one task until it lets go.
+/// Exclusive access to a disk's tree for one task.
 struct InUse<'a> {
     engine: &'a Engine,
     how: InPlace,
     slot: &'a Slot,
     disk: usize,
-    /// Writes, the oldest first.
+    /// The writes in flight, oldest first.
     under_way: VecDeque<Pending>,
 }
 
@@ -70,7 +71,7 @@ impl Drop for InUse<'_> {
 }
 
 impl InUse<'_> {
-    /// Brings the leaf that a key belongs to into memory; none in an empty tree.
+    /// Loads the leaf for a key into memory; returns None for an empty tree.
     async fn leaf(&mut self, key: &[u8]) -> Result<Option<(u64, Option<Key>)>, Trouble> {
         let Some((leaf, bound)) = self.slot.tree.borrow().leaf(key) else { return Ok(None) };
         if self.slot.tree.borrow_mut().entries(leaf).is_some() {
@@ -85,7 +86,7 @@ impl InUse<'_> {
         Ok(Some((leaf, bound)))
     }
 
-    /// Lets leaves go until there are no more than there may be.
+    /// Evicts leaves until their number is within the limit.
     async fn make_room(&mut self) -> Result<(), Trouble> {
         loop {
             let evicted = self.slot.tree.borrow_mut().evict();
@@ -97,7 +98,7 @@ impl InUse<'_> {
         }
     }
 
-    /// Asks for a write, as soon as few enough are under way.
+    /// Begins a write once few enough are in flight.
     async fn write(&mut self, offset: u64, data: Vec<u8>) -> Result<(), Trouble> {
         self.settle(self.how.depth.max(1) - 1).await?;
         let durable = self.how.sync == TreeSync::Record;
@@ -108,7 +109,7 @@ impl InUse<'_> {
         Ok(())
     }
 
-    /// Waits until at most so many writes are under way.
+    /// Waits until at most `most` writes are in flight.
     async fn settle(&mut self, most: usize) -> Result<(), Trouble> {
         while self.under_way.len() > most
             && let Some(write) = self.under_way.pop_front()
@@ -118,7 +119,7 @@ impl InUse<'_> {
         Ok(())
     }
 
-    /// Writes all pages that changed, in the order of their places.
+    /// Writes all changed pages, in the order of their positions.
     async fn write_back(&mut self) -> Result<(), Trouble> {
         let dirty = self.slot.tree.borrow_mut().dirty();
         self.engine.state.borrow_mut().figures.pages_written += dirty.len() as u64;
@@ -131,7 +132,7 @@ impl InUse<'_> {
         self.settle(0).await
     }
 
-    /// Writes a value that lies apart.
+    /// Writes a value to its own extent.
     async fn write_apart(&mut self, value: &Value) -> Result<Extent, Trouble> {
         let (mut data, len) = (value.to_vec(), value.len() as u32);
         pad(&mut data);
@@ -144,7 +145,7 @@ impl InUse<'_> {
         act(&mut self.engine.disks[self.disk].space.borrow_mut())
     }
 
-    /// Puts a record, unless a newer version of its key is there.
+    /// Inserts a record, unless there is a newer version of its key.
     async fn put(&mut self, record: &Record) -> Result<(), Trouble> {
         if let Some((leaf, _)) = self.leaf(&record.key).await? {
             let mut tree = self.slot.tree.borrow_mut();
@@ -187,7 +188,7 @@ impl InUse<'_> {
         self.make_room().await
     }
 
-    /// The first entry from `from` on; leaves without one are passed over.
+    /// Returns the first entry at or after `from`, skipping leaves without one.
     async fn first(&mut self, from: &Key) -> Result<Option<Entry>, Trouble> {
         let mut next = Some(from.clone());
         while let Some(key) = next
@@ -203,7 +204,7 @@ impl InUse<'_> {
         Ok(None)
     }
 
-    /// What an entry says.
+    /// Returns the value of an entry.
     async fn value(&self, entry: Entry) -> Result<Option<Value>, Trouble> {
         match entry.content {
             Content::Here(value) => Ok(value),
@@ -218,14 +219,14 @@ impl InUse<'_> {
 }
 
 impl Engine {
-    /// Takes a disk's tree for a task.
+    /// Acquires a disk's tree for a task.
     async fn use_tree<'a>(&'a self, trees: &'a Trees, disk: usize) -> InUse<'a> {
         let slot = &trees.slots[disk];
         self.changed.until(|| (!slot.is_used.replace(true)).then_some(())).await;
         InUse { engine: self, how: trees.how, slot, disk, under_way: VecDeque::new() }
     }
 
-    /// Puts a log's records into a disk's tree.
+    /// Inserts a log's records into a disk's tree.
     pub(super) async fn insert_log(
         &self,
         trees: &Trees,
@@ -245,17 +246,17 @@ impl Engine {
         tree.settle(0).await
     }
 
-    /// Writes what has changed in any tree.
+    /// Writes the changed pages of all trees.
     pub(super) async fn close_trees(&self) {
         let Some(trees) = &self.trees else { return };
         for disk in 0..trees.slots.len() {
             let mut tree = self.use_tree(trees, disk).await;
-            // A disk that fails now has nothing that anybody will look for.
+            // If a disk fails now, nothing is lost that a later opening would look for.
             let _ = tree.write_back().await;
         }
     }
 
-    /// A key's value.
+    /// Returns the value of a key.
     pub(super) async fn get_in_place(
         &self,
         trees: &Trees,
@@ -267,7 +268,7 @@ impl Engine {
         Ok(found.filter(|(found, _)| found == key).and_then(|(_, value)| value))
     }
 
-    /// The first `count` keys from `from` on, with their values.
+    /// Returns the first `count` keys at or after `from`, with their values.
     pub(super) async fn scan_in_place(
         &self,
         trees: &Trees,
@@ -295,7 +296,7 @@ impl Engine {
         Ok(page)
     }
 
-    /// Takes every disk's tree: nothing is put into any meanwhile.
+    /// Acquires the trees of all disks, so that nothing is inserted meanwhile.
     async fn use_all<'a>(&'a self, trees: &'a Trees) -> Vec<InUse<'a>> {
         let mut all = Vec::with_capacity(trees.slots.len());
         for disk in 0..trees.slots.len() {
@@ -305,8 +306,8 @@ impl Engine {
     }
 }
 
-/// The least key from `from` on in any log or tree, and its newest value. A log that is transformed late may
-/// be older than what is in a tree.
+/// Returns the smallest key at or after `from` in any log or tree, with its newest value. A log
+/// that is transformed late may be older than the content of a tree.
 async fn newest(
     trees: &mut [InUse<'_>],
     logs: &[Rc<Log>],

@@ -1,5 +1,6 @@
-//! Labels: every copy is looked at when the store is opened, and what is not as it should be is written anew. That also
-//! makes the present format of an older one, before anything is written that only the present one has.
+//! Checks all copies of labels when a store is opened, and rewrites those that are damaged or
+//! outdated. This also upgrades a store of an older format before anything is written in the
+//! current one.
 
 use crate::frame::BLOCK;
 use crate::layout::Layout;
@@ -8,12 +9,12 @@ use crate::operation::Trouble;
 use super::Engine;
 
 impl Engine {
-    /// A disk's layout as its label is to say it.
+    /// Returns a disk's layout as its label should state it.
     fn labelled(&self, disk: usize) -> Layout {
         Layout { is_labelled_at_end: self.is_labelled_at_end(disk), ..self.disks[disk].layout }
     }
 
-    /// Looks at all copies of a disk's label.
+    /// Reads all copies of a disk's label.
     pub(super) async fn find_labels(&self, disk: usize) -> Result<(), Trouble> {
         let layout = self.labelled(disk);
         let label = layout.label();
@@ -32,11 +33,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes labels that are damaged, of an older format or not in all places.
+    /// Rewrites labels that are damaged, missing or of an older format.
     ///
     /// # Errors
-    /// Where a disk of an older format takes none: what is written from now on an older Forebay would not find, so it
-    /// has to know.
+    /// The labels of a disk with an older format cannot be written. They must be upgraded first,
+    /// because an older Forebay would not find data written from now on.
     pub(super) async fn mend_labels(&self) -> Result<(), Trouble> {
         for disk in self.present() {
             let (is_old, is_damaged) = {
@@ -64,7 +65,7 @@ impl Engine {
                     }
                 }
                 Err(trouble) if is_old => return Err(trouble),
-                // It is told until an opening comes to it.
+                // The damage is reported until an opening can repair it.
                 Err(_) => {}
             }
         }
@@ -75,7 +76,8 @@ impl Engine {
         self.disks[disk].is_labelled_at_end.get()
     }
 
-    /// Takes the last block of a disk for its label. On an old one that is nearly full somebody may have it.
+    /// Reserves the last block of a disk for its label. On an older disk that is nearly full, it
+    /// may be in use.
     fn claim_end(&self, disk: usize) -> bool {
         let last = self.disks[disk].layout.last_block_at();
         let is_free = self.disks[disk].space.borrow_mut().claim(last, BLOCK as u64);

@@ -1,4 +1,4 @@
-//! Logs in memory: what was appended to a slot of a disk and is not in a segment yet.
+//! Logs in memory: records appended to a slot of a disk that are not in a segment yet.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -9,49 +9,50 @@ use crate::record::{Key, Record, Value};
 use crate::segment::told_apart;
 use crate::space::Space;
 
-/// Keys that are longer in the mean are compared to find out how long a segment they need.
+/// If keys are longer than this on average, they are compared to estimate the size of their
+/// segment.
 const LONG_KEY_BYTES: u64 = 512;
 
-/// All versions of all keys, each key's newest first.
+/// All versions of all keys, with each key's newest first.
 type Versions = BTreeMap<(Key, Reverse<u64>), Option<Value>>;
 
-/// Which slots of a disk are used.
+/// Which slots of a disk are in use.
 pub(crate) type Slots = Rc<RefCell<Vec<bool>>>;
 
-/// A log. Its slot is free again once it is released: it is in a segment by then, and who still reads it does so in
-/// memory.
+/// A log. Its slot is reusable after its release: the records are then in a segment, and remaining
+/// readers use the memory.
 pub(crate) struct Log {
     pub(crate) id: u64,
     pub(crate) disk: usize,
     slot: usize,
     slots: Slots,
-    /// Bytes of its slot that are used.
+    /// The number of used bytes in the slot.
     pub(crate) len: Cell<u64>,
-    /// Without gaps.
+    /// The bytes of batches without gaps.
     pub(crate) batch_bytes: Cell<u64>,
     pub(crate) batches: Cell<u64>,
-    /// The log before it, and the batches that this had.
+    /// The preceding log and its number of batches.
     pub(crate) before: Cell<(u64, u64)>,
-    /// Another disk knows of it, or none can.
+    /// Whether another disk has recorded the log, or none can.
     pub(crate) is_announced: Cell<bool>,
-    /// It waits to be transformed until more is free than this.
+    /// The log waits to be transformed until more than this many bytes are free.
     pub(crate) found: Cell<Option<u64>>,
     is_released: Cell<bool>,
     records: RefCell<Versions>,
-    /// Keys whose newest version is a value.
+    /// The number of keys whose newest version is a value.
     values: Cell<u64>,
-    /// What it has beyond its slot, and where that goes back to.
+    /// The extents outside its slot, and the space to which they return.
     stretches: RefCell<Vec<(u64, u64)>>,
     space: Rc<RefCell<Space>>,
     pub(crate) record_bytes: Cell<u64>,
-    /// No fewer than its keys are told apart by.
+    /// An upper bound on the total length of the prefixes that distinguish its keys.
     pub(crate) apart_bytes: Cell<u64>,
-    /// Of its longest key.
+    /// The length of the longest key.
     pub(crate) key_bytes_max: Cell<u64>,
 }
 
 impl Log {
-    /// A log without records in a slot, which is used from now on.
+    /// Creates an empty log and marks its slot as used.
     pub(crate) fn new(
         id: u64,
         disk: usize,
@@ -86,7 +87,7 @@ impl Log {
         self.slot as u64
     }
 
-    /// Its slot and what it has beyond that may be used again.
+    /// Releases the slot and the extents outside it.
     pub(crate) fn release(&self) {
         if !self.is_released.replace(true) {
             self.slots.borrow_mut()[self.slot] = false;
@@ -96,17 +97,17 @@ impl Log {
         }
     }
 
-    /// It has this extent too, until it is released.
+    /// Adds an extent, which is held until the log is released.
     pub(crate) fn stretch(&self, offset: u64, len: u64) {
         self.stretches.borrow_mut().push((offset, len));
     }
 
-    /// What it has beyond its slot is not given back.
+    /// Keeps the extents outside the slot allocated forever.
     pub(crate) fn leave_stretches(&self) {
         self.stretches.borrow_mut().clear();
     }
 
-    /// A record, newer than all that it has of its key.
+    /// Inserts a record, which must be newer than all others of its key.
     pub(crate) fn insert(&self, record: Record) {
         let had_value = matches!(self.get(&record.key, u64::MAX), Some(Some(_)));
         let is_value = record.value.is_some();
@@ -118,12 +119,12 @@ impl Log {
         self.records.borrow_mut().insert((record.key, Reverse(record.sequence)), record.value);
     }
 
-    /// The newest version of a key before `upto`.
+    /// Returns the newest version of a key before `upto`.
     pub(crate) fn get(&self, key: &Key, upto: u64) -> Option<Option<Value>> {
         self.newest(key, upto).map(|(_, value)| value)
     }
 
-    /// The same with its sequence number.
+    /// Returns the newest version of a key before `upto`, with its sequence number.
     pub(crate) fn newest(&self, key: &Key, upto: u64) -> Option<(u64, Option<Value>)> {
         let records = self.records.borrow();
         let newest = (key.clone(), Reverse(upto.saturating_sub(1)));
@@ -131,7 +132,8 @@ impl Log {
         (found.0 == *key).then(|| (found.1.0, value.clone()))
     }
 
-    /// The first key from `from` on that has a version before `upto`, and the newest of these.
+    /// Returns the first key at or after `from` that has a version before `upto`, with the newest
+    /// such version.
     pub(crate) fn first(&self, from: &Key, upto: u64) -> Option<Record> {
         let records = self.records.borrow();
         let mut later = records.range((from.clone(), Reverse(u64::MAX))..);
@@ -139,8 +141,8 @@ impl Log {
         Some(Record { key: key.clone(), sequence: *sequence, value: value.clone() })
     }
 
-    /// Nothing is put into it any more: where its keys are long, they are compared. All of them would take a while
-    /// where they are short, and gain little.
+    /// Compares neighboring keys if they are long, once the log is complete. Comparing short keys
+    /// would take time and gain little.
     pub(crate) fn tell_apart(&self) {
         if self.apart_bytes.get() < LONG_KEY_BYTES * self.len_records() {
             return;
@@ -156,17 +158,17 @@ impl Log {
         self.apart_bytes.set(bytes);
     }
 
-    /// How many keys have a value in it.
+    /// Returns the number of keys with a value.
     pub(crate) fn len_values(&self) -> u64 {
         self.values.get()
     }
 
-    /// Drops its first record, if it has one.
+    /// Drops the first record; returns whether there was one.
     pub(crate) fn forget_first(&self) -> bool {
         self.records.borrow_mut().pop_first().is_some()
     }
 
-    /// How many records it has, versions counted.
+    /// Returns the number of records, counting versions separately.
     pub(crate) fn len_records(&self) -> u64 {
         self.records.borrow().len() as u64
     }

@@ -1,9 +1,10 @@
-//! Merging: neighbouring runs become one, in Idle time.
+//! Merging: combines neighboring runs while disks are idle.
 //!
-//! A merge reads its inputs a step at a time and writes segments of some 32 MiB, each on the idle disk with
-//! most room. Each is published by itself and takes its keys from the inputs, whose segments are free as soon
-//! as they decide nothing: so a merge needs little more room than one segment. Cut short, it goes on where it
-//! was. Neighbours in age only: a run of the ages between two others would decide wrongly.
+//! A merge reads its inputs in steps and writes segments of about 32 MiB, each on the idle disk
+//! with the most room. Each segment is published separately and takes its keys from the inputs,
+//! whose segments are freed as soon as they decide nothing. A merge therefore needs little more
+//! room than one segment, and continues where it was interrupted. Only runs with neighboring ages
+//! are merged, because a run between them in age would otherwise be ordered incorrectly.
 
 use std::rc::Rc;
 
@@ -19,28 +20,29 @@ use super::transform::after;
 use super::version::Run;
 use super::{Engine, State};
 
-/// The share of what is dead that makes merging everything worth while where room is short.
+/// The share of dead data that justifies merging everything when room is short.
 const DEAD_LITTLE: f64 = 0.2;
-/// The same where values find no room any more. Less would write the whole store for little.
+/// The same share when there is no room for values any more. With less dead data, rewriting the
+/// whole store would gain too little.
 const DEAD_LEAST: f64 = 0.05;
 
-/// Room for a segment of a merge beyond what it is to have.
+/// The room reserved for a segment of a merge, relative to its target size.
 const ROOM: f64 = 1.25;
 
-/// The first and the last log that a run is of.
+/// The first and the last log of a run.
 type Ages = (u64, u64);
 
-/// What to merge.
+/// A merge to perform.
 pub(super) struct Merge {
-    /// Of what comes of it.
+    /// The origin of the output.
     origin: Origin,
-    /// Keys up to here are done.
+    /// The merge is done up to this key.
     done: Option<Key>,
     inputs: Vec<Rc<Run>>,
 }
 
 impl Engine {
-    /// Merges whatever is to be merged until the store closes.
+    /// Performs all due merges until the store closes.
     pub(super) async fn merge_on(self: Rc<Self>) {
         loop {
             let merge = || {
@@ -74,7 +76,7 @@ impl Engine {
         }
     }
 
-    /// What is to be merged, unless it failed with no less room.
+    /// Returns the next merge, unless it failed before with at least as much room.
     pub(super) fn choose(&self, state: &State) -> Option<Merge> {
         let merge = if state.is_repairing { None } else { self.due(state) };
         merge.filter(|merge| !self.has_failed(state, &merge.inputs))
@@ -87,8 +89,8 @@ impl Engine {
         })
     }
 
-    /// Merges that were begun: those that can go on, and the ages of those that cannot, for what is left of their
-    /// inputs cannot be read or finds no room.
+    /// Returns the merges that have begun: those that can continue, and the ages of those that
+    /// cannot because their remaining inputs are unreadable or find no room.
     fn begun_merges(&self, state: &State) -> (Vec<(Ages, Key)>, Vec<Ages>) {
         let (mut begun, mut stuck) = (Vec::new(), Vec::new());
         for (ages, done) in state.version.begun() {
@@ -101,8 +103,8 @@ impl Engine {
         (begun, stuck)
     }
 
-    /// What was begun; else everything, where too much of it is dead; else as many neighbours as make it worth
-    /// while, the smallest first.
+    /// Returns the next merge: one that has begun; or one of all runs if too much data is dead; or
+    /// one of as many neighbors as make it worthwhile, smallest first.
     fn due(&self, state: &State) -> Option<Merge> {
         let runs = &state.version.runs;
         let whole = |inputs: &[Rc<Run>]| {
@@ -126,8 +128,8 @@ impl Engine {
         let dead: u64 = state.version.segments().map(|segment| segment.dead.get()).sum();
         let all: u64 = runs.iter().map(|run| run.record_bytes()).sum();
         let stretches = stretches(runs, &state.logs, &stuck);
-        // Values find no room any more: what was replaced is to go, if that is enough, or nobody knows. Where logs
-        // find none either, deletions would be refused next.
+        // There is no room for values: remove replaced data if there is enough of it, or if its
+        // amount is unknown. If logs find no room either, deletions would be refused next.
         let is_enough = dead as f64 > all as f64 * DEAD_LEAST || !state.is_dead_known;
         if (state.is_full || is_enough && (!self.takes_values(state, 0) || !self.takes_next(state)))
             && let Some(longest) = stretches.iter().max_by_key(|stretch| stretch.len())
@@ -155,8 +157,9 @@ impl Engine {
         (0..=top).find_map(small).and_then(whole)
     }
 
-    /// Runs newer than these ages that are to be merged before a merge of those goes on: as many small ones as make
-    /// it worth while. A merge of much takes long, and every read meets each of them meanwhile.
+    /// Returns newer runs to merge before a merge of these ages continues: as many small runs as
+    /// make it worthwhile. A large merge takes long, and meanwhile every read must check each small
+    /// run.
     fn smaller(&self, state: &State, ages: (u64, u64)) -> Option<Vec<Rc<Run>>> {
         let is_newer = |run: &&Rc<Run>| run.ages.0 > ages.1;
         let newer: Vec<Rc<Run>> = state.version.runs.iter().take_while(is_newer).cloned().collect();
@@ -167,19 +170,19 @@ impl Engine {
         (longest.len() >= 2 * self.config.fan_in).then(|| longest.to_vec())
     }
 
-    /// What a run of the lowest level has less than.
+    /// Returns the exclusive upper limit of the size of a run on the lowest level.
     fn level_bytes(&self) -> u64 {
         self.config.log_bytes.max(1) * self.config.fan_in as u64
     }
 
-    /// Whether less than a tenth of the disks is free.
+    /// Returns whether less than a tenth of the disks is free.
     fn is_short_of_room(&self) -> bool {
         let free: u64 = self.disks.iter().map(|disk| disk.space.borrow().free_bytes()).sum();
         let all: u64 = self.disks.iter().map(|disk| disk.layout.capacity_bytes).sum();
         free < all / 10
     }
 
-    /// Whether nothing is older than a log: what was deleted is left out then.
+    /// Returns whether no data is older than a log, so that its deletions can be dropped.
     pub(super) fn is_oldest(&self, state: &State, log: u64) -> bool {
         !state.version.runs.iter().any(|run| run.ages.1 < log)
             && !state.logs.iter().any(|other| other.id < log)
@@ -191,7 +194,7 @@ impl Engine {
         let ages = origin.ages;
         let is_oldest = self.is_oldest(&self.state.borrow(), ages.0);
         let from = done.as_ref().map_or_else(|| Key::from([]), |done| after(done));
-        // As much again is ready to be taken.
+        // As much again is buffered and ready.
         let ahead = self.config.merge_bytes / 2 / inputs.len().max(1) as u64;
         let mut streams: Vec<Ahead> =
             inputs.iter().map(|run| Ahead::new(self, run, &from, ahead)).collect();
@@ -203,13 +206,13 @@ impl Engine {
         let share = (self.segment_bytes() as f64 * ROOM / bytes.max(1) as f64).min(1.0);
         let of = |count: u64| (count as f64 * share) as u64 + 1;
         let (records, keys) = (total(|shape| shape.records), total(|shape| shape.key_bytes));
-        // Where keys are longer than in the mean it ends a little earlier.
+        // If keys are longer than the average, the segment ends a little earlier.
         let room = len_max(of(bytes), of(records), of(keys), keys / records.max(1) + 1);
-        // No input decides anything behind that: none is left then.
+        // No input decides any key beyond this one, so nothing is left to merge then.
         let ends =
             inputs.iter().filter_map(|run| run.parts.last()).map(|part| part.keys.upto.clone());
         let end = ends.max_by_key(|upto| (upto.is_none(), upto.clone())).flatten();
-        // Streams hold what they still have to read.
+        // Streams hold the segments that they have yet to read.
         drop(inputs);
         let mut writing: Option<Writing> = None;
         let mut last: Option<Key> = None;
@@ -224,7 +227,7 @@ impl Engine {
                 let keys = Keys { after: std::mem::replace(&mut done, upto.clone()), upto };
                 self.end_output(writing.take(), origin, keys).await?;
                 if self.smaller(&self.state.borrow(), ages).is_some() {
-                    // It goes on where it was.
+                    // The next attempt continues here.
                     return Ok(());
                 }
             }
@@ -255,7 +258,7 @@ impl Engine {
                             if begun.as_ref().err() == Some(&Trouble::Full)
                                 && let Some(before) = before
                             {
-                                // What was deleted up to here gives its room back.
+                                // Deleted records up to this key free their room.
                                 let upto = Some(between(&before, &record.key));
                                 let keys = Keys {
                                     after: std::mem::replace(&mut done, upto.clone()),
@@ -282,8 +285,9 @@ impl Engine {
         }
     }
 
-    /// Begins a segment on an idle disk: of those that have half of the most room, the one whose duty is farthest
-    /// away. A shorter one, of `least` bytes or more, where what is free is in pieces.
+    /// Begins a segment on an idle disk: among those with at least half of the maximum room, the
+    /// one whose duty is furthest away. If free space is fragmented, the segment may be shorter,
+    /// but has at least `least` bytes.
     async fn begin_output(self: &Rc<Self>, room: u64, least: u64) -> Result<Writing, Trouble> {
         let count = self.disks.len();
         let longest = |disk: usize| self.disks[disk].space.borrow().longest().min(room.max(least));
@@ -295,7 +299,7 @@ impl Engine {
             if fit.is_empty() {
                 return Some(Err(Trouble::Full));
             }
-            // Some disk is always among them: the longest extent counts first.
+            // The filter on the longest extent comes first, so that some disk always remains.
             let half = |fit: Vec<usize>, of: &dyn Fn(usize) -> u64| -> Vec<usize> {
                 let most = fit.iter().map(|disk| of(*disk)).max().unwrap_or(0);
                 fit.into_iter().filter(|disk| of(*disk) >= most / 2).collect()
@@ -308,7 +312,7 @@ impl Engine {
         Writing::begin(self, disk, longest(disk).max(least))
     }
 
-    /// Ends a segment and publishes it; an empty one where nothing is left of its keys.
+    /// Ends a segment and publishes it. It may be empty if all its keys were deleted.
     async fn end_output(
         self: &Rc<Self>,
         writing: Option<Writing>,
@@ -326,7 +330,8 @@ impl Engine {
     }
 }
 
-/// The shortest key, or one that is little longer, that is not before `last` and before `next`: roots hold it.
+/// Returns a short key that is at least `last` and less than `next`. It should be short because
+/// roots store it.
 fn between(last: &Key, next: &Key) -> Key {
     let same = last.iter().zip(next.iter()).take_while(|(a, b)| a == b).count();
     let longer = |len: usize| {
@@ -337,8 +342,8 @@ fn between(last: &Key, next: &Key) -> Key {
     (same + 1..last.len()).find_map(longer).unwrap_or_else(|| last.clone())
 }
 
-/// Without the oldest ones that are more than twice what is newer: to write such a one again for so little would cost
-/// more than it saves.
+/// Removes the oldest runs that are more than twice as large as all newer ones: rewriting such a
+/// run would cost more than it saves.
 fn without_giants(mut runs: &[Rc<Run>]) -> &[Rc<Run>] {
     while let [newer @ .., oldest] = runs {
         let bytes: u64 = newer.iter().map(|run| run.record_bytes()).sum();
@@ -350,18 +355,19 @@ fn without_giants(mut runs: &[Rc<Run>]) -> &[Rc<Run>] {
     runs
 }
 
-/// Whether all of a run can be read, as far as is known. What is lost may come back, and decides meanwhile.
+/// Returns whether a run is readable as far as is known. Lost data may come back, and decides keys
+/// meanwhile.
 fn is_sound(run: &Rc<Run>) -> bool {
     run.parts.iter().all(|part| part.segment.lost.is_none() && part.segment.damaged.get().is_none())
 }
 
-/// What is left to do of a merge that was begun.
+/// Returns the remaining inputs of a merge that has begun.
 fn inputs(runs: &[Rc<Run>], ages: Ages) -> Vec<Rc<Run>> {
     runs.iter().filter(|run| run.ages != ages && run.is_within(ages)).cloned().collect()
 }
 
-/// Runs that may be merged with their neighbours: cut where a log lies between two, without those that cannot be read
-/// and those of a merge that is stuck.
+/// Returns the sequences of runs that may be merged with their neighbors: split where a log lies
+/// between two runs, and without unreadable runs and those of stuck merges.
 fn stretches<'a>(runs: &'a [Rc<Run>], logs: &[Rc<Log>], stuck: &[Ages]) -> Vec<&'a [Rc<Run>]> {
     let is_left_alone =
         |run: &Rc<Run>| !is_sound(run) || stuck.iter().any(|ages| run.is_within(*ages));

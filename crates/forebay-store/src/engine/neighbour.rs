@@ -1,8 +1,9 @@
-//! What another disk knows of a disk, so that where one is lost nothing older is answered than what it had.
+//! Information about a disk that is also stored on another disk, so that after the loss of a disk,
+//! no read returns a value older than what it contained.
 //!
-//! Of every segment another disk has the description and a copy of the filter, of every log that it has begun; both
-//! from before they decide anything. Which disk that is changes from one to the next: an idle one, so
-//! that no disk does two things at a time.
+//! For each segment, another disk stores the description and a copy of the filter; for each log,
+//! the fact that it began. Both are stored before they decide any key. The other disk is chosen
+//! each time among idle ones, so that no disk does two things at a time.
 
 use std::rc::Rc;
 
@@ -16,8 +17,8 @@ use super::log::Log;
 use super::version::{Copy, Segment};
 
 impl Engine {
-    /// The disk that is to know of another: an idle one with most room, else one that is not on duty. None where no
-    /// other takes writes. Of all where that other is none of them.
+    /// Chooses the disk that stores information about another disk: the idle one with the most
+    /// room, or else one that is not on duty. Returns None if no other disk accepts writes.
     pub(super) fn neighbour(&self, disk: usize) -> Option<usize> {
         let state = self.state.borrow();
         let others =
@@ -29,7 +30,7 @@ impl Engine {
         })
     }
 
-    /// Has another disk know of a log before anything in it is answered.
+    /// Records a log on another disk before any put in it is acknowledged.
     pub(super) fn announce(self: &Rc<Self>, log: &Rc<Log>) {
         let (engine, log) = (Rc::clone(self), Rc::clone(log));
         self.executor.spawn(async move {
@@ -37,7 +38,8 @@ impl Engine {
                 let (disk_of_log, at) = (log.disk as u16, engine.wall_ns());
                 let begun = vec![Begun { log: log.id, disk: disk_of_log, at }];
                 let said = engine.change_root(disk, Change { begun, ..Change::default() }).await;
-                // One whose write failed is left alone from then on; one without room for a root is of no use.
+                // A disk whose write failed is left alone from then on; one without room for a root
+                // is useless.
                 if said.is_ok() || said == Err(Trouble::Full) {
                     break;
                 }
@@ -48,15 +50,16 @@ impl Engine {
         });
     }
 
-    /// The segment, if a disk's root says that it has a copy which it has not.
+    /// Returns the segment if a disk's root lists a copy that no longer exists.
     fn stale(&self, disk: usize, segment: &Segment) -> Vec<u64> {
         let id = segment.described.id;
         let is_stale = self.state.borrow().stale_copies.contains(&(disk, id));
         Vec::from_iter(is_stale.then_some(id))
     }
 
-    /// Gives a segment, which its disk's root has, a copy of its filter on another disk, whose root says so once this
-    /// has ended. Without any other disk that takes writes it stays without. Where it fails the segment is kept.
+    /// Creates a copy of a segment's filter on another disk, whose root lists it when this returns.
+    /// The segment is already listed in its own disk's root. If no other disk accepts writes, there
+    /// is no copy. If this fails, the segment's space is kept.
     pub(super) async fn copy(&self, segment: &Segment) -> Result<(), Trouble> {
         let Some(disk) = self.neighbour(segment.disk) else { return Ok(()) };
         let mut bytes = Vec::new();
@@ -71,7 +74,7 @@ impl Engine {
         };
         let copy = Copy { disk, offset, len };
         segment.has_copy(copy, space);
-        // In place of one whose bytes are somebody else's by now.
+        // Replaces an entry whose space has been reused.
         let (added, removed) = (vec![segment.copied_entry(&copy)], self.stale(disk, segment));
         let change = Change { added, removed, ..Change::default() };
         let said = match self.write(disk, offset, bytes, true).await {

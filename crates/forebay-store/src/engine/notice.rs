@@ -1,4 +1,4 @@
-//! Disks that fail are counted and told of: who operates the store sees that before clients do.
+//! Counts and reports disk failures, so that the operator learns of them before clients do.
 
 use forebay_core::{Fault, Nanos};
 
@@ -6,28 +6,28 @@ use crate::operation::Trouble;
 
 use super::Engine;
 
-/// Of one disk's failures one is told in so long.
+/// The minimum interval between reports of one disk's failures.
 const PAUSE: Nanos = Nanos::from_secs(60);
-/// Notices that wait to be taken, at most.
+/// The maximum number of notices that wait to be taken.
 const WAITING_MAX: usize = 256;
 
-/// What failed on a disk.
+/// The health of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskHealth {
-    /// Reads that failed.
+    /// Failed reads.
     pub read_errors: u64,
-    /// Writes and flushes that failed.
+    /// Failed writes and flushes.
     pub write_errors: u64,
-    /// Of these, for want of space on the file system.
+    /// The part of these caused by lack of space on the file system.
     pub no_space_errors: u64,
-    /// Why the last write failed, if none has been done since.
+    /// Why the last write failed, if none has succeeded since.
     pub failing: Option<Fault>,
-    /// It is not there.
+    /// Whether the disk is missing.
     pub is_missing: bool,
 }
 
 impl DiskHealth {
-    /// In a word: `ok`, `no-space`, `failing`, `missing`.
+    /// Returns the state in one word: `ok`, `no-space`, `failing`, `missing`.
     pub fn name(&self) -> &'static str {
         match self.failing {
             _ if self.is_missing => "missing",
@@ -38,21 +38,21 @@ impl DiskHealth {
     }
 }
 
-/// What is to be told.
+/// The pending notices.
 pub(super) struct Notices {
     waiting: Vec<(usize, String)>,
-    /// By disk.
+    /// The reported failures of each disk.
     failures: Vec<Failures>,
 }
 
-/// What was told of a disk.
+/// The reported failures of a disk.
 #[derive(Clone, Copy, Default)]
 struct Failures {
-    /// When a failure was told last.
+    /// When a failure was last reported.
     told: Option<Nanos>,
-    /// Failures since that were not.
+    /// The number of unreported failures since then.
     untold: u64,
-    /// It was not told yet that the disk works again.
+    /// Whether the disk's recovery has not been reported yet.
     is_open: bool,
 }
 
@@ -66,13 +66,13 @@ impl Notices {
     }
 
     fn push(&mut self, disk: usize, what: String) {
-        // Nobody may ever take them.
+        // Notices may never be taken.
         if self.waiting.len() < WAITING_MAX {
             self.waiting.push((disk, what));
         }
     }
 
-    /// A failure is told unless one of that disk just was.
+    /// Reports a failure, unless one of that disk was reported recently.
     fn failed(&mut self, disk: usize, now: Nanos, what: String) {
         let failures = &mut self.failures[disk];
         if failures.told.is_some_and(|told| now < told + PAUSE) {
@@ -87,7 +87,7 @@ impl Notices {
         self.push(disk, what + &others);
     }
 
-    /// A disk whose failure was told takes writes again.
+    /// Registers that a disk whose failure was reported accepts writes again.
     fn recovered(&mut self, disk: usize) {
         if std::mem::take(&mut self.failures[disk].is_open) {
             self.push(disk, "takes writes again".into());
@@ -95,7 +95,7 @@ impl Notices {
     }
 }
 
-/// What went wrong, as the operator calls it.
+/// Describes a fault in terms familiar to operators.
 fn reason(fault: Fault) -> &'static str {
     match fault {
         Fault::Media => "input/output error",
@@ -106,7 +106,7 @@ fn reason(fault: Fault) -> &'static str {
 }
 
 impl Engine {
-    /// What failed on each disk.
+    /// Returns the health of each disk.
     pub(crate) fn health(&self) -> Vec<DiskHealth> {
         let state = self.state.borrow();
         let missing = |disk: usize| self.disks[disk].lane.is_none();
@@ -117,12 +117,12 @@ impl Engine {
         state.health.iter().enumerate().map(of).collect()
     }
 
-    /// What the operator has to know since this was asked last: the disk, and a sentence.
+    /// Returns the notices since the last call: the disk and a sentence.
     pub(crate) fn notices(&self) -> Vec<(usize, String)> {
         self.state.borrow_mut().notices.take()
     }
 
-    /// When it is, in nanoseconds since the Unix epoch; 0 where nobody knows.
+    /// Returns the time in nanoseconds since the Unix epoch; 0 if unknown.
     pub(super) fn wall_ns(&self) -> u64 {
         match self.config.epoch_ns {
             0 => 0,
@@ -130,7 +130,7 @@ impl Engine {
         }
     }
 
-    /// Tells the operator.
+    /// Adds a notice for the operator.
     pub(super) fn notice(&self, disk: usize, what: String) {
         self.state.borrow_mut().notices.push(disk, what);
     }
@@ -154,7 +154,8 @@ impl Engine {
         state.notices.failed(disk, self.executor.now(), what);
     }
 
-    /// A write was done. Labels, roots and logs have their space even where a file system is full.
+    /// Registers a successful write. It is not evidence of free space if it went to labels, roots
+    /// or logs, whose space is preallocated.
     pub(super) fn wrote(&self, disk: usize, offset: u64) {
         let mut state = self.state.borrow_mut();
         let Some(fault) = state.health[disk].failing else { return };
@@ -164,7 +165,7 @@ impl Engine {
         }
     }
 
-    /// Why a put finds no disk: one without space, one that fails, or all are full.
+    /// Returns why no disk can take a put: one lacks space, one fails, or all are full.
     pub(super) fn why_full(&self) -> Trouble {
         let state = self.state.borrow();
         let failing = |disk: usize| state.health[disk].failing.map(|fault| (disk, fault));

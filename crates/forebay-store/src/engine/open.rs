@@ -1,12 +1,12 @@
-//! Opening: what there was before.
+//! Opens a store: determines its existing content.
 //!
-//! Everything is flushed before anything is read: after a process was killed bytes may be found that no disk
-//! has yet. Roots say which segments there are, those that only one of a segment's two roots says too; then
-//! come the logs that no segment has.
+//! Everything is flushed before it is read, because after a process was killed, the system may
+//! return bytes that are not on the disk yet. Roots list the segments, some of which may be listed
+//! in only one of their two roots. The logs that are not in segments come next.
 //!
-//! What cannot be read (a disk is missing, or what is on it is damaged) is a part of the picture all the same: reads of
-//! keys that it may decide fail, all others go on. Where too many roots are gone to say what there was, everything does,
-//! and nothing is written, until that is given up.
+//! Unreadable data, because a disk is missing or damaged, is part of the picture: reads of keys
+//! that it may decide fail, and all others succeed. If too many roots are missing to determine the
+//! content, all reads fail and nothing is written until the missing content is given up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -21,19 +21,20 @@ use super::unreadable::Partial;
 use super::version::{Copy, Segment, Version};
 use super::{Engine, State};
 
-/// A segment as roots say it.
+/// A segment as listed in roots.
 struct Said {
     described: Described,
     disk: usize,
-    /// The root of its own disk says so.
+    /// Whether the root of its own disk lists it.
     by_own: bool,
     copy: Option<Copy>,
-    /// Disks whose roots say so as well: a copy was made anew while they were missing.
+    /// Other disks whose roots list it. There are several if a copy was recreated while a disk was
+    /// missing.
     others: Vec<usize>,
 }
 
 impl State {
-    /// Numbers of a segment that was found are not given again.
+    /// Ensures that the numbers of a segment that was found are not reused.
     fn has_seen(&mut self, described: &Described) {
         self.next_segment = self.next_segment.max(described.id.saturating_add(1));
         self.next_log = self.next_log.max(described.ages.1.saturating_add(1));
@@ -41,11 +42,12 @@ impl State {
     }
 }
 
-/// More numbers than a disk may have used that no other disk knows of: of what was never answered.
+/// An upper bound on the numbers that a disk may have used without another disk knowing of them,
+/// for operations that were never acknowledged.
 const UNKNOWN: u64 = 1 << 20;
 
 impl State {
-    /// A missing disk may come back: no number is given that it may have used.
+    /// Skips all numbers that a missing disk may have used, because it may come back.
     fn leave_out(&mut self) {
         self.next_log += UNKNOWN;
         self.next_segment += UNKNOWN;
@@ -54,7 +56,7 @@ impl State {
 }
 
 impl Engine {
-    /// Gets the state back.
+    /// Restores the state.
     pub(super) async fn open(self: &Rc<Self>) -> Result<(), Trouble> {
         for disk in self.present() {
             if !self.config.read_only {
@@ -82,12 +84,12 @@ impl Engine {
         Ok(())
     }
 
-    /// From here on puts are taken, and there is work in the background.
+    /// Begins to accept puts, and starts the background tasks.
     pub(super) async fn go_on(self: &Rc<Self>) -> Result<(), Trouble> {
         self.mend_labels().await?;
         self.keep_lost().await;
         self.copy_all().await;
-        // Where that fails it is said so until the next opening.
+        // If this fails, the damage is reported until the next opening.
         let _ = self.mend_roots().await;
         if self.present().count() < self.disks.len() {
             self.state.borrow_mut().leave_out();
@@ -105,20 +107,20 @@ impl Engine {
         Ok(())
     }
 
-    /// Disks that are there.
+    /// Returns the disks that are present.
     pub(super) fn present(&self) -> impl Iterator<Item = usize> + use<> {
         let is_there = |(at, disk): (usize, &super::Disk)| disk.lane.map(|_| at);
         let present: Vec<usize> = self.disks.iter().enumerate().filter_map(is_there).collect();
         present.into_iter()
     }
 
-    /// The newer of a disk's two roots, and whether that is all that it had: a frame that was written after what
-    /// is whole says that it is not, and so may a block that cannot be read.
+    /// Returns the newer of a disk's two roots, and whether it is complete. It is incomplete if a
+    /// later frame follows the intact ones, or possibly if a block is unreadable.
     async fn find_root(&self, disk: usize) -> Result<(Root, bool), Trouble> {
         let layout = self.disks[disk].layout;
         let mut areas = [self.read_chain(disk, 0).await?, self.read_chain(disk, 1).await?];
         for (area, bytes) in (0..).zip(&mut areas) {
-            // Where its first frame ends nobody can say, and that may be long.
+            // The end of a damaged first frame is unknown, and it may be long.
             if Root::parse(&bytes.bytes, self.store).is_none() {
                 self.read_on_around(bytes, disk, layout.root_at(area), layout.root_bytes).await?;
             }
@@ -134,33 +136,33 @@ impl Engine {
             .all(|(area, bytes)| !bytes.lacks(&(next(area)..next(area) + BLOCK as u64)));
         let is_last = found.chain > 0 && last(&areas) == Some((found.chain, found.frames - 1));
         let is_whole = is_last && is_readable;
-        // What is there may have a greater number than what counts.
+        // Damaged data may have a greater number than the chain that counts.
         let chain = last(&areas).map_or(found.chain, |(chain, _)| chain);
         found.end_behind(chain, layout.root_bytes);
         Ok((found, is_whole))
     }
 
-    /// The frames that an area begins with, and up to a step behind them.
+    /// Reads the frames at the start of an area, and up to a step beyond them.
     async fn read_chain(&self, disk: usize, area: u64) -> Result<Partial, Trouble> {
         let (layout, block) = (self.disks[disk].layout, BLOCK as u64);
         let (begin, mut found, mut end) = (layout.root_at(area), Partial::default(), block);
         loop {
             let done = found.bytes.len() as u64;
             if end > done {
-                // More than is asked for, as more will be.
+                // Read ahead, because more will be needed.
                 let upto = end.max(done + self.config.step_bytes as u64).min(layout.root_bytes);
                 self.read_on_around(&mut found, disk, begin, upto).await?;
             }
             let from = (end - block) as usize;
             let len = Frame::len(&found.bytes[from..], FrameKind::Root, self.store);
             let Some(len) = len.filter(|len| *len <= layout.root_bytes - from as u64) else {
-                // What was written later may be behind what is damaged.
+                // Newer frames may follow damaged ones.
                 let upto = found.bytes.len() as u64 + self.config.step_bytes as u64;
                 let upto = upto.min(layout.root_bytes);
                 self.read_on_around(&mut found, disk, begin, upto).await?;
                 return Ok(found);
             };
-            // Up to the head of the next one.
+            // Up to the header of the next frame.
             end = from as u64 + len.next_multiple_of(block) + block;
             if end > layout.root_bytes {
                 self.read_on_around(&mut found, disk, begin, layout.root_bytes).await?;
@@ -169,7 +171,7 @@ impl Engine {
         }
     }
 
-    /// Segments in the order they were published: each takes its keys from those before it.
+    /// Opens segments in the order of publication; each one takes its keys from earlier ones.
     async fn open_segments(&self) {
         let mut said = self.said();
         self.claim_all(&mut said);
@@ -194,13 +196,13 @@ impl Engine {
         self.say_again(&half).await;
     }
 
-    /// Copies of filters that are not there: another disk knew too late, or is missing. All that is taken has to be
-    /// known by now.
+    /// Recreates missing copies of filters. All occupied space must be known by now.
     async fn copy_all(&self) {
         let version = Rc::clone(&self.state.borrow().version);
         let is_bare = |segment: &&Rc<Segment>| segment.copy().is_none() && segment.lost.is_none();
         for segment in version.segments().filter(is_bare) {
-            // One that is in two parts has it by now; where it fails it goes without until the next opening.
+            // A segment in two parts may already have its copy; if creating it fails, the segment
+            // has none until the next opening.
             if segment.copy().is_none() {
                 let _ = self.copy(segment).await;
             }
@@ -208,43 +210,43 @@ impl Engine {
         self.forget_stale(&version).await;
     }
 
-    /// Roots forget copies whose place was somebody else's, once there are others.
+    /// Removes copies whose space has been reused from roots, once there are new copies.
     async fn forget_stale(&self, version: &Version) {
         let stale = std::mem::take(&mut self.state.borrow_mut().stale_copies);
         for (disk, id) in stale {
             let is_it = |segment: &&Rc<Segment>| segment.described.id == id;
             let copy = version.segments().find(is_it).and_then(|segment| segment.copy());
             if copy.is_some_and(|copy| copy.disk != disk) {
-                // Where that fails it is found once more.
+                // If this fails, the copy is found again at the next opening.
                 let change = Change { removed: vec![id], ..Change::default() };
                 let _ = self.change_root(disk, change).await;
             }
         }
     }
 
-    /// What only another disk's root says, its own says again.
+    /// Adds segments that are listed only in another disk's root to their own disk's root.
     async fn say_again(&self, half: &BTreeSet<u64>) {
         let version = Rc::clone(&self.state.borrow().version);
         for segment in version.segments().filter(|segment| half.contains(&segment.described.id)) {
             let change = Change { added: vec![segment.entry()], ..Change::default() };
-            // Where that fails the other root goes on saying it.
+            // If this fails, the other root still lists them.
             let _ = self.change_root(segment.disk, change).await;
         }
     }
 
-    /// One copy of a filter is enough.
+    /// Removes redundant copies of filters.
     async fn forget_others(&self, said: &BTreeMap<u64, Said>) {
         let mut removed: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
         for (id, said) in said.iter().filter(|_| !self.holds_still()) {
             said.others.iter().for_each(|disk| removed.entry(*disk).or_default().push(*id));
         }
         for (disk, removed) in removed {
-            // Where that fails it is said once more.
+            // If this fails, the copy remains listed.
             let _ = self.change_root(disk, Change { removed, ..Change::default() }).await;
         }
     }
 
-    /// Every segment that a root says there is, by its number.
+    /// Returns all segments listed in roots, by number.
     fn said(&self) -> BTreeMap<u64, Said> {
         let roots = self.state.borrow().roots.clone();
         let mut all: BTreeMap<u64, Said> = BTreeMap::new();
@@ -267,9 +269,9 @@ impl Engine {
         all
     }
 
-    /// Takes the room of every segment and copy. Of two segments in one place the later has it: the other was
-    /// forgotten before its bytes were used again, by a root that is older than that now, or not by one that
-    /// was missing.
+    /// Reserves the space of all segments and copies. If two segments overlap, the later one owns
+    /// the space: the other was removed before its space was reused, but the root that says so is
+    /// damaged, or the disk was missing.
     fn claim_all(&self, said: &mut BTreeMap<u64, Said>) {
         let claim =
             |disk: usize, offset, len| self.disks[disk].space.borrow_mut().claim(offset, len);
@@ -280,7 +282,8 @@ impl Engine {
             }
         }
         replaced.iter().for_each(|id| drop(said.remove(id)));
-        // A root that lacks its last changes may have a place be somebody else's: the later of two copies has it.
+        // If a root lacks its last changes, the space of a copy may have been reused: the later of
+        // two copies owns it.
         let stale = &mut self.state.borrow_mut().stale_copies;
         for (id, said) in said.iter_mut().rev() {
             let copy = said.copy;
@@ -290,7 +293,7 @@ impl Engine {
         }
     }
 
-    /// A segment, or what is known of one that cannot be read.
+    /// Opens a segment, or records what is known about an unreadable one.
     async fn open_segment(&self, said: Said) -> Segment {
         let Said { described, disk, copy, .. } = said;
         let found = self.read_segment(&described, disk).await;
@@ -311,7 +314,7 @@ impl Engine {
         segment
     }
 
-    /// The filter and the top node of a segment.
+    /// Reads the filter and the top node of a segment.
     async fn read_segment(
         &self,
         described: &Described,
@@ -330,7 +333,7 @@ impl Engine {
         Ok((filter, Some(top)))
     }
 
-    /// A filter from its copy; where that cannot be read either, one that says yes to everything.
+    /// Reads the copy of a filter. If that fails too, returns a filter that contains every key.
     async fn read_copy(&self, id: u64, copy: Copy) -> Filter {
         let bytes = self.read_bytes(copy.disk, copy.offset, copy.len).await;
         let filter = bytes.ok().and_then(|bytes| segment::filter(&bytes, self.store, id));

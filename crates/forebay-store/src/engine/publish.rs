@@ -1,8 +1,9 @@
-//! Segments written, and roots that say so.
+//! Writes segments and the roots that list them.
 //!
-//! A segment's bytes are written, then flushed; then one frame of its disk's root and one of another disk's, each
-//! durable at once, make it count. What it replaces is forgotten by both roots, its own disk's last, before its
-//! bytes are used again. So what another disk's root says, its own has said.
+//! A segment's bytes are written, then flushed. It begins to count with one frame in its disk's
+//! root and then one in another disk's root, both durable. Segments that it replaces are removed
+//! from both roots, from their own disk's root last, before their space is reused. Everything that
+//! another disk's root lists has therefore been listed by the own root before.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -18,9 +19,9 @@ use crate::segment::{Described, Keys, Origin, Writer};
 use super::Engine;
 use super::version::Segment;
 
-/// Writes under way at a time to one segment.
+/// The maximum number of writes in flight for one segment.
 const WRITES: usize = 2;
-/// Keys that enter a filter at a time.
+/// The number of keys added to a filter at a time.
 const HASHES: usize = 1024;
 
 /// A segment that is being written.
@@ -37,7 +38,7 @@ pub(super) struct Writing {
 }
 
 impl Writing {
-    /// Takes room on a disk; none where it has none.
+    /// Reserves space on a disk; fails if there is not enough.
     pub(super) fn begin(engine: &Rc<Engine>, disk: usize, room: u64) -> Result<Writing, Trouble> {
         let offset = engine.disks[disk].space.borrow_mut().take(room).ok_or(Trouble::Full)?;
         let mut state = engine.state.borrow_mut();
@@ -52,17 +53,17 @@ impl Writing {
         self.disk
     }
 
-    /// Bytes so far.
+    /// Returns the number of bytes so far.
     pub(super) fn len(&self) -> u64 {
         self.writer.len()
     }
 
-    /// Whether the next record makes a write due.
+    /// Returns whether adding the next record makes a write due.
     pub(super) fn is_due(&self, record: &Record) -> bool {
         self.len() - self.sent + record.size() as u64 >= self.engine.config.step_bytes as u64
     }
 
-    /// Whether the next record fits as well.
+    /// Returns whether the next record fits into the reserved space.
     pub(super) fn has_room(&self, record: &Record) -> bool {
         self.writer.len_with(record) <= self.room
     }
@@ -84,7 +85,7 @@ impl Writing {
         self.settle(WRITES).await
     }
 
-    /// Waits until at most so many writes are under way.
+    /// Waits until at most `most` writes are in flight.
     async fn settle(&mut self, most: usize) -> Result<(), Trouble> {
         while self.under_way.len() > most
             && let Some(write) = self.under_way.pop_front()
@@ -95,7 +96,7 @@ impl Writing {
         Ok(())
     }
 
-    /// Writes the rest and makes it durable. Nothing says yet that it is there.
+    /// Writes the rest and makes it durable. The segment is not listed in any root yet.
     pub(super) async fn finish(mut self, origin: Origin, keys: Keys) -> Result<Segment, Trouble> {
         let writer = std::mem::replace(&mut self.writer, Writer::new(0, 0));
         let filter = self.engine.filter(writer.hashes()).await;
@@ -121,7 +122,8 @@ impl Writing {
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        // Given up: what is still under way must not meet somebody else's bytes.
+        // The segment was abandoned. Its space may be freed only if no writes are in flight,
+        // because these could overwrite other data.
         if !self.is_done && self.under_way.is_empty() {
             self.engine.disks[self.disk].space.borrow_mut().give(self.offset, self.room);
         }
@@ -129,7 +131,7 @@ impl Drop for Writing {
 }
 
 impl Engine {
-    /// Of keys by their hashes, a few at a time.
+    /// Builds the filter from hashes, a few at a time.
     async fn filter(&self, hashes: &[u64]) -> Filter {
         let mut filter = Filter::for_keys(hashes.len());
         let mut work = self.work();
@@ -140,12 +142,13 @@ impl Engine {
         filter
     }
 
-    /// Makes a segment count, and forgets what it replaces.
+    /// Makes a segment count, and removes those that it replaces.
     pub(super) async fn publish(&self, segment: Segment) -> Result<(), Trouble> {
         let change = Change { added: vec![segment.entry()], ..Change::default() };
         if let Err(trouble) = self.change_root(segment.disk, change).await {
             if trouble != Trouble::Full {
-                // It was tried: after the next opening it may count all the same.
+                // The attempt may have taken effect, in which case the segment counts after the
+                // next opening.
                 segment.keep();
             }
             return Err(trouble);
@@ -171,14 +174,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Roots forget segments that decide nothing any more; then their bytes are free.
+    /// Removes segments that no longer decide any key from the roots, then frees their space.
     pub(super) async fn forget(&self, gone: Vec<Rc<Segment>>) {
         let copied = |segment: &Segment| segment.copy().map(|copy| copy.disk);
         self.forget_on(&gone, copied).await;
         self.forget_on(&gone, |segment| Some(segment.disk)).await;
     }
 
-    /// Each segment is forgotten by the root of one disk; where that cannot be, it is kept.
+    /// Removes each segment from the root of one disk; if that fails, its space is kept.
     async fn forget_on(&self, gone: &[Rc<Segment>], on: impl Fn(&Segment) -> Option<usize>) {
         let mut by_disk: BTreeMap<usize, Vec<&Rc<Segment>>> = BTreeMap::new();
         for segment in gone {
@@ -195,7 +198,7 @@ impl Engine {
         }
     }
 
-    /// Logs of other disks that a disk's root knows and that are in segments by now.
+    /// Returns the logs of other disks in a disk's root that are in segments by now.
     fn ended(&self, root: &Root) -> Vec<u64> {
         let state = self.state.borrow();
         let logs = state.logs.iter().chain(&state.next);
@@ -203,11 +206,11 @@ impl Engine {
             |id: &u64| state.lost_logs.contains(id) || logs.clone().any(|log| log.id == *id);
         let logs = root.logs.iter().map(|begun| begun.log);
         let lost = root.lost.iter().map(|summary| summary.log);
-        // Until all is found nobody knows which are left.
+        // Until all logs have been found, it is unknown which ones remain.
         logs.chain(lost).filter(|id| self.is_open.get() && !is_left(id)).collect()
     }
 
-    /// Writes a change of a disk's root, durable once it has ended.
+    /// Writes a change of a disk's root; it is durable when this returns.
     pub(super) async fn change_root(&self, disk: usize, change: Change) -> Result<(), Trouble> {
         self.changed
             .until(|| {
@@ -236,7 +239,8 @@ impl Engine {
                 Ok(())
             }
             Err((trouble, chain)) => {
-                // A chain may have been begun all the same: what the one before says would not count.
+                // A new chain may have taken effect despite the error, in which case further frames
+                // of the previous chain would not count.
                 if chain > state.roots[disk].chain {
                     state.roots[disk].end_behind(chain, layout.root_bytes);
                 }
@@ -249,7 +253,8 @@ impl Engine {
     }
 }
 
-/// The root after a change, and the frame that says it, with its place; none where there is no room for it.
+/// Returns the root after a change, and the frame for it with its position; None if there is no
+/// room.
 fn next_root(
     mut root: Root,
     change: Change,

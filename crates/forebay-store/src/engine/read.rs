@@ -1,5 +1,6 @@
-//! Reads: the newest source that has a key decides. They see every acknowledged write, before, during and
-//! after its transformation. Where what may decide is lost they fail: nothing older is answered.
+//! Reads: the newest source that has a key decides. Reads see every acknowledged write before,
+//! during and after its transformation. If data that may decide the key is lost, the read fails
+//! instead of returning an older value.
 
 use std::rc::Rc;
 
@@ -12,17 +13,17 @@ use super::Engine;
 use super::log::Log;
 use super::version::{Segment, Version};
 
-/// What there was at one moment. Whoever holds it keeps segments on their disks and logs in memory.
+/// The state at one moment. While it is held, segments remain on their disks and logs in memory.
 #[derive(Clone)]
 pub(super) struct Picture {
     pub(super) logs: Vec<Rc<Log>>,
     pub(super) version: Rc<Version>,
-    /// Sequence numbers below it were there.
+    /// The exclusive upper bound on sequence numbers.
     pub(super) upto: u64,
 }
 
 impl Engine {
-    /// A key's value.
+    /// Returns the value of a key.
     pub(super) async fn get(&self, key: &Key, picture: Picture) -> Result<Option<Value>, Trouble> {
         self.know()?;
         if let Some(trees) = &self.trees {
@@ -32,7 +33,7 @@ impl Engine {
         let hash = filter::hash(key);
         let mut logs = logs.iter().rev().peekable();
         for run in &version.runs {
-            // Transformations need not end in the order they began.
+            // Transformations may end in a different order than they began.
             while let Some(log) = logs.next_if(|log| log.id > run.ages.1) {
                 if let Some(value) = log.get(key, upto) {
                     return Ok(value);
@@ -40,7 +41,7 @@ impl Engine {
             }
             let Some(part) = run.part(key) else { continue };
             if !part.segment.holes.is_empty() {
-                // What is left of the log is newer than some holes, and older than others.
+                // The remaining records of the log are newer than some holes and older than others.
                 let log = logs.next_if(|log| log.id == run.ages.1);
                 let version = log.and_then(|log| log.newest(key, upto));
                 let sequence = version.as_ref().map(|version| version.0);
@@ -62,14 +63,14 @@ impl Engine {
         Ok(logs.find_map(|log| log.get(key, upto)).flatten())
     }
 
-    /// What there is now, for as long as it is held.
+    /// Returns the current state, which is preserved while the result is held.
     pub(super) fn picture(&self) -> Picture {
         let state = self.state.borrow();
         let (logs, version) = (state.logs.clone(), Rc::clone(&state.version));
         Picture { logs, version, upto: state.seen_upto }
     }
 
-    /// A key's version in a segment.
+    /// Finds a key's version in a segment.
     async fn find(&self, segment: &Segment, key: &Key) -> Result<Option<Option<Value>>, Trouble> {
         if let Some(trouble) = &segment.lost {
             return Err(trouble.clone());
@@ -82,7 +83,8 @@ impl Engine {
         Ok(found.map(|record| record.value))
     }
 
-    /// The leaf of a segment where a key is if it is there; none where the key is before all.
+    /// Returns the only leaf of a segment that may contain a key; None if the key precedes all
+    /// leaves.
     pub(super) async fn leaf_place(
         &self,
         segment: &Segment,

@@ -1,12 +1,13 @@
-//! Opening: which logs were left, and which are lost.
+//! Determines which logs exist and which are lost when a store is opened.
 //!
-//! Logs that no segment has are read back from their slots in order, and transformed. One that is known to another
-//! disk and was on a missing one is lost: it may decide any key.
+//! Logs that are not in segments are read back from their slots in order, and transformed. A log on
+//! a missing disk that another disk has recorded is lost: it may decide any key.
 //!
-//! One that lacks batches that were acknowledged has holes ([`super::hole`]) and stays as it is: a later batch of it, or
-//! the log after it, says that they were there, even if it is damaged itself; so does the segment that the log after it became. Batches behind a hole
-//! are found wherever they begin, by their log and their places in it. Only where nothing came after it does a damaged
-//! batch look like a torn one, which ends the log.
+//! A log that lacks acknowledged batches has holes ([`super::hole`]) and is not transformed. The
+//! existence of the missing batches is known from a later batch of the log, even a damaged one,
+//! from the next log, or from the segment that the next log became. Batches after a hole are found
+//! at any position by their log and index. Only if nothing was written after a damaged batch does
+//! it look like a torn one, which ends the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -28,22 +29,22 @@ use super::log::Log;
 use super::version::Segment;
 use super::{Disk, Engine, PUT_MAX};
 
-/// What a slot has.
+/// The content of a slot.
 enum Slot {
-    /// No log that counts, at first sight.
+    /// No relevant log, at first sight.
     Empty,
     Log(FoundLog),
-    /// Nobody can say.
+    /// Unreadable.
     Unreadable,
 }
 
-/// What all slots have.
+/// The contents of all slots.
 #[derive(Default)]
 struct Slots {
-    /// Logs, each with its disk and slot.
+    /// The logs, each with its disk and slot.
     logs: Vec<(usize, u64, FoundLog)>,
     empty: Vec<(usize, u64)>,
-    /// Disks with a slot of which nobody can say.
+    /// Disks with an unreadable slot.
     hiding: BTreeSet<usize>,
 }
 
@@ -54,7 +55,7 @@ impl Slots {
 }
 
 impl Engine {
-    /// Logs that no segment has, in order.
+    /// Opens the logs that are not in segments, in order.
     pub(super) async fn open_logs(&self) -> Result<(), Trouble> {
         let mut slots = self.find_logs().await?;
         let mut expected: BTreeMap<u64, u64> = BTreeMap::new();
@@ -70,7 +71,7 @@ impl Engine {
         let mut said = self.said_of_lost();
         for (disk, _, log) in &mut slots.logs {
             let rest = log.settle(expected.get(&log.id).copied().unwrap_or(0));
-            // Where they were is free.
+            // Their extents become free.
             for Stretch { offset, len, .. } in rest.iter().filter_map(|read| read.stretch) {
                 self.disks[*disk].space.borrow_mut().give(offset, len);
             }
@@ -94,8 +95,8 @@ impl Engine {
         Ok(())
     }
 
-    /// What every slot has. One that seems empty is read as a whole where its disk is said to have a log that is
-    /// nowhere: its beginning may be damaged.
+    /// Reads all slots. A slot that seems empty is read completely if a log that its disk should
+    /// have was not found, because the log's beginning may be damaged.
     async fn find_logs(&self) -> Result<Slots, Trouble> {
         let mut slots = Slots::default();
         for disk in self.present() {
@@ -121,14 +122,14 @@ impl Engine {
             Slot::Empty => slots.empty.push((disk, slot)),
             Slot::Log(log) => slots.logs.push((disk, slot, log)),
             Slot::Unreadable => {
-                // What it may have is not written over.
+                // The slot must not be overwritten.
                 self.disks[disk].slots.borrow_mut()[slot as usize] = true;
                 slots.hiding.insert(disk);
             }
         }
     }
 
-    /// The logs before those that segments have, and their batches.
+    /// Returns the logs before those in segments, with their numbers of batches.
     fn said_before(&self) -> Vec<(u64, u64)> {
         let version = Rc::clone(&self.state.borrow().version);
         version.segments().map(|segment| segment.described.before).collect()
@@ -158,7 +159,7 @@ impl Engine {
         }
     }
 
-    /// Logs that others say were there, of which nothing is.
+    /// Registers logs that are known to have existed but were not found as lost.
     fn lose_unfound(&self, slots: &Slots, expected: &BTreeMap<u64, u64>, said: &Said) {
         if self.config.transformation == Transformation::None {
             return;
@@ -166,7 +167,7 @@ impl Engine {
         let begun = self.begun();
         for (&log, &expected) in expected.iter().filter(|(_, expected)| **expected > 0) {
             if !slots.has(log) && !self.state.borrow().version.covers(log) {
-                // Where it was nobody may know any more.
+                // The log's disk may no longer be known.
                 let disk = begun.iter().find(|begun| begun.log == log);
                 let disk = disk.map_or(0, |begun| usize::from(begun.disk));
                 let gone = FoundLog::lost(log, expected);
@@ -177,7 +178,8 @@ impl Engine {
         }
     }
 
-    /// Logs of a missing disk that are in no segment: other disks know that they were begun.
+    /// Registers the logs of a missing disk that are not in segments as lost; other disks have
+    /// recorded that they began.
     pub(super) fn lose_logs(&self) {
         for Begun { log, disk, at } in self.begun() {
             let mut state = self.state.borrow_mut();
@@ -190,7 +192,8 @@ impl Engine {
         }
     }
 
-    /// Logs that may be in a slot whose beginning cannot be read: begun, and found nowhere.
+    /// Registers logs that may be in a slot with an unreadable beginning as lost: they began and
+    /// were not found.
     fn lose_hidden(&self, slots: &Slots) {
         for Begun { log, disk, at } in self.begun() {
             let disk = usize::from(disk);
@@ -201,14 +204,15 @@ impl Engine {
         }
     }
 
-    /// Logs that roots say were begun and that are in no segment.
+    /// Returns the logs that roots list as begun and that are not in segments.
     fn begun(&self) -> Vec<Begun> {
         let state = self.state.borrow();
         let logs = state.roots.iter().flat_map(|root| &root.logs);
         logs.filter(|begun| !state.version.covers(begun.log)).copied().collect()
     }
 
-    /// Each segment stands in two roots: where two are gone nobody knows what there was, nor what it would decide.
+    /// Marks the store's content as unknown if two roots are missing, because each segment is
+    /// listed in two roots.
     pub(super) fn lose_roots(&self) {
         let missing = self.disks.iter().filter(|disk| disk.lane.is_none()).count();
         let mut state = self.state.borrow_mut();
@@ -217,14 +221,14 @@ impl Engine {
         state.rootless = is_too_many.then_some(Trouble::Rootless { disks: gone });
     }
 
-    /// A log of which nothing is known but since when it was there.
+    /// Registers a log of which nothing is known, except possibly its start time, as lost.
     fn lose_whole_log(&self, log: u64, disk: usize, begun_at: u64, trouble: Trouble) {
         let put_from = Some(begun_at).filter(|at| *at > 0);
         let hole = Hole::whole(trouble, self.log_records_max(disk), put_from);
         self.lose_log((log, (0, 0)), disk, vec![hole]);
     }
 
-    /// A log, behind another one, has holes.
+    /// Registers the holes of a log, which follows another one.
     fn lose_log(&self, (log, before): (u64, (u64, u64)), disk: usize, holes: Vec<Hole>) {
         let Some(trouble) = holes.first().map(|hole| hole.trouble.clone()) else { return };
         let mut state = self.state.borrow_mut();
@@ -240,8 +244,8 @@ impl Engine {
         state.version = Rc::new(version);
     }
 
-    /// What is in a slot, read as a whole where it has a log or is to be searched for one. A log that is in a
-    /// segment is none.
+    /// Returns the content of a slot, which is read completely if it contains a log or `is_search`
+    /// is set. A log that is in a segment does not count.
     async fn find_log(&self, disk: usize, slot: u64, is_search: bool) -> Result<Slot, Trouble> {
         let layout = self.disks[disk].layout;
         let begin = layout.slot_at(slot);
@@ -285,7 +289,8 @@ impl Engine {
         })
     }
 
-    /// Whether a slot begins with a log that is in a segment. Whole or not, its number is not used again.
+    /// Returns whether a slot begins with a log that is in a segment. Its number is not reused even
+    /// if it is damaged.
     fn is_of_the_past(&self, head: &[u8]) -> bool {
         let kinds =
             [FrameKind::Batch, FrameKind::Stretch, FrameKind::BatchOf4, FrameKind::StretchOf4];
@@ -298,7 +303,8 @@ impl Engine {
         state.version.covers(id)
     }
 
-    /// The records of a batch beyond its slot, whose extent is taken; none where it is not whole.
+    /// Reads the records of a batch outside the slot and reserves its extent; returns None if it is
+    /// damaged.
     async fn find_stretch(
         &self,
         disk: usize,

@@ -1,10 +1,11 @@
-//! What is done as disks fill up.
+//! What happens as disks fill up.
 //!
-//! A value is taken where its log's segment will find room, with what merges need beside it: without that nothing
-//! that was replaced would ever be free again. Where it will not, puts wait for merges that may free some; where
-//! there are none, values are refused. Deletions are taken as long as a log finds room at all, and what they free
-//! merges give back: so a store that is full can be emptied. A record needs one free extent of its length, and one
-//! that no slot has room for another one for its log.
+//! A value is accepted if the segment of its log will find room in addition to what merges need;
+//! without room for merges, replaced data could never be freed. Otherwise, puts wait for merges
+//! that may free room, and if there are none, values are refused. Deletions are accepted as long as
+//! logs find any room, and merges free what they delete, so a full store can be emptied. A record
+//! needs one free extent of its length; a record that is too long for any slot needs a second one
+//! for its log.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -21,13 +22,13 @@ use super::log::Log;
 use super::version::{Part, Run};
 use super::{Engine, Put, State};
 
-/// What a disk keeps free for merges is so many of their segments.
+/// The room that each disk keeps free for merges, in segments.
 const MERGE_SEGMENTS: u64 = 8;
-/// But no more than this part of it.
+/// The maximum fraction of a disk that is kept free for merges.
 const MERGE_SHARE: u64 = 8;
 
 impl Engine {
-    /// What a log's segment may need; nothing of a tree that has its place.
+    /// Returns the room that a log's segment may need; 0 for trees, which have their own space.
     pub(super) fn room(&self, log: &Log) -> u64 {
         match &self.trees {
             None => len_max(
@@ -40,15 +41,15 @@ impl Engine {
         }
     }
 
-    /// Whether a disk has room for a segment of a log, and for merges beside it. Where a log found none, what
-    /// is in logs comes before half of that.
+    /// Returns whether a disk has room for a segment of a log and for merges. If a log has found no
+    /// room, logs may use half of the room for merges.
     pub(super) fn has_room(&self, state: &State, disk: usize, room: u64) -> bool {
         let space = self.disks[disk].space.borrow();
         let merge_room = self.merge_room(disk) / if state.is_full { 2 } else { 1 };
         room == 0 || space.longest() >= room && space.free_bytes() >= room + merge_room
     }
 
-    /// Whether some disk has room for a log's segment, and no older log waits for some.
+    /// Returns whether some disk has room for a log's segment, and no older log waits for room.
     fn finds_room(&self, state: &State, log: &Log) -> bool {
         if self.is_behind_a_full(state, log) {
             return false;
@@ -60,8 +61,10 @@ impl Engine {
         (0..self.disks.len()).any(|disk| (disk == log.disk) == is_basic && has_room(disk))
     }
 
-    /// What was free when a log could not be transformed: with no more it is not tried again but from time to time.
-    /// Nothing where it was not its turn, or other rules hold from now on; where a disk failed only time helps.
+    /// Returns the free space at which a transformation failed, or None if it succeeded. Apart from
+    /// occasional retries, the log waits until the free space has changed. The result is 0 if the
+    /// log was not first in line or if other rules apply from now on, and the maximum if a disk
+    /// failed, in which case only time helps.
     pub(super) fn found(&self, log: &Log, outcome: &Result<(), Trouble>) -> Option<u64> {
         let state = self.state.borrow();
         match outcome {
@@ -72,25 +75,25 @@ impl Engine {
         }
     }
 
-    /// Whether a log that waits finds room, and more than when it found none.
+    /// Returns whether a waiting log finds room, and the free space has changed since it failed.
     pub(super) fn finds_more(&self, state: &State, log: &Log) -> bool {
         let is_more = log.found.get().is_some_and(|found| found < u64::MAX && self.free() != found);
         is_more && self.finds_room(state, log)
     }
 
-    /// Whether a log is being transformed or soon will be, so that its slot may be free again.
+    /// Returns whether a log is or soon will be transformed, so that its slot may become free.
     pub(super) fn may_end(&self, state: &State) -> bool {
         let is_left = |log: &&Rc<Log>| !state.lost_logs.contains(&log.id);
         let may_end = |log: &Rc<Log>| log.found.get().is_none() || self.finds_more(state, log);
         state.logs.iter().filter(is_left).any(may_end)
     }
 
-    /// Bytes that are free.
+    /// Returns the number of free bytes.
     fn free(&self) -> u64 {
         self.present().map(|disk| self.disks[disk].space.borrow().free_bytes()).sum()
     }
 
-    /// What a disk keeps free for merges.
+    /// Returns the room that a disk keeps free for merges.
     fn merge_room(&self, disk: usize) -> u64 {
         let layout = self.disks[disk].layout;
         let usable = layout.capacity_bytes - layout.segments_at();
@@ -101,18 +104,18 @@ impl Engine {
         self.present().map(|disk| self.merge_room(disk)).sum()
     }
 
-    /// What nothing but deletions may take.
+    /// Returns the room reserved for deletions.
     fn deletion_room(&self) -> u64 {
         self.config.log_bytes.min(self.merge_room_of_all() / 4)
     }
 
-    /// Bytes of a segment that a merge writes.
+    /// Returns the size of a segment written by a merge.
     pub(super) fn segment_bytes(&self) -> u64 {
         let each = self.disks.iter().map(|disk| disk.layout.segment_bytes(&self.config));
         each.min().unwrap_or(self.config.segment_bytes)
     }
 
-    /// What is free and will not be taken by logs.
+    /// Returns the free space that logs will not need.
     pub(super) fn left(&self, state: &State) -> u64 {
         let free = self.free();
         let is_left = |log: &&Rc<Log>| !state.lost_logs.contains(&log.id);
@@ -120,8 +123,9 @@ impl Engine {
         free.saturating_sub(logs)
     }
 
-    /// What merges may take: what is left, and no less than what logs that find no room do not touch. Else logs that
-    /// wait for a merge would keep it from beginning.
+    /// Returns the space that merges may use: what logs will not need, and at least what logs
+    /// without room do not use. Otherwise logs that wait for a merge would prevent it from
+    /// beginning.
     pub(super) fn left_to_merges(&self, state: &State) -> u64 {
         let untouched = |disk: usize| {
             self.disks[disk].space.borrow().free_bytes().min(self.merge_room(disk) / 2)
@@ -129,7 +133,8 @@ impl Engine {
         self.left(state).max(self.present().map(untouched).sum())
     }
 
-    /// Whether so many bytes of values more will find room, and a batch, deletions and merges beside them.
+    /// Returns whether `bytes` more bytes of values will find room in addition to a batch,
+    /// deletions and merges.
     pub(super) fn takes_values(&self, state: &State, bytes: u64) -> bool {
         if self.trees.is_some() || self.config.transformation == Transformation::None {
             return true;
@@ -139,12 +144,12 @@ impl Engine {
         self.left(state) >= merge_room.max(state.merge_need) + wanted + bytes
     }
 
-    /// Waits until what is put next finds room, or nothing will give it any: false then.
+    /// Waits until the next put finds room; returns false if nothing will free any.
     pub(super) async fn admit(&self) -> bool {
         let is_settled = || {
             let state = self.state.borrow();
             let is_free = self.takes_next(&state);
-            // What was deleted goes once it is in a segment.
+            // Deleted data is freed only after it is in a segment.
             let may_free = self.may_free(&state) || state.transforming > 0 && !state.is_full;
             (is_free || !may_free).then_some(is_free)
         };
@@ -154,12 +159,13 @@ impl Engine {
         is_free
     }
 
-    /// Whether what is put next finds room.
+    /// Returns whether the next put finds room.
     pub(super) fn takes_next(&self, state: &State) -> bool {
         state.queue.front().is_none_or(|put| self.takes(state, put))
     }
 
-    /// Whether a put finds room; one that is longer than a batch is written twice until its log is let go.
+    /// Returns whether a put finds room. A put that is longer than a batch is stored twice until
+    /// its log is released.
     fn takes(&self, state: &State, put: &Put) -> bool {
         let bytes = size(put);
         match () {
@@ -170,8 +176,8 @@ impl Engine {
         }
     }
 
-    /// Whether with so many bytes of values more an extent is left for the longest record: with one a merge moves all
-    /// of them, one by one.
+    /// Returns whether, with `bytes` more bytes of values, an extent remains for the longest
+    /// record. With one such extent, a merge can move all records one at a time.
     fn leaves_spare(&self, state: &State, bytes: u64) -> bool {
         let longest = state.longest_record.max(bytes);
         if self.trees.is_some() || 2 * longest < self.segment_bytes() {
@@ -185,8 +191,8 @@ impl Engine {
         pieces > logs.sum::<u64>() + bytes.div_ceil(record)
     }
 
-    /// Whether there is an extent for the segment of a put that is longer than a batch, and one for its log where
-    /// that needs one.
+    /// Returns whether there is an extent for the segment of a put that is longer than a batch, and
+    /// one for its log if necessary.
     fn has_places(&self, state: &State, put: &Put) -> bool {
         if self.trees.is_some() || self.config.transformation == Transformation::None {
             return true;
@@ -205,7 +211,8 @@ impl Engine {
         }
     }
 
-    /// Whether a disk has an extent for what is put next, or needs none, or no other has one.
+    /// Returns whether a disk has an extent for the next put, or needs none, or no other disk has
+    /// one.
     pub(super) fn is_place(&self, state: &State, disk: usize) -> bool {
         let Some(put) = state.queue.front() else { return true };
         let len = batch_len(put);
@@ -217,8 +224,9 @@ impl Engine {
             || !(0..self.disks.len()).any(|other| !self.is_failed(state, other) && is_place(other))
     }
 
-    /// Whether what a log has replaced or deleted is worth a segment of its own, where values find no room: much, or
-    /// the last one was long ago.
+    /// Returns whether a log's replaced and deleted data justify a segment of its own while there
+    /// is no room for values: because there is much of it, or because the last such segment was
+    /// long ago.
     pub(super) fn is_worth_ending(&self, log: &Log, last: Option<Nanos>) -> bool {
         let replaced = log.len_records() - log.len_values();
         let state = self.state.borrow();
@@ -232,14 +240,14 @@ impl Engine {
         replaced > 0 && (is_much || is_due)
     }
 
-    /// Whether a merge may give room back.
+    /// Returns whether a merge may free room.
     pub(super) fn may_free(&self, state: &State) -> bool {
         !state.is_closing
             && !state.is_merge_stuck
             && (state.is_merging || self.config.merges && self.choose(state).is_some())
     }
 
-    /// Answers those that wait and are not taken.
+    /// Refuses the waiting puts for which `is_refused` is true.
     pub(super) fn refuse(&self, is_refused: impl Fn(&Put) -> bool) {
         let queue = std::mem::take(&mut self.state.borrow_mut().queue);
         let (refused, left): (VecDeque<Put>, _) = queue.into_iter().partition(is_refused);
@@ -247,7 +255,7 @@ impl Engine {
         refused.iter().for_each(|put| self.deny(put));
     }
 
-    /// Waits a while, or until then, or until the store closes.
+    /// Waits for a while, until `is_over` is true, or until the store closes.
     pub(super) async fn nap(self: &Rc<Self>, is_over: impl Fn() -> bool) {
         let (engine, until) = (Rc::clone(self), self.executor.now() + self.config.retry);
         self.executor.spawn(async move {
@@ -258,24 +266,26 @@ impl Engine {
         self.changed.until(|| is_due().then_some(())).await;
     }
 
-    /// What a merge takes beyond what it gives back, at most: of each run as much as its longest segment has before
-    /// its last record, for that is free only once all of it is merged, and what it writes.
+    /// Returns an upper bound on the room that a merge needs beyond what it frees: its output, plus
+    /// for each run the bytes before the last record of its longest segment, because that segment
+    /// is freed only when it has been merged completely.
     pub(super) fn merge_need(&self, state: &State, inputs: &[Rc<Run>]) -> u64 {
         let drops = inputs.last().is_some_and(|oldest| self.is_oldest(state, oldest.ages.0));
         let needs = inputs.iter().map(|run| run_need(run, drops));
         needs.sum::<u64>() + 2 * self.segment_bytes()
     }
 
-    /// As many neighbours of these as a merge has room for, the newest where there are several. What deletions may
-    /// take is left to them.
+    /// Returns as many of these neighbors as a merge has room for, preferring the newest. Room for
+    /// deletions is not used.
     pub(super) fn affordable<'a>(&self, state: &State, runs: &'a [Rc<Run>]) -> &'a [Rc<Run>] {
         let record = runs.iter().map(|run| longest_record(run)).max().unwrap_or(0);
         let whole = |disk: usize| self.disks[disk].space.borrow().whole(record + BLOCK as u64);
         let whole: u64 = self.present().map(whole).sum();
         let left = self.left_to_merges(state).saturating_sub(self.deletion_room());
         let drops = runs.last().is_some_and(|oldest| self.is_oldest(state, oldest.ages.0));
-        // Where so much is not there, what a merge writes may be in pieces as short as a record; where not even that
-        // is there, it comes to something if what it meets first was deleted.
+        // If there is not enough contiguous space, the output may be in pieces as short as a
+        // record. If there is not even that, the merge can still succeed if its first records were
+        // deleted.
         let written = [2 * self.segment_bytes().max(record), record + BLOCK as u64, 0];
         let mut found = written.into_iter().filter_map(|written| {
             let (left, whole) = (left.checked_sub(written)?, whole.checked_sub(written)?);
@@ -288,8 +298,8 @@ impl Engine {
     }
 }
 
-/// As many neighbours as need no more than `left` together, and those with records nearly as long as `record` no more
-/// than `whole`; the newest where there are several.
+/// Returns as many neighbors as need at most `left` bytes together, and of which those with records
+/// nearly as long as `record` need at most `whole` bytes; the newest if there are several choices.
 fn most_within(left: u64, whole: u64, record: u64, runs: &[Rc<Run>]) -> &[Rc<Run>] {
     let needs = |run: &Rc<Run>| needs(run, record, false);
     let (mut from, mut need, mut long, mut best) = (0, 0, 0, 0..0);
@@ -308,7 +318,7 @@ fn most_within(left: u64, whole: u64, record: u64, runs: &[Rc<Run>]) -> &[Rc<Run
     &runs[best]
 }
 
-/// The same of the oldest ones, where what they deleted is left out.
+/// Returns the same for the oldest runs, whose deletions are dropped.
 fn last_within(left: u64, whole: u64, record: u64, runs: &[Rc<Run>]) -> &[Rc<Run>] {
     let (mut need, mut long) = (0, 0);
     let fits = |run: &&Rc<Run>| {
@@ -320,19 +330,21 @@ fn last_within(left: u64, whole: u64, record: u64, runs: &[Rc<Run>]) -> &[Rc<Run
     &runs[runs.len() - count..]
 }
 
-/// What a run needs, and that again if it has records nearly as long as `record`.
+/// Returns the room that a run needs, and the same again if it has records nearly as long as
+/// `record`.
 fn needs(run: &Run, record: u64, drops: bool) -> (u64, u64) {
     let need = run_need(run, drops);
     (need, if 2 * longest_record(run) > record { need } else { 0 })
 }
 
-/// Bytes of a record, in the mean of the segment where that is most.
+/// Returns the mean length of a record in the segment where that is greatest.
 fn longest_record(run: &Run) -> u64 {
     run.parts.iter().map(|part| part.segment.described.shape.mean_record()).max().unwrap_or(0)
 }
 
-/// All but the last record of its longest segment: with that the segment is free, unless it decides all keys behind.
-/// Where a merge drops what deletes, nothing comes of that; its keys are taken to be as long as others.
+/// Returns the length of the run's longest segment without its last record, after which the segment
+/// is freed, unless it decides all later keys. If a merge drops deletions, these need no room;
+/// their keys are assumed to have average length.
 fn run_need(run: &Run, drops: bool) -> u64 {
     let need = |part: &Part| {
         let described = &part.segment.described;
@@ -360,7 +372,7 @@ mod tests {
     use crate::segment::{Described, Keys, Shape};
     use crate::space::Space;
 
-    /// A run of segments of so many records of so many bytes each.
+    /// Creates a run of segments, each given by its number of records and its bytes.
     fn run(age: u64, segments: &[(u64, u64)]) -> Rc<Run> {
         let space = Rc::new(RefCell::new(Space::new(0, 0)));
         let part = |&(records, bytes): &(u64, u64)| {

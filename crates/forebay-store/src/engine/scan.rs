@@ -1,8 +1,8 @@
 //! Scans: pages of keys in order, with their values, each as of one moment.
 //!
-//! What a page read beyond its end stays for a while, with what is under way: who goes on where it ended, of the
-//! same segments, finds it there. A merge or transformation that ends, or a snapshot that is let go, throws it
-//! away, for it would keep segments from being freed.
+//! Data read beyond the end of a page is kept for a while, along with reads in flight, for a scan
+//! that continues there on the same segments. It is discarded when a merge or transformation ends
+//! or a snapshot is released, because it would prevent segments from being freed.
 
 use std::rc::Rc;
 
@@ -17,33 +17,33 @@ use super::transform::after;
 use super::version::{Run, Version};
 use super::{Engine, State};
 
-/// Steps are no shorter for want of memory.
+/// The minimum length of a step when memory is short.
 const STEP_BYTES_MIN: u64 = 64 << 10;
-/// Scans that are kept between their pages.
+/// The maximum number of scans kept between pages.
 const KEPT_MAX: usize = 64;
-/// A leaf has about so many bytes, or one record.
+/// The approximate size of a leaf, unless it has a single longer record.
 const LEAF_BYTES: f64 = 8192.0;
 
-/// What is asked for.
+/// The limits of a page.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
-    /// The least key that counts.
+    /// The first key of the page.
     pub(super) from: Key,
-    /// Keys, at most.
+    /// The maximum number of keys.
     pub(super) count: usize,
-    /// Bytes of keys and values, at most, unless the first alone has more.
+    /// The maximum number of bytes of keys and values, unless the first record alone has more.
     pub(super) bytes: u64,
 }
 
 /// A scan between two pages.
 pub(super) struct PausedScan {
     version: Rc<Version>,
-    /// Where the next page begins.
+    /// The first key of the next page.
     next: Key,
     runs: Vec<Stream>,
 }
 
-/// Records of a log as of some moment.
+/// The records of a log as of some moment.
 struct InLog {
     log: Rc<Log>,
     upto: u64,
@@ -56,7 +56,7 @@ impl InLog {
     }
 }
 
-/// Where records come from.
+/// A source of records.
 enum Source {
     Log(InLog),
     Run(Box<Stream>),
@@ -90,7 +90,7 @@ impl Records for Source {
 }
 
 impl Engine {
-    /// A page.
+    /// Returns a page.
     pub(super) async fn scan(
         self: &Rc<Self>,
         wanted: Wanted,
@@ -146,7 +146,8 @@ impl Engine {
         Ok(page)
     }
 
-    /// All runs from a key on, each of which is first asked for about as much as it has of what is wanted.
+    /// Returns streams over all runs from a key on. The first read of each is about as long as its
+    /// expected part of the page.
     fn streams(self: &Rc<Self>, version: &Version, wanted: &Wanted) -> Vec<Stream> {
         let of = |run: &Run| {
             let shapes = run.parts.iter().map(|part| part.segment.described.shape);
@@ -158,11 +159,13 @@ impl Engine {
         let records = all.iter().map(|run| run.0).sum::<u64>().max(1) as f64;
         let bytes = all.iter().map(|run| run.1).sum::<u64>().max(1) as f64;
         let count = (wanted.count as f64).min(wanted.bytes as f64 * records / bytes + 1.0);
-        // Scans under way share it; one step of each run is consumed while another comes.
+        // Concurrent scans share the memory; for each run, one step is consumed while another is
+        // being read.
         let ahead = self.config.scan_bytes as f64 / 4.0 / self.state.borrow().scanning as f64;
         let streams = version.runs.iter().zip(&all).map(|(run, &(run_records, run_bytes))| {
             let mean = run_bytes as f64 / run_records.max(1) as f64;
-            // Of random keys one run in 40 has more than that. The first leaf begins before them, the last behind.
+            // With random keys, one run in 40 has more records than that. The first and the last
+            // leaf extend beyond the page.
             let expected = count * run_records as f64 / records;
             let leaf = mean.max(LEAF_BYTES);
             let expected = (expected + 2.0 * expected.sqrt()) * mean + 2.0 * leaf;
@@ -177,7 +180,8 @@ impl Engine {
         streams.collect()
     }
 
-    /// The streams of a scan whose last page ended there, if it was of the same segments.
+    /// Returns the streams of a scan whose last page ended at this key, if it used the same
+    /// segments.
     fn kept(&self, version: &Rc<Version>, from: &Key) -> Option<Vec<Stream>> {
         let mut state = self.state.borrow_mut();
         let is_it = |kept: &PausedScan| Rc::ptr_eq(&kept.version, version) && kept.next == *from;
@@ -188,7 +192,7 @@ impl Engine {
         Some(runs)
     }
 
-    /// Keeps a scan until its next page is asked for; the oldest go where they are too many.
+    /// Keeps a scan for its next page; if there are too many, the oldest are dropped.
     fn keep(&self, scan: PausedScan) {
         let mut state = self.state.borrow_mut();
         state.scans.push_back(scan);
@@ -202,7 +206,7 @@ impl Engine {
     }
 }
 
-/// Nobody knows what a hole has between two keys, or behind one.
+/// Fails if a hole may have keys in the range.
 fn is_free_of_holes(version: &Version, from: &Key, upto: Option<&Key>) -> Result<(), Trouble> {
     let mut holes = version.segments().flat_map(|segment| &segment.holes);
     let is_in_the_way = |hole: &&Hole| match upto {
@@ -213,7 +217,7 @@ fn is_free_of_holes(version: &Version, from: &Key, upto: Option<&Key>) -> Result
 }
 
 impl State {
-    /// Scans of segments that are neither of now nor of a snapshot hold these for nobody.
+    /// Drops scans of segments that belong neither to the current version nor to a snapshot.
     pub(super) fn drop_stale_scans(&mut self) {
         let (now, snapshots) = (&self.version, &self.snapshots);
         self.scans.retain(|kept| {

@@ -1,7 +1,7 @@
-//! Records of a run in order, read a step at a time: while one step is consumed the next is under way.
+//! Reads the records of a run in order, in steps: the next step is in flight while one is consumed.
 //!
-//! A step need not end where a leaf does; what it has of one is kept until the next has come. What is in the way
-//! is told when it is come by, and not before.
+//! A step may end within a leaf, whose beginning is kept until the next step arrives. An error is
+//! reported only when the stream reaches it.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -15,18 +15,18 @@ use crate::segment;
 use super::Engine;
 use super::version::{Part, Run, Segment};
 
-/// Records in order of their keys.
+/// Records in key order.
 pub(super) trait Records {
-    /// Reads on, if nothing is ready and something is left.
+    /// Reads more if nothing is buffered and the end has not been reached.
     async fn fill(&mut self) -> Result<(), Trouble>;
 
-    /// The next record; none at the end. To be filled before.
+    /// Returns the next record, or None at the end. Requires a preceding `fill`.
     fn peek(&self) -> Option<&Record>;
 
     fn pop(&mut self) -> Option<Record>;
 }
 
-/// The least key in any of these, in its newest version. Those that are through are left out.
+/// Returns the newest version of the smallest key in any stream. Removes streams that have ended.
 pub(super) async fn newest<R: Records>(streams: &mut Vec<R>) -> Result<Option<Record>, Trouble> {
     if streams.iter().any(|stream| stream.peek().is_none()) {
         together(streams.iter_mut().map(Records::fill)).await?;
@@ -37,7 +37,7 @@ pub(super) async fn newest<R: Records>(streams: &mut Vec<R>) -> Result<Option<Re
     Ok(newest.cloned())
 }
 
-/// Leaves streams behind the key that was the least.
+/// Advances the streams beyond the smallest key.
 pub(super) fn pass<R: Records>(streams: &mut [R], key: &Key) {
     for stream in streams {
         if stream.peek().is_some_and(|record| record.key == *key) {
@@ -46,26 +46,26 @@ pub(super) fn pass<R: Records>(streams: &mut [R], key: &Key) {
     }
 }
 
-/// How much is read at once, and how far ahead.
+/// The length of reads and the extent of read-ahead.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
-    /// Bytes of the next step; each further one is twice as long.
+    /// The length of the next step; each step is twice as long as the one before.
     pub(super) step: u64,
-    /// Up to here.
+    /// The maximum length of a step.
     pub(super) step_max: u64,
-    /// Bytes that will be asked for, about. Only as far is anything read ahead.
+    /// The estimated number of bytes that will be needed, which limits read-ahead.
     pub(super) wanted: u64,
-    /// Reads only while a disk is idle, and nothing ahead.
+    /// Whether to read only while a disk is idle, without read-ahead.
     pub(super) waits: bool,
 }
 
 impl Pace {
-    /// So many bytes in a row, while disks are idle.
+    /// Reads steps of `step` bytes while disks are idle.
     pub(super) fn idly(step: u64) -> Pace {
         Pace { step, step_max: step, wanted: 0, waits: true }
     }
 
-    /// The length of a step that is to have `least` bytes.
+    /// Returns the length of a step that must have at least `least` bytes.
     fn step(&mut self, least: u64) -> u64 {
         let step = self.step.max(least);
         self.step = (self.step * 2).min(self.step_max);
@@ -79,34 +79,35 @@ struct Step {
     part: Part,
     at: u64,
     len: u64,
-    /// None where they are asked for once the disk is idle, as many of them as it is idle for.
+    /// The read; None if it begins only when the disk is idle, and lasts only as long as the disk
+    /// stays idle.
     reading: Option<Reading>,
 }
 
-/// Records of a run from some key on.
+/// The records of a run from some key on.
 pub(super) struct Stream {
     engine: Rc<Engine>,
-    /// Parts that are left to be asked for.
+    /// The parts that have not been read completely.
     parts: VecDeque<Part>,
-    /// Where the next step begins in the first of them.
+    /// The position of the next step in the first of these parts.
     at: Option<u64>,
     from: Key,
     pace: Pace,
-    /// The step that is under way.
+    /// The step in flight.
     asked: Option<Step>,
-    /// What there is of the leaf that the next step goes on with.
+    /// The beginning of a leaf that the next step continues.
     rest: Vec<u8>,
     work: Work,
     ready: VecDeque<Record>,
-    /// What is behind all that is ready.
+    /// The error after all buffered records.
     trouble: Option<Trouble>,
 }
 
 impl Stream {
-    /// From the first key on that is `from` or greater.
+    /// Starts at the first key that is at least `from`.
     pub(super) fn new(engine: &Rc<Engine>, run: &Run, from: &Key, pace: Pace) -> Stream {
         let is_left = |part: &&Part| part.keys.upto.as_ref().is_none_or(|upto| upto >= from);
-        // Of those that stand for logs with holes only these are in the way, which is for a scan to see.
+        // Skip segments that stand for logs with holes; the scan checks for these itself.
         let is_read = |part: &&Part| is_left(part) && part.segment.holes.is_empty();
         let parts = run.parts.iter().filter(is_read).cloned().collect();
         let (engine, from) = (Rc::clone(engine), from.clone());
@@ -125,19 +126,19 @@ impl Stream {
         }
     }
 
-    /// Whoever takes it wants all of it: from now on one step is always under way.
+    /// Enables unlimited read-ahead: the consumer will read everything.
     pub(super) fn go_on(&mut self) {
         self.pace.wanted = u64::MAX;
         self.ask_ahead();
     }
 
-    /// Bytes that it holds, what is under way included.
+    /// Returns the number of bytes held, including those in flight.
     pub(super) fn bytes(&self) -> u64 {
         let ready: u64 = self.ready.iter().map(|record| record.size() as u64).sum();
         ready + self.rest.len() as u64 + self.asked.as_ref().map_or(0, |step| step.len)
     }
 
-    /// Where the first leaf is that counts.
+    /// Returns the position of the first relevant leaf.
     async fn begin(&self, part: &Part) -> Result<u64, Trouble> {
         if let Some(trouble) = &part.segment.lost {
             return Err(trouble.clone());
@@ -147,7 +148,7 @@ impl Stream {
         Ok(place.map_or(0, |place| place.at))
     }
 
-    /// Where the next step begins in the first part that is left; none at the end.
+    /// Returns the position of the next step in the first remaining part; None at the end.
     async fn place(&mut self) -> Result<Option<u64>, Trouble> {
         while let Some(part) = self.parts.front().cloned() {
             let at = match self.at {
@@ -162,7 +163,7 @@ impl Stream {
         Ok(None)
     }
 
-    /// The same where no node has to be read for it.
+    /// Returns the position of the next step if no node must be read to determine it.
     fn known_place(&self) -> Option<u64> {
         let Part { segment, keys } = self.parts.front()?;
         let is_whole = keys.after == segment.described.keys.after
@@ -172,14 +173,14 @@ impl Stream {
         self.at.or(is_whole.then_some(0))
     }
 
-    /// Asks for the step of the first part that begins there.
+    /// Begins the step of the first part at this position.
     fn ask(&mut self, at: u64) -> Result<Step, Trouble> {
         let part = self.parts[0].clone();
         let leaf_len = Frame::len(&self.rest, FrameKind::Leaf, self.engine.store).unwrap_or(0);
         let len = self.pace.step(leaf_len.saturating_sub(self.rest.len() as u64));
         let (begin, leaves_len) =
             (part.segment.described.offset + at, part.segment.described.shape.leaves_len);
-        // A block is read once.
+        // Avoids reading a block twice.
         let len =
             (begin.saturating_add(len).next_multiple_of(BLOCK as u64) - begin).min(leaves_len - at);
         let reading = match self.pace.waits {
@@ -192,7 +193,7 @@ impl Stream {
         Ok(Step { part, at, len, reading })
     }
 
-    /// The next step begins there.
+    /// Sets the position of the next step.
     fn pass(&mut self, part: &Part, end: u64) {
         self.at = Some(end);
         if end == part.segment.described.shape.leaves_len {
@@ -201,25 +202,25 @@ impl Stream {
         }
     }
 
-    /// Begins to read what will be asked for, if nothing is under way.
+    /// Begins to read ahead if nothing is in flight.
     fn ask_ahead(&mut self) {
         if self.asked.is_none()
             && self.pace.wanted > 0
             && let Some(at) = self.known_place()
         {
-            // What is wrong is told when it is come by: it is asked for again then.
+            // An error is reported when the stream reaches it and the read is repeated.
             self.asked = self.ask(at).ok();
         }
     }
 
-    /// Nothing is read beyond what is ready.
+    /// Ends the stream with an error after the buffered records.
     fn stop(&mut self, trouble: Trouble) {
         self.parts.clear();
         (self.at, self.asked, self.rest) = (None, None, Vec::new());
         self.trouble = Some(trouble);
     }
 
-    /// Takes the records of whole leaves out of the rest, which ends at `end` of the leaves.
+    /// Parses the complete leaves in the buffer, which ends at position `end` of the leaves.
     async fn take(&mut self, part: &Part, end: u64) {
         let (store, described) = (self.engine.store, &part.segment.described);
         let mut done = 0;
@@ -285,7 +286,7 @@ impl Records for Stream {
     }
 }
 
-/// A read under way, of bytes that need not be whole blocks.
+/// A read in flight, of bytes that need not be whole blocks.
 pub(super) struct Reading {
     pending: Pending,
     disk: usize,
@@ -294,7 +295,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// What was read.
+    /// Waits for the read and returns its bytes.
     pub(super) async fn end(self, engine: &Engine) -> Result<Vec<u8>, Trouble> {
         let Reading { pending, disk, skipped, len } = self;
         let mut bytes = pending.await.map_err(|fault| engine.failed_to_read(disk, fault))?;
@@ -305,7 +306,7 @@ impl Reading {
 }
 
 impl Engine {
-    /// So many bytes of a segment from `at` on.
+    /// Reads bytes of a segment from `at` on.
     pub(super) async fn read_part(
         &self,
         segment: &Segment,
@@ -315,8 +316,9 @@ impl Engine {
         self.read_bytes(segment.disk, segment.described.offset + at, len).await
     }
 
-    /// The same once the disk is idle, one at a time on a disk, in steps of which whoever is given duty there waits
-    /// for one at most; fewer bytes where the disk is not idle any more.
+    /// Reads bytes of a segment while its disk is idle, with one read at a time per disk, in short
+    /// steps so that a put needs to wait for one step at most. Returns fewer bytes if the disk is
+    /// no longer idle.
     async fn read_idly(&self, segment: &Segment, at: u64, len: u64) -> Result<Vec<u8>, Trouble> {
         let disk = segment.disk;
         let take = || {
@@ -349,7 +351,7 @@ impl Engine {
         }
     }
 
-    /// So many bytes of a disk.
+    /// Reads bytes of a disk.
     pub(super) async fn read_bytes(
         &self,
         disk: usize,
@@ -359,7 +361,7 @@ impl Engine {
         self.begin_read(disk, begin, len)?.end(self).await
     }
 
-    /// The same, which is on its way whether or not anybody waits for it.
+    /// Begins to read bytes of a disk; the read proceeds even if nothing waits for it.
     fn begin_read(&self, disk: usize, begin: u64, len: u64) -> Result<Reading, Trouble> {
         let block = BLOCK as u64;
         let (offset, upto) = (begin / block * block, (begin + len).next_multiple_of(block));

@@ -1,8 +1,8 @@
-//! Transformation: a finished log becomes a segment (the paper's section III).
+//! Transformation: converts a finished log to a segment (the paper's section III).
 //!
-//! Enhanced, the log's disk is read in one stage and another disk written in the next; taken from memory,
-//! there is nothing to read. Basic, both are done on the log's own disk. A log's records stay in memory
-//! until a root says that the segment is there.
+//! In the enhanced model, the log's disk is read in one stage and another disk is written in the
+//! next; if the log is taken from memory, there is nothing to read. In the basic model, both happen
+//! on the log's own disk. A log's records stay in memory until a root lists the segment.
 
 use std::rc::Rc;
 
@@ -30,7 +30,7 @@ impl Engine {
         let engine = Rc::clone(self);
         self.executor.spawn(async move {
             let began = engine.executor.now();
-            // While it fails the log stays where it is, and what is in it.
+            // If the transformation fails, the log and its slot remain.
             let mut is_done = false;
             while !is_done {
                 let outcome = engine.transform(&log).await;
@@ -52,7 +52,7 @@ impl Engine {
         });
     }
 
-    /// A transformation has ended; it took so long, or was given up.
+    /// Registers the end of a transformation and its duration; None if it was given up.
     fn end_transformation(&self, log: &Log, took: Option<Nanos>) {
         let mut state = self.state.borrow_mut();
         if let Some(took) = took {
@@ -66,7 +66,7 @@ impl Engine {
         self.changed.notify();
     }
 
-    /// Frees the memory of a log that nobody else holds, a little at a time.
+    /// Frees the memory of a log that has no other holders, in small steps.
     async fn let_go(&self, log: Rc<Log>) {
         let Ok(log) = Rc::try_unwrap(log) else { return };
         let mut work = self.work();
@@ -97,7 +97,7 @@ impl Engine {
         written
     }
 
-    /// The idle disk whose turn of duty is furthest, of those that have room.
+    /// Returns the idle disk with enough room whose turn for duty is furthest away.
     async fn claim_target(&self, log: &Log) -> Result<usize, Trouble> {
         let room = self.room(log);
         let claim = || {
@@ -117,7 +117,7 @@ impl Engine {
         self.changed.until(claim).await
     }
 
-    /// Reads a log from front to back, the next step under way while one is taken.
+    /// Reads a log from start to end, with the next read in flight while a step is processed.
     async fn read_log(&self, log: &Log) -> Result<(), Trouble> {
         let begin = self.disks[log.disk].layout.slot_at(log.slot());
         let lane = self.lane(log.disk)?;
@@ -152,21 +152,23 @@ impl Engine {
             last = Some(record.key);
         }
         let origin = Origin { ages: (log.id, log.id), before: log.before.get() };
-        // Behind its last key it decides nothing, so that a merge that has come there can free it.
+        // Beyond its last key the segment decides nothing, so that a merge that reaches this key
+        // can free it.
         let keys = Keys { after: None, upto: last.as_deref().and_then(bound) };
         let segment = writing.finish(origin, keys).await?;
         self.state.borrow_mut().figures.transformed_bytes += segment.described.len;
         self.publish(segment).await
     }
 
-    /// Whether an older log found no room: it comes first, for runs with a log between them cannot be merged.
+    /// Returns whether an older log found no room. It must come first, because runs with a log
+    /// between them cannot be merged.
     pub(super) fn is_behind_a_full(&self, state: &State, log: &Log) -> bool {
         let is_left = |other: &&Rc<Log>| !state.lost_logs.contains(&other.id);
         state.is_full && state.logs.iter().find(is_left).is_some_and(|oldest| oldest.id < log.id)
     }
 
-    /// A newer version of a key is on its way: where a filter says that an older one is, that is dead. Answers how
-    /// many runs were asked.
+    /// For a newer version of a key, counts the older version as dead in the newest segment whose
+    /// filter contains it. Returns how many runs were checked.
     fn overtake(&self, key: &[u8]) -> usize {
         let hash = crate::filter::hash(key);
         let version = Rc::clone(&self.state.borrow().version);
@@ -176,7 +178,7 @@ impl Engine {
             if segment.filter.may_hold(hash) {
                 let mean = shape.record_bytes / shape.records.max(1);
                 segment.dead.set((segment.dead.get() + mean).min(shape.record_bytes));
-                // What is older still has been counted.
+                // Even older versions have already been counted.
                 return asked;
             }
         }
@@ -184,12 +186,12 @@ impl Engine {
     }
 }
 
-/// Whether it is room that a log finds none of, on a disk or on the file system that it is a file of.
+/// Returns whether the log found no room, either on a disk or on the file system of a disk's file.
 fn is_full(trouble: &Trouble) -> bool {
     matches!(trouble, Trouble::Full | Trouble::Disk { fault: Fault::Full, .. })
 }
 
-/// The least key that is greater.
+/// Returns the smallest key that is greater.
 pub(super) fn after(key: &[u8]) -> Key {
     let mut next = key.to_vec();
     next.push(0);

@@ -1,33 +1,36 @@
-//! What the store finds out about its disks and its load while it runs: how many bytes to leave out before the next
-//! batch, and how long a log is to be.
+//! Self-tuning: measures the disks and the load while the store runs, and chooses the gap before
+//! the next batch and the length of logs.
 //!
-//! **Gap.** A batch that comes right behind the last one just misses its place: the disk has to turn once more, unless
-//! some bytes are left out, as many as pass under the head until it comes. How many nobody says, so they are tried.
-//! **Log.** A transformation takes some time however short its log is (a flush, two roots, a copy). So that it ends
-//! within the logging periods that it has, `(n - 1) / 2` of them on `n` disks (the paper's acceptable alternation,
-//! section III.C), a log is made longer where it does not; and where merges fall behind, as there is less to
-//! merge of fewer and longer runs.
+//! **Gap.** A batch written directly after the previous one just misses its position, and the disk
+//! must complete another rotation. This is avoided by leaving out as many bytes as pass under the
+//! head in the meantime. Their number is unknown, so different gaps are tried.
+//!
+//! **Log length.** A transformation has fixed costs however short its log is (a flush, two roots, a
+//! copy). It must end within `(n - 1) / 2` logging periods on `n` disks (the paper's acceptable
+//! alternation, section III.C). Logs are made longer if it does not, and also if merges fall
+//! behind, because fewer and longer runs need less merging.
 
 use forebay_core::Nanos;
 
-/// Gaps that are tried, in units of 16 KiB.
+/// The gaps that are tried, in units of 16 KiB.
 const GAPS: [u64; 12] = [0, 1, 2, 4, 6, 8, 16, 24, 32, 40, 48, 56];
 const GAP_UNIT: u64 = 16 << 10;
-/// Batches that each gap is tried for at first.
+/// The number of batches in the first trial of each gap.
 const TRIAL: u32 = 32;
-/// Batches after which all are tried again.
+/// The number of batches after which all gaps are tried again.
 const TRIALS_EVERY: u32 = 10_000;
-/// A gap has to make batches so much faster than none does.
+/// A gap is used only if it reduces the time of a batch at least to this share of the time without
+/// a gap.
 const WORTH: f64 = 0.95;
 
-/// Which gap makes batches fastest.
+/// Finds the gap with the fastest batches.
 pub(super) struct Gap {
     gaps: Vec<u64>,
-    /// Those that may be the best.
+    /// The gaps that may be the best.
     contenders: Vec<u64>,
-    /// The mean time of a batch behind each, as far as they were tried.
+    /// The mean time of a batch after each gap tried so far.
     means: Vec<f64>,
-    /// How many batches each is tried for; nothing is tried while the best is used.
+    /// The number of batches in each trial; None while the best gap is in use.
     trial: Option<u32>,
     sum: Nanos,
     count: u32,
@@ -37,7 +40,7 @@ pub(super) struct Gap {
 }
 
 impl Gap {
-    /// None longer than so many bytes.
+    /// Creates a search for gaps of at most `bytes_max` bytes.
     pub(super) fn new(bytes_max: u64) -> Gap {
         let gaps = GAPS.iter().map(|units| units * GAP_UNIT).filter(|gap| *gap <= bytes_max);
         let gaps: Vec<u64> = gaps.collect();
@@ -46,12 +49,12 @@ impl Gap {
         Gap { gaps, contenders, means, trial, sum, count: 0, without: 0.0, best: 0 }
     }
 
-    /// What to leave out behind the next batch.
+    /// Returns the gap after the next batch.
     pub(super) fn bytes(&self) -> u64 {
         self.trial.map_or(self.best, |_| self.contenders[self.means.len()])
     }
 
-    /// A batch took so long.
+    /// Registers the duration of a batch.
     pub(super) fn took(&mut self, time: Nanos) {
         (self.sum, self.count) = (self.sum + time, self.count + 1);
         let Some(batches) = self.trial else {
@@ -61,7 +64,7 @@ impl Gap {
             }
             return;
         };
-        // The first came behind another gap.
+        // The first batch of a trial followed a different gap.
         if self.count == 1 {
             self.sum = Nanos::ZERO;
         }
@@ -80,8 +83,8 @@ impl Gap {
         (self.trial, self.sum, self.count) = (Some(batches), Nanos::ZERO, 0);
     }
 
-    /// The better ones are tried for longer, until there are two: now and then a batch takes a turn more for other
-    /// reasons, and a short trial may be unlucky.
+    /// Ends a round of trials. The better half is tried again for longer until two remain, because
+    /// batches occasionally miss a rotation for other reasons, which distorts short trials.
     fn judge(&mut self, batches: u32) {
         let mut order: Vec<(f64, u64)> =
             self.means.iter().copied().zip(self.contenders.iter().copied()).collect();
@@ -100,21 +103,21 @@ impl Gap {
     }
 }
 
-/// Logs in a row whose transformations take little before a log is made shorter.
+/// The number of consecutive logs with short transformations before logs are made shorter.
 const CALM: u32 = 16;
 
-/// How long a log is to be.
+/// Chooses the length of logs.
 pub(super) struct LogSize {
     bytes: u64,
     bytes_min: u64,
     bytes_max: u64,
     calm: u32,
-    /// Logging periods that the last transformation took.
+    /// The duration of the last transformation in logging periods.
     periods: f64,
 }
 
 impl LogSize {
-    /// Between these; the same where they are.
+    /// Creates a choice between these lengths, or a fixed one if they are equal.
     pub(super) fn new(bytes_min: u64, bytes_max: u64) -> LogSize {
         let bytes_max = bytes_max.max(bytes_min);
         LogSize { bytes: bytes_min, bytes_min, bytes_max, calm: 0, periods: 0.0 }
@@ -128,13 +131,13 @@ impl LogSize {
         self.periods
     }
 
-    /// Whether transformations take longer than they may although logs are as long as they may be.
+    /// Returns whether transformations take too long although logs have their maximum length.
     pub(super) fn is_saturated(&self, disks: usize) -> bool {
         self.bytes == self.bytes_max && self.periods > periods_max(disks)
     }
 
-    /// A log was on duty for so long, and the last transformation took so long; there are `disks`, and this share of
-    /// the runs that there may be.
+    /// Registers how long a log was on duty, how long the last transformation took, the number of
+    /// disks, and the number of runs as a share of the maximum.
     pub(super) fn finished(
         &mut self,
         logging: Nanos,
@@ -159,7 +162,7 @@ impl LogSize {
     }
 }
 
-/// Logging periods that a transformation may take.
+/// Returns the maximum duration of a transformation in logging periods.
 fn periods_max(disks: usize) -> f64 {
     (disks.saturating_sub(1) / 2).max(1) as f64
 }
@@ -168,7 +171,8 @@ fn periods_max(disks: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// A disk that turns in 8 ms: a batch whose place has just gone by waits for the next time.
+    /// Models a disk with a rotation time of 8 ms: a batch that has just missed its position waits
+    /// for the next rotation.
     fn time(gap: u64, needed: u64) -> Nanos {
         let late = if gap < needed { 8000 } else { (gap - needed) / 150 };
         Nanos::from_micros(500 + late)
@@ -184,7 +188,7 @@ mod tests {
                 gap.took(time(before, needed));
             }
             assert_eq!(gap.bytes(), expected, "for {needed}");
-            // The disk has changed.
+            // The disk's behavior changes.
             for _ in 0..TRIALS_EVERY + 1000 {
                 let before = gap.bytes();
                 gap.took(time(before, 20_000));
@@ -196,7 +200,7 @@ mod tests {
 
     #[test]
     fn logs_grow_until_transformations_keep_up() {
-        // 100 MB/s come in; a transformation writes 150 MB/s and 60 ms besides.
+        // Puts arrive at 100 MB/s; a transformation writes 150 MB/s and has fixed costs of 60 ms.
         let times = |bytes: u64| {
             (Nanos::from_micros(bytes / 100), Nanos::from_micros(60_000 + bytes / 150))
         };
@@ -212,7 +216,7 @@ mod tests {
         assert!(!size.is_saturated(4));
         size.finished(Nanos::from_millis(500), Nanos::from_millis(600), 4, 0.0);
         assert!(size.is_saturated(4) && !size.is_saturated(5));
-        // One put a second.
+        // One put per second.
         for _ in 0..100 {
             size.finished(Nanos::from_secs(50), Nanos::from_millis(100), 4, 0.0);
         }

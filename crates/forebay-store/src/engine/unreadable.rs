@@ -1,4 +1,5 @@
-//! Opening reads what can be read: a block that cannot be counts as damaged, and where it was is known.
+//! Reads as much as possible when opening a store: an unreadable block counts as damaged, and its
+//! position is recorded.
 
 use std::ops::Range;
 
@@ -9,26 +10,26 @@ use crate::operation::Trouble;
 
 use super::Engine;
 
-/// A disk with more unreadable blocks in one place is no disk that a store can be opened with.
+/// The maximum number of unreadable blocks in one place before opening fails.
 const UNREADABLE_MAX: usize = 64;
 
-/// Bytes of a disk. Of blocks that cannot be read there are zeros.
+/// Bytes of a disk, with zeros in place of unreadable blocks.
 #[derive(Default)]
 pub(super) struct Partial {
     pub(super) bytes: Vec<u8>,
-    /// Where these begin.
+    /// The positions of the unreadable blocks.
     unreadable: Vec<u64>,
 }
 
 impl Partial {
-    /// Whether some block of a range cannot be read.
+    /// Returns whether a range contains an unreadable block.
     pub(super) fn lacks(&self, range: &Range<u64>) -> bool {
         self.unreadable.iter().any(|at| *at < range.end && range.start < at + BLOCK as u64)
     }
 }
 
 impl Engine {
-    /// Reads much, a step at a time.
+    /// Reads a large range in steps.
     pub(super) async fn read_around(
         &self,
         disk: usize,
@@ -40,7 +41,7 @@ impl Engine {
         Ok(found)
     }
 
-    /// Reads on to `len` bytes from `at`.
+    /// Continues reading up to `len` bytes from `at`.
     pub(super) async fn read_on_around(
         &self,
         found: &mut Partial,
@@ -54,7 +55,7 @@ impl Engine {
             let some = step.min((len - done) as usize);
             match self.read(disk, at + done, some).await {
                 Ok(bytes) => found.bytes.extend(bytes),
-                // Block by block from here on.
+                // From here on, read block by block.
                 Err(Trouble::Disk { fault: Fault::Media, .. }) if some > BLOCK => step = BLOCK,
                 Err(Trouble::Disk { fault: Fault::Media, .. })
                     if found.unreadable.len() < UNREADABLE_MAX =>

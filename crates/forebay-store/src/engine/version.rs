@@ -1,11 +1,14 @@
-//! Which segment decides which key: an immutable picture of all of them, replaced when one is added.
+//! Which segment decides which key: an immutable version of all segments, replaced when one is
+//! added.
 //!
-//! A *run* is what the logs from one age to another became: segments of disjoint keys, on any disks. A merge
-//! of neighbouring runs writes its output from the least key on, segment by segment; each that is published takes
-//! its keys from the runs that it was made of. So while a merge is under way (or was cut short) a run lies
-//! nested in the ages of another, and what is left of it begins behind the other's last key. Whatever the order in
-//! which they are found: a disk that was missing may bring a merge back that was begun before others made a run of
-//! some of its inputs. A segment that was not forgotten in time decides only what none of those that replaced it does.
+//! A *run* is the result of a contiguous range of logs: segments with disjoint keys, on any disks.
+//! A merge of neighboring runs writes its output in key order, segment by segment; each published
+//! segment takes its keys from the input runs. While a merge is in progress, or after it was
+//! interrupted, an input run is therefore nested in the age range of the output, and its remaining
+//! keys begin after the output's last key. This holds regardless of the order in which segments are
+//! found: a disk that was missing may bring back a merge that began before others merged some of
+//! its inputs. A segment that was not removed in time decides only keys that no replacement
+//! decides.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -19,7 +22,7 @@ use crate::space::Space;
 
 use super::hole::Hole;
 
-/// A copy of a segment's filter, on another disk.
+/// A copy of a segment's filter on another disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Copy {
     pub(crate) disk: usize,
@@ -27,22 +30,22 @@ pub(crate) struct Copy {
     pub(crate) len: u64,
 }
 
-/// A segment. Its bytes are free again when the last who holds it lets go.
+/// A segment. Its space is freed when its last holder drops it.
 pub(crate) struct Segment {
     pub(crate) described: Described,
     pub(crate) disk: usize,
     pub(crate) filter: Filter,
     /// The root of its tree.
     pub(crate) top: Option<Rc<Node>>,
-    /// With the space that it is in.
+    /// The copy, and the space that it occupies.
     copy: OnceCell<(Copy, Rc<RefCell<Space>>)>,
-    /// Why it cannot be read.
+    /// Why the segment is unreadable, if it is.
     pub(crate) lost: Option<Trouble>,
-    /// It stands for a log that lacks these.
+    /// If the segment stands for a log with missing batches, these holes.
     pub(crate) holes: Vec<Hole>,
-    /// What of it a merge could not read.
+    /// The part that a merge could not read.
     pub(crate) damaged: OnceCell<Trouble>,
-    /// Bytes of records that newer ones have replaced, about.
+    /// The approximate number of bytes of records replaced by newer ones.
     pub(crate) dead: Cell<u64>,
     space: Rc<RefCell<Space>>,
     is_kept: Cell<bool>,
@@ -70,40 +73,40 @@ impl Segment {
         }
     }
 
-    /// It has a copy of its filter in that space, which is taken.
+    /// Sets the copy of its filter, in space that is already reserved.
     pub(crate) fn has_copy(&self, copy: Copy, space: &Rc<RefCell<Space>>) {
         assert!(self.copy.set((copy, Rc::clone(space))).is_ok(), "one copy is enough");
     }
 
-    /// The copy of its filter.
+    /// Returns the copy of its filter.
     pub(crate) fn copy(&self) -> Option<Copy> {
         self.copy.get().map(|(copy, _)| *copy)
     }
 
-    /// What cannot be read, and why. Its bytes are never used again.
+    /// Marks the segment as unreadable. Its space is never reused.
     pub(crate) fn lost(mut self, trouble: Trouble) -> Segment {
         self.keep();
         self.lost = Some(trouble);
         self
     }
 
-    /// It stands for a log, what is left of which is in memory.
+    /// Makes the segment stand for a log with missing batches; the remaining records are in memory.
     pub(crate) fn with_holes(mut self, trouble: Trouble, holes: Vec<Hole>) -> Segment {
         self.holes = holes;
         self.lost(trouble)
     }
 
-    /// Its bytes are never used again: a root may name it.
+    /// Keeps its space forever, because a root may refer to it.
     pub(crate) fn keep(&self) {
         self.is_kept.set(true);
     }
 
-    /// What the root of its own disk says of it.
+    /// Returns its entry in the root of its own disk.
     pub(crate) fn entry(&self) -> Entry {
         Entry { described: self.described.clone(), disk: self.disk as u16, copy: (0, 0) }
     }
 
-    /// What the root of the disk with the copy says of it.
+    /// Returns its entry in the root of the disk with the copy.
     pub(crate) fn copied_entry(&self, copy: &Copy) -> Entry {
         Entry { copy: (copy.offset, copy.len), ..self.entry() }
     }
@@ -121,14 +124,14 @@ impl Drop for Segment {
     }
 }
 
-/// What a segment still decides.
+/// The keys that a segment still decides.
 #[derive(Clone)]
 pub(crate) struct Part {
     pub(crate) segment: Rc<Segment>,
     pub(crate) keys: Keys,
 }
 
-/// Segments of the same ages, by their keys.
+/// Segments of the same ages, in key order.
 #[derive(Clone)]
 pub(crate) struct Run {
     pub(crate) ages: (u64, u64),
@@ -136,7 +139,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The part that decides a key.
+    /// Returns the part that decides a key.
     pub(crate) fn part(&self, key: &[u8]) -> Option<&Part> {
         let at = self
             .parts
@@ -144,13 +147,13 @@ impl Run {
         self.parts.get(at).filter(|part| part.keys.hold(key))
     }
 
-    /// The logs that it is of.
+    /// Returns the logs of the run.
     pub(crate) fn origin(&self) -> Origin {
         let before = self.parts.first().map_or((0, 0), |part| part.segment.described.before);
         Origin { ages: self.ages, before }
     }
 
-    /// Bytes of records in it.
+    /// Returns the bytes of records.
     pub(crate) fn record_bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.segment.described.shape.record_bytes).sum()
     }
@@ -159,7 +162,7 @@ impl Run {
         ages.0 <= self.ages.0 && self.ages.1 <= ages.1
     }
 
-    /// The same without the keys that `keys` hold.
+    /// Returns the run without the keys in `keys`.
     fn without(&self, keys: &Keys, gone: &mut Vec<Rc<Segment>>) -> Run {
         let mut parts = Vec::with_capacity(self.parts.len() + 1);
         for part in &self.parts {
@@ -171,21 +174,22 @@ impl Run {
         for part in self.parts.iter().filter(|part| !is_left(part.segment.described.id)) {
             gone.push(Rc::clone(&part.segment));
         }
-        // One that is in two parts is gone once.
+        // A segment in two parts is listed once.
         gone.dedup_by_key(|segment| segment.described.id);
         Run { ages: self.ages, parts }
     }
 }
 
-/// All runs, the newest first.
+/// All runs, newest first.
 #[derive(Clone, Default)]
 pub(crate) struct Version {
     pub(crate) runs: Vec<Rc<Run>>,
 }
 
 impl Version {
-    /// With one segment more, which takes its keys from all segments within its ages, and leaves those to others
-    /// that segments of wider ages have; and the segments that decide nothing any more.
+    /// Adds a segment. It takes its keys from all segments within its age range, except those
+    /// decided by segments with wider age ranges. Also returns the segments that no longer decide
+    /// any key.
     pub(crate) fn with(&self, segment: Rc<Segment>) -> (Version, Vec<Rc<Segment>>) {
         let (ages, keys) = (segment.described.ages, segment.described.keys.clone());
         let mut gone = Vec::new();
@@ -217,7 +221,7 @@ impl Version {
         (Version { runs }, gone)
     }
 
-    /// Which of these keys no segment of wider ages has.
+    /// Returns the keys that no segment with a wider age range has.
     fn left_by_wider(&self, ages: (u64, u64), keys: &Keys) -> Vec<Keys> {
         let is_wider =
             |run: &&Rc<Run>| run.ages != ages && run.ages.0 <= ages.0 && ages.1 <= run.ages.1;
@@ -228,17 +232,17 @@ impl Version {
         left
     }
 
-    /// Whether what a log had is in segments.
+    /// Returns whether the records of a log are in segments.
     pub(crate) fn covers(&self, log: u64) -> bool {
         self.runs.iter().any(|run| run.ages.0 <= log && log <= run.ages.1)
     }
 
-    /// Every segment that decides something.
+    /// Returns all segments that decide some key.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &Rc<Segment>> {
         self.runs.iter().flat_map(|run| &run.parts).map(|part| &part.segment)
     }
 
-    /// A merge came by something that it could not read: this is left alone from then on.
+    /// Registers that a merge found something unreadable, which is then excluded from merges.
     pub(crate) fn damage(&self, trouble: &Trouble) {
         let &Trouble::Damaged { disk, offset } = trouble else { return };
         let is_there = |segment: &&Rc<Segment>| {
@@ -250,13 +254,14 @@ impl Version {
         });
     }
 
-    /// Merges that were begun, the newest first: their ages, and the keys that they have done.
+    /// Returns the merges that have begun, newest first: their age ranges, and the key up to which
+    /// they are done.
     pub(crate) fn begun(&self) -> impl Iterator<Item = ((u64, u64), Key)> {
         let is_begun = move |outer: &&Rc<Run>| {
             self.runs.iter().any(|run| run.ages != outer.ages && run.is_within(outer.ages))
         };
         let upto = |outer: &Run| Some((outer.ages, outer.parts.last()?.keys.upto.clone()?));
-        // One that has come to the last key has nothing left to do, whatever there is.
+        // A merge that has reached the last key is complete.
         self.runs.iter().filter(is_begun).filter_map(move |outer| upto(outer))
     }
 }
@@ -278,7 +283,7 @@ mod tests {
         (byte > 0).then(|| Key::from([byte]))
     }
 
-    /// Keys after the first up to the second; 0 is no bound.
+    /// Creates a segment with the keys after the first bound up to the second; 0 means unbounded.
     fn segment(
         space: &Rc<RefCell<Space>>,
         id: u64,
@@ -291,14 +296,14 @@ mod tests {
         Rc::new(Segment::new(described, 0, (Filter::default(), None), space))
     }
 
-    /// Which segments decide a key, the newest first.
+    /// Returns the segments that decide a key, newest first.
     fn deciding(version: &Version, byte: u8) -> Vec<u64> {
         let parts = version.runs.iter().filter_map(|run| run.part(&[byte]));
         parts.map(|part| part.segment.described.id).collect()
     }
 
-    /// Segments that decide a key, the newest first, said without runs: of two whose ages lie one within the other
-    /// the wider has it, of two of the same ages the later.
+    /// Computes the segments that decide a key without using runs: if the age range of one contains
+    /// that of another, the wider one decides; of two with equal ranges, the later one.
     fn reference(segments: &[Rc<Segment>], byte: u8) -> Vec<u64> {
         let holding: Vec<_> = segments
             .iter()
@@ -363,7 +368,7 @@ mod tests {
         let (ids, begun, gone) = add(4, (3, 3), (0, 0));
         assert_eq!(ids, [vec![4, 2, 1], vec![4, 2, 1], vec![4, 3, 1], vec![4, 3, 1]]);
         assert_eq!((begun, gone.len()), (None, 0));
-        // Of the first two, in three steps.
+        // Merges the first two in three steps.
         let (ids, begun, gone) = add(5, (1, 2), (0, 3));
         assert_eq!(ids, [vec![4, 5], vec![4, 2, 1], vec![4, 3, 1], vec![4, 3, 1]]);
         assert_eq!((begun, gone.len()), (Some(((1, 2), 3)), 0));
@@ -373,7 +378,8 @@ mod tests {
         let (ids, begun, gone) = add(7, (1, 2), (5, 0));
         assert_eq!(ids, [vec![4, 5], vec![4, 6], vec![4, 6], vec![4, 7]]);
         assert_eq!((begun, gone), (None, vec![2, 3, 1]));
-        // Written twice, as after a root whose write failed but was done.
+        // The segment was written twice, as after a root write that took effect but reported
+        // failure.
         let (ids, _, gone) = add(8, (3, 3), (0, 0));
         assert_eq!((&ids[0], gone), (&vec![8, 5], vec![2, 3, 1, 4]));
         assert!(version.covers(1) && version.covers(3) && !version.covers(4));

@@ -1,47 +1,49 @@
 //! Pages of a tree that is updated in place.
 //!
-//! A page is a frame (`a` where it lies) padded to the page's bytes. A leaf's entries (`LEAF`) are: length of
-//! the key (4 bytes); of the value (4; all ones for a deletion, one less where it lies apart); the sequence
-//! number (8); the key; the value, or where it lies (8) and its length (4). An inner page's (`NODE`): the child's
-//! place (8), then the least key it may hold (length, bytes); that of the first child is not looked at.
+//! A page is a frame (`a` is its position) padded to the page size. An entry of a leaf (`LEAF`)
+//! consists of: length of the key (4 bytes); length of the value (4; all ones for a deletion, one
+//! less if it is stored separately); sequence number (8); key; value, or its position (8) and
+//! length (4). An entry of an inner page (`NODE`) consists of: the child's position (8), and the
+//! smallest key that it may contain (length, bytes); the latter is ignored for the first child.
 
 use crate::frame::{Fields, Frame, FrameKind, HEAD, put_bytes};
 use crate::record::{Key, Record, Value};
 
 const TOMBSTONE: u32 = u32::MAX;
 const APART: u32 = u32::MAX - 1;
-/// Bytes of a leaf's entry beside key and value.
+/// The bytes of a leaf's entry other than key and value.
 const ENTRY_HEAD: usize = 16;
-/// Bytes of a place apart.
+/// The bytes of the location of a separately stored value.
 const EXTENT: usize = 12;
 
-/// Bytes that a page has for its entries.
+/// Returns the number of bytes in a page for entries.
 fn room(page_bytes: usize) -> usize {
     page_bytes - HEAD
 }
 
-/// The longest key: with its value apart it takes a quarter of a page.
+/// Returns the maximum length of a key, which with a separately stored value occupies a quarter of
+/// a page.
 pub(crate) fn key_max(page_bytes: usize) -> usize {
     room(page_bytes) / 4 - ENTRY_HEAD - EXTENT
 }
 
-/// Whether a record lies in its leaf, whole.
+/// Returns whether a record is stored completely in its leaf.
 pub(crate) fn lies_in_leaf(record: &Record, page_bytes: usize) -> bool {
     record.size() <= room(page_bytes) / 4
 }
 
-/// A value that lies apart.
+/// The location of a separately stored value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) at: u64,
-    /// Bytes of the value; the extent is whole blocks.
+    /// The length of the value; the extent consists of whole blocks.
     pub(crate) len: u32,
 }
 
-/// What a key has.
+/// The content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// The value; none where the key was deleted.
+    /// The value; None if the key was deleted.
     Here(Option<Value>),
     Apart(Extent),
 }
@@ -94,16 +96,16 @@ impl Entry {
     }
 }
 
-/// A page's entries, in the order of their keys.
+/// The entries of a page, in key order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Page {
     Leaf(Vec<Entry>),
-    /// Each child's least key and its place.
+    /// The smallest key and the position of each child.
     Inner(Vec<(Key, u64)>),
 }
 
 impl Page {
-    /// Whether its entries have more bytes than a page has room for.
+    /// Returns whether the entries do not fit into a page.
     pub(crate) fn is_over(&self, page_bytes: usize) -> bool {
         self.bytes() > room(page_bytes)
     }
@@ -122,8 +124,8 @@ impl Page {
         }
     }
 
-    /// Splits off the upper half by bytes, or the last entry alone where entries only ever come behind it.
-    /// Answers the least key of what is split off.
+    /// Splits off the upper half by bytes, or only the last entry if entries are always appended.
+    /// Returns the smallest key of the new page.
     pub(crate) fn split(&mut self, is_appended: bool) -> (Key, Page) {
         let sizes = self.sizes();
         let half = sizes.iter().sum::<usize>() / 2;
@@ -146,7 +148,7 @@ impl Page {
         }
     }
 
-    /// A page's bytes, as they are at `place`.
+    /// Encodes the page for position `place`.
     pub(crate) fn write(&self, store: u64, place: u64, page_bytes: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(page_bytes);
         let from = Frame::begin(&mut out);
@@ -168,7 +170,7 @@ impl Page {
         out
     }
 
-    /// The page at `place`, if these bytes are it.
+    /// Parses the page at position `place`, if the bytes are valid.
     pub(crate) fn parse(bytes: &[u8], store: u64, place: u64) -> Option<Page> {
         if let Some((frame, payload)) = Frame::parse(bytes, FrameKind::Leaf, store) {
             let mut fields = Fields(payload);

@@ -1,6 +1,7 @@
-//! A tree in memory: all of its inner pages, and the leaves that were used last.
+//! A tree in memory: all inner pages, and the most recently used leaves.
 //!
-//! It does no I/O: who uses it reads a leaf that is not there, and writes what is dirty. One task at a time.
+//! The tree does no I/O: the caller reads missing leaves and writes dirty pages. Only one task may
+//! use it at a time.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +12,22 @@ use super::page::{Content, Entry, Extent, Page};
 struct Held {
     page: Page,
     is_dirty: bool,
-    /// When it was used; none of an inner page, which stays.
+    /// When the page was last used; None for an inner page, which is never evicted.
     used: Option<u64>,
 }
 
-/// What became of a leaf that was to go.
+/// The result of an eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evicted {
-    /// There is room.
+    /// No eviction is necessary.
     Nothing,
-    /// It has gone.
+    /// A leaf was evicted.
     Gone,
-    /// It has to be written first.
+    /// A leaf must be written before it can be evicted.
     Dirty,
 }
 
-/// A tree.
+/// A B+tree.
 pub(crate) struct Tree {
     page_bytes: usize,
     leaves_max: usize,
@@ -38,38 +39,39 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Without keys; its leaves take up to `cache_bytes` of memory, but one always.
+    /// Creates an empty tree whose leaves may use `cache_bytes` of memory, but at least one leaf.
     pub(crate) fn new(page_bytes: usize, cache_bytes: u64) -> Tree {
         let leaves_max = (cache_bytes / page_bytes as u64).max(1) as usize;
         let (pages, by_use) = (BTreeMap::new(), BTreeMap::new());
         Tree { page_bytes, leaves_max, root: None, pages, by_use, uses: 0, height: 0 }
     }
 
-    /// How many places a [`put`](Tree::put) may need: every page on the way split, and a new root.
+    /// Returns the maximum number of new pages for a [`put`](Tree::put): one for each split on the
+    /// path, and a new root.
     pub(crate) fn places_max(&self) -> usize {
         self.height + 1
     }
 
-    /// The leaf that a key belongs to, and where the keys of the next one begin; none in an empty tree.
+    /// Returns the leaf for a key, and the lower bound of the next leaf; None for an empty tree.
     pub(crate) fn leaf(&self, key: &[u8]) -> Option<(u64, Option<Key>)> {
         let (path, bound) = self.path(key)?;
         path.last().map(|leaf| (*leaf, bound))
     }
 
-    /// The places from the root to the leaf.
+    /// Returns the positions from the root to the leaf.
     fn path(&self, key: &[u8]) -> Option<(Vec<u64>, Option<Key>)> {
         let (mut path, mut bound) = (vec![self.root?], None);
         while path.len() < self.height {
             let Page::Inner(children) = &self.pages[path.last()?].page else { return None };
             let at = children[1..].partition_point(|(least, _)| **least <= *key);
-            // The lower the page, the narrower.
+            // The bound gets tighter on each level.
             bound = children.get(at + 1).map(|(least, _)| least.clone()).or(bound);
             path.push(children[at].1);
         }
         Some((path, bound))
     }
 
-    /// A leaf's entries, if it is in memory.
+    /// Returns the entries of a leaf that is in memory.
     pub(crate) fn entries(&mut self, leaf: u64) -> Option<&[Entry]> {
         self.touch(leaf);
         match &self.pages.get(&leaf)?.page {
@@ -87,7 +89,7 @@ impl Tree {
         }
     }
 
-    /// Takes a page that was read.
+    /// Inserts a page that was read.
     pub(crate) fn take(&mut self, place: u64, page: Page) {
         self.hold(place, page, false);
     }
@@ -102,7 +104,7 @@ impl Tree {
         assert!(before.is_none(), "the page at {place} is there already");
     }
 
-    /// Lets the leaf go that was used longest ago, if there are too many.
+    /// Evicts the least recently used leaf if there are too many.
     pub(crate) fn evict(&mut self) -> Evicted {
         if self.by_use.len() <= self.leaves_max {
             return Evicted::Nothing;
@@ -116,8 +118,7 @@ impl Tree {
         Evicted::Gone
     }
 
-    /// The pages that have changed since they were written, in the order of their places. They count as
-    /// written.
+    /// Returns the positions of all dirty pages in order, and marks these pages as clean.
     pub(crate) fn dirty(&mut self) -> Vec<u64> {
         let dirty = self.pages.iter_mut().filter(|(_, held)| held.is_dirty);
         dirty
@@ -128,13 +129,13 @@ impl Tree {
             .collect()
     }
 
-    /// A page's bytes; none where it is not in memory.
+    /// Encodes a page; returns None if it is not in memory.
     pub(crate) fn bytes(&self, place: u64, store: u64) -> Option<Vec<u8>> {
         self.pages.get(&place).map(|held| held.page.write(store, place, self.page_bytes))
     }
 
-    /// Puts a version of a key, whose leaf is in memory; pages that are new take places from `fresh`. Answers
-    /// where the value lies that it replaces, if apart.
+    /// Inserts a version of a key, whose leaf must be in memory. New pages take their positions
+    /// from `fresh`. Returns the location of the replaced value if it was stored separately.
     pub(crate) fn put(&mut self, entry: Entry, fresh: &mut Vec<u64>) -> Option<Extent> {
         let Some((mut path, bound)) = self.path(&entry.key) else {
             let root = fresh.pop().expect("a place for the first leaf");
@@ -190,7 +191,7 @@ mod tests {
 
     use super::*;
 
-    /// A disk for pages, and the tree over it.
+    /// A disk for pages, with a tree on it.
     struct Paged {
         tree: Tree,
         disk: BTreeMap<u64, Vec<u8>>,
@@ -242,7 +243,7 @@ mod tests {
             self.make_room();
         }
 
-        /// Every key in order, leaf after leaf.
+        /// Returns all keys in order, leaf by leaf.
         fn all(&mut self) -> Vec<(Key, u64)> {
             let (mut found, mut from) = (Vec::new(), Some(Key::from([])));
             while let Some(key) = from
@@ -282,7 +283,7 @@ mod tests {
             paged.put(&Key::from(number.to_be_bytes()), number, 100);
         }
         assert_eq!(paged.reads, 0, "every key belongs to the last leaf");
-        // 32 of 124 bytes fit into a page. All leaves but two are on the disk.
+        // A page holds 32 entries of 124 bytes. All leaves except two are on the disk.
         let leaves = 2000_usize.div_ceil(32);
         assert_eq!(paged.all().len(), 2000);
         assert_eq!(paged.reads, leaves);

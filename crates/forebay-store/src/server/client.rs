@@ -1,16 +1,16 @@
-//! What CLIENT says and is told: who a connection is.
+//! The CLIENT command: the identity of a connection.
 
 use crate::record::Value;
 
 use super::reply::Reply;
 use super::table::{repeated, unknown_part, wrong_count};
 
-/// The longest name.
+/// The maximum length of a name.
 const NAME_BYTES_MAX: usize = 1024;
 
-/// Who a client is.
+/// The identity of a client.
 pub(super) struct Identity {
-    /// No other connection of the server has it, or had it.
+    /// The id, unique among all past and present connections of the server.
     pub(super) id: i64,
     name: Option<Value>,
 }
@@ -20,10 +20,10 @@ impl Identity {
         Identity { id, name: None }
     }
 
-    /// CLIENT.
+    /// Executes CLIENT.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Describes what is wrong with the command.
     pub(super) fn ask(&mut self, arguments: &[Vec<u8>]) -> Result<Reply, String> {
         let Some((part, rest)) = arguments.split_first() else { return Err(wrong_count("client")) };
         let part_name = part.to_ascii_lowercase();
@@ -41,7 +41,8 @@ impl Identity {
             b"getname" => Ok(self.name.clone().map_or(Reply::Null, Reply::Bulk)),
             b"setname" => self.call(&rest[0]).map(|()| Reply::Simple("OK")),
             _ => {
-                // No command says what a client's library is, so it is looked at and not kept.
+                // The client library's attributes are validated but not stored because no command
+                // reports them.
                 let attribute = String::from_utf8_lossy(&rest[0]).to_lowercase();
                 match &*attribute {
                     "lib-name" | "lib-ver" => {
@@ -53,10 +54,10 @@ impl Identity {
         }
     }
 
-    /// Gives it a name; an empty one takes its name away.
+    /// Sets the name; an empty name removes it.
     ///
     /// # Errors
-    /// What is wrong with the name.
+    /// Describes what is wrong with the name.
     pub(super) fn call(&mut self, name: &[u8]) -> Result<(), String> {
         is_name("Client names", name)?;
         self.name = (!name.is_empty()).then(|| Value::from(name));
@@ -68,10 +69,10 @@ impl Identity {
     }
 }
 
-/// Whether these bytes may name something.
+/// Checks that the bytes are a valid name.
 ///
 /// # Errors
-/// Why not.
+/// Describes what is wrong with the name.
 pub(super) fn is_name(what: &str, name: &[u8]) -> Result<(), String> {
     if name.len() > NAME_BYTES_MAX {
         let got = name.len();

@@ -1,25 +1,26 @@
-//! Commands of a Redis client, out of the bytes of a connection.
+//! Parses the commands of a Redis client.
 //!
-//! A client's command is an array of bulk strings in RESP2 and RESP3 alike (the Redis serialization protocol
-//! specification, "Sending commands to a Redis server"), or, typed by hand, words in a line. Before the parser
-//! sees anything its lengths are looked at: so nothing large is set aside on a client's word alone, and
-//! nothing is nested.
+//! A command is an array of bulk strings, in RESP2 and RESP3 alike (the Redis serialization
+//! protocol specification, "Sending commands to a Redis server"), or words on a line if typed by
+//! hand. All lengths are validated before the parser sees any bytes, so that clients cannot cause
+//! large allocations or nesting.
 
 use redis_protocol::resp2::decode::decode_range;
 use redis_protocol::resp2::types::RangeFrame;
 
-/// The most arguments of a command.
+/// The maximum number of arguments of a command.
 const ARGUMENTS_MAX: usize = 1 << 16;
-/// The longest line that is no bulk string.
+/// The maximum length of a line other than a bulk string.
 const LINE_MAX: usize = 64 << 10;
 
-/// A command's words.
+/// The words of a command.
 pub(crate) type Words = Vec<Vec<u8>>;
 
-/// The command that these bytes begin with and how many of them it has; none yet where more has to come.
+/// Parses the command at the start of `bytes` and returns it with its length; returns None if it is
+/// incomplete.
 ///
 /// # Errors
-/// What is wrong, after which nothing of the connection can be understood.
+/// Describes the problem, after which the rest of the connection cannot be parsed.
 pub(crate) fn next(bytes: &[u8], bytes_max: usize) -> Result<Option<(Words, usize)>, String> {
     if bytes.first().is_some_and(|first| *first != b'*') {
         return inline(bytes);
@@ -28,7 +29,7 @@ pub(crate) fn next(bytes: &[u8], bytes_max: usize) -> Result<Option<(Words, usiz
     let wrong =
         |error: redis_protocol::error::RedisProtocolError| format!("Protocol error: {error}");
     match decode_range(&bytes[..len]).map_err(wrong)? {
-        // An array of -1 items.
+        // An array of length -1.
         Some((RangeFrame::Null, used)) if used == len => Ok(Some((Vec::new(), len))),
         Some((RangeFrame::Array(items), used)) if used == len => {
             let word = |item: &RangeFrame| match item {
@@ -41,7 +42,7 @@ pub(crate) fn next(bytes: &[u8], bytes_max: usize) -> Result<Option<(Words, usiz
     }
 }
 
-/// Words in a line.
+/// Parses words on a line.
 fn inline(bytes: &[u8]) -> Result<Option<(Words, usize)>, String> {
     let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
         return if bytes.len() > LINE_MAX {
@@ -54,7 +55,7 @@ fn inline(bytes: &[u8]) -> Result<Option<(Words, usize)>, String> {
     Ok(Some((words.map(<[u8]>::to_vec).collect(), end + 1)))
 }
 
-/// How long the command is that these bytes begin with, once all of it is there.
+/// Returns the length of the command at the start of `bytes`, once it is complete.
 fn whole(bytes: &[u8], bytes_max: usize) -> Result<Option<usize>, String> {
     let Some((count, mut at)) = number(bytes, 0, b'*')? else { return Ok(None) };
     let count = usize::try_from(count).unwrap_or(0);
@@ -80,7 +81,7 @@ fn whole(bytes: &[u8], bytes_max: usize) -> Result<Option<usize>, String> {
     Ok(Some(at))
 }
 
-/// The number after `mark` at a place, and where the line ends.
+/// Parses the number after `mark` at a position; also returns the end of its line.
 fn number(bytes: &[u8], at: usize, mark: u8) -> Result<Option<(i64, usize)>, String> {
     let line = &bytes[at.min(bytes.len())..];
     let Some(first) = line.first() else { return Ok(None) };
@@ -91,7 +92,7 @@ fn number(bytes: &[u8], at: usize, mark: u8) -> Result<Option<(i64, usize)>, Str
             first.escape_ascii()
         ));
     }
-    // No number is longer.
+    // No valid number is longer.
     let Some(end) = line.iter().take(24).position(|byte| *byte == b'\r') else {
         return if line.len() < 24 {
             Ok(None)

@@ -1,4 +1,4 @@
-//! A connection: bytes in, commands begun in their order, replies out in the same.
+//! A connection: reads bytes, begins commands in order, and writes replies in the same order.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -16,17 +16,19 @@ use super::{Serving, TICK};
 use crate::operation::Answer;
 use crate::store::Answered;
 
-/// A client that takes little is let go so long after the server is over.
+/// How long an ended server waits for a client that reads slowly.
 const DEAF_AT_THE_END: Duration = Duration::from_secs(5);
-/// How long it is waited for a client to read what was said last.
+/// How long to wait for a client to read the last reply.
 const LINGER: Duration = Duration::from_secs(5);
-/// Bytes that are read at a time.
+/// The number of bytes to read at a time.
 const CHUNK: usize = 64 << 10;
-/// Replies are sent once they have so many bytes, or nothing is under way.
+/// Replies are sent when they reach this many bytes, or when nothing is in flight.
 const OUT: usize = 1 << 20;
-/// Bytes of plans that are begun before the first of them is answered, unless one alone has more.
+/// The maximum number of bytes of plans begun before the first of them is answered, unless a single
+/// plan has more.
 const PLANNED_MAX: usize = 1 << 20;
-/// Commands behind the one that is answered whose reads are begun once their writes are done.
+/// The maximum number of commands, after the one being answered, whose reads begin as soon as their
+/// writes are done.
 const AHEAD: usize = 64;
 
 /// Serves a connection until it ends.
@@ -57,23 +59,23 @@ struct Connection {
     stream: TcpStream,
     session: Session,
     serving: Arc<Serving>,
-    /// What of a command has come.
+    /// The incomplete command.
     unfinished: Part,
-    /// How fast, since the last one was answered.
+    /// The rate of sending since the last command was answered.
     pace: Pace,
     chunk: Vec<u8>,
-    /// What has come, of which what is behind `at` is in no command yet.
+    /// The received bytes; those after `at` have not been parsed.
     bytes: Vec<u8>,
     at: usize,
-    /// Whether there is no whole command behind it.
+    /// Whether the remaining bytes contain no complete command.
     is_parsed: bool,
-    /// A command that waits for those before it.
+    /// A command that waits for earlier ones.
     held: Option<Words>,
     pending: VecDeque<Pending>,
-    /// Bytes of plans among them.
+    /// The bytes of plans among the pending commands.
     planned_bytes: usize,
     out: Vec<u8>,
-    /// When it was seen that the server is over.
+    /// When the end of the server was noticed.
     ends: Option<Instant>,
 }
 
@@ -101,7 +103,7 @@ impl Connection {
         }
     }
 
-    /// Whether no more commands are taken.
+    /// Returns whether no more commands are accepted.
     fn is_over(&mut self) -> bool {
         if self.serving.is_over.load(Ordering::SeqCst) {
             self.ends.get_or_insert_with(Instant::now);
@@ -109,14 +111,14 @@ impl Connection {
         self.session.is_over || self.ends.is_some()
     }
 
-    /// Begins every whole command that may begin.
+    /// Begins all complete commands that may begin.
     fn begin_all(&mut self) {
         while self.pending.len() < self.serving.limits.pipeline_max
             && self.planned_bytes < PLANNED_MAX
             && !self.session.is_over
         {
             let Some(words) = self.next() else { return };
-            // A client's commands are as if one came after the other.
+            // A client's commands must appear to execute one after another.
             if !self.pending.is_empty() && self.session.waits(&words) {
                 self.held = Some(words);
                 return;
@@ -127,7 +129,7 @@ impl Connection {
         }
     }
 
-    /// The next command.
+    /// Parses the next command.
     fn next(&mut self) -> Option<Words> {
         if self.held.is_some() {
             return self.held.take();
@@ -152,7 +154,7 @@ impl Connection {
         None
     }
 
-    /// Takes no more of it, and says why.
+    /// Stops reading commands and reports the reason to the client.
     fn give_up(&mut self, what: &str) {
         (self.is_parsed, self.session.is_over) = (true, true);
         (self.bytes, self.at) = (Vec::new(), 0);
@@ -160,12 +162,12 @@ impl Connection {
         self.pending.push_back(Pending::Ready(Reply::Error(format!("ERR {what}"))));
     }
 
-    /// Reads what is there; answers whether more may come.
+    /// Reads the available bytes; returns whether more may follow.
     fn read(&mut self) -> io::Result<bool> {
         self.bytes.drain(..self.at);
         self.at = 0;
         if self.bytes.is_empty() {
-            // A large command leaves no memory behind.
+            // Free the memory of a large command.
             self.bytes.shrink_to(CHUNK);
         }
         match self.stream.read(&mut self.chunk) {
@@ -198,18 +200,18 @@ impl Connection {
         if self.out.len() > OUT { self.send() } else { Ok(()) }
     }
 
-    /// Writes a reply of which nothing is held yet.
+    /// Writes a reply that has not been counted as held.
     fn put_new(&mut self, reply: &Reply) -> io::Result<()> {
         self.session.holds(reply.bytes());
         self.put(reply)
     }
 
-    /// Writes what is answered to commands that are done at one moment.
+    /// Writes the replies of commands that execute at one moment.
     fn planned(&mut self, mut running: Running) -> io::Result<()> {
         if let Some(refused) = self.session.settle(&mut running) {
             return self.put_new(&refused);
         }
-        // The reads of those behind it go on meanwhile.
+        // Meanwhile, continue the reads of the commands after it.
         for next in self.pending.iter_mut().take(AHEAD) {
             if let Pending::Planned(next) = next
                 && !self.session.is_full()
@@ -239,8 +241,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes many values: as one reply, or an error, where they are small; else each as it comes, and errors in
-    /// their places.
+    /// Writes several values: if they are small, as one reply or one error; otherwise each as it
+    /// arrives, with errors in place.
     fn values(&mut self, running: &mut Running, sources: Vec<Source>) -> io::Result<()> {
         let (count, mut first, mut bytes) = (sources.len(), Vec::new(), 0);
         let mut sources = sources.into_iter();
@@ -252,7 +254,7 @@ impl Connection {
             first.push(answer);
         }
         if let Some(wrong) = first.iter().find_map(|answer| answer.as_ref().err()) {
-            // What the others found is not sent, but done with.
+            // The other results are discarded without being sent.
             self.session.sent(bytes);
             sources.for_each(|source| self.session.skip(&mut running.reads, source));
             return self.put(&trouble(wrong));
@@ -267,7 +269,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends the replies there are.
+    /// Sends the pending replies.
     fn send(&mut self) -> io::Result<()> {
         let (mut sent, mut pace) = (0, Pace::new(Instant::now()));
         while sent < self.out.len() {
@@ -277,7 +279,8 @@ impl Connection {
                 Err(error) if is_tick(&error) => {}
                 Err(error) => return Err(error),
             }
-            // One more, for a client that has taken nothing yet keeps others' data on the disks just as well.
+            // Count one more byte: a client that has read nothing yet also keeps other data from
+            // being freed on the disks.
             if sent < self.out.len() && self.is_deaf(&mut pace, sent + 1) {
                 return Err(io::ErrorKind::TimedOut.into());
             }
@@ -287,15 +290,15 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether a client, which has taken so many bytes by now, is waited for no longer.
+    /// Returns whether to stop waiting for a client, which has read `taken` bytes by now.
     fn is_deaf(&mut self, pace: &mut Pace, taken: usize) -> bool {
         self.is_over();
         let is_late = !pace.keeps_up(Instant::now(), taken);
         is_late || self.ends.is_some_and(|ends| ends.elapsed() > DEAF_AT_THE_END)
     }
 
-    /// Ends the connection such that the client gets what it was told last, though it may still be sending: closed
-    /// with bytes that nobody has read, it would be reset.
+    /// Ends the connection so that the client receives the last reply even if it is still sending.
+    /// Closing with unread input would reset the connection.
     fn linger(mut self) -> io::Result<()> {
         self.stream.shutdown(Shutdown::Write)?;
         let begin = Instant::now();
@@ -314,7 +317,7 @@ impl Connection {
     }
 }
 
-/// How many of these are there.
+/// Counts the values that exist.
 fn counted(answers: &[Answered]) -> Reply {
     let is_there = |answer: &&Answered| matches!(answer, Ok(Answer::Value(Some(_))));
     match answers.iter().find_map(|answer| answer.as_ref().err()) {

@@ -1,8 +1,9 @@
-//! The patterns of SCAN's MATCH: `*`, `?`, `[a-z]`, `[^a]`, and `\` before what means itself.
+//! The patterns of SCAN's MATCH option: `*`, `?`, `[a-z]`, `[^a]`, and `\` to escape a character.
 
-/// Whether a pattern matches all of a text.
+/// Returns whether a pattern matches an entire text.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    // Where the last star was, and how much of the text it takes: it takes more when what follows fails.
+    // The position of the last star and how much text it matches; it is extended when the rest
+    // fails to match.
     let (mut at, mut done) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while done < text.len() {
@@ -24,12 +25,12 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
 
 enum One {
     Star,
-    /// So many bytes of the pattern match the byte.
+    /// This many bytes of the pattern match the byte.
     Fits(usize),
     Differs,
 }
 
-/// What the pattern's first element makes of a byte; none at its end.
+/// Matches the pattern's first element with a byte; returns None at the end of the pattern.
 fn one(pattern: &[u8], byte: u8) -> Option<One> {
     let fits = |fits: bool, len: usize| if fits { One::Fits(len) } else { One::Differs };
     Some(match *pattern.first()? {

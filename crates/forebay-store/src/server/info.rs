@@ -1,4 +1,4 @@
-//! What a server says of itself: INFO.
+//! The INFO command.
 
 use std::sync::atomic::Ordering;
 
@@ -8,7 +8,7 @@ use crate::store::Status;
 
 use super::Serving;
 
-/// The text of INFO: sections of `name:value` lines.
+/// Formats the answer: sections of `name:value` lines.
 pub(super) fn info(serving: &Serving) -> String {
     let status = serving.store.status();
     let figures = status.figures;
@@ -53,7 +53,7 @@ pub(super) fn info(serving: &Serving) -> String {
     lines.join("\r\n") + "\r\n"
 }
 
-/// How a disk is, and what failed on it.
+/// Formats a disk's health and its error counts.
 fn errors(disk: usize, health: &DiskHealth) -> [String; 4] {
     let DiskHealth { read_errors, write_errors, no_space_errors, .. } = health;
     [
@@ -64,12 +64,12 @@ fn errors(disk: usize, health: &DiskHealth) -> [String; 4] {
     ]
 }
 
-/// Whether every disk is there and takes writes, and nothing is lost.
+/// Returns whether every disk is present and accepts writes, and nothing is lost.
 fn is_healthy(status: &Status) -> bool {
     status.losses.is_empty() && status.health.iter().all(|health| health.name() == "ok")
 }
 
-/// A sentence without what clients take for lists and pairs.
+/// Removes characters that clients would interpret as separators of lists and pairs.
 fn in_a_field(sentence: &str) -> String {
     sentence.replace(": ", " - ").replace(',', ";").replace([':', '='], " ")
 }

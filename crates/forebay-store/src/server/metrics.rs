@@ -1,6 +1,6 @@
-//! What a server counts, and all of it as text for Prometheus (its exposition format, version 0.0.4).
+//! A server's metrics, formatted for Prometheus (text exposition format, version 0.0.4).
 //!
-//! Names and labels are our own words: nothing of a client's is in the text.
+//! Names and labels are fixed; the text never contains client input.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,41 +11,41 @@ use crate::engine::DiskHealth;
 
 use super::Serving;
 
-/// Commands that are counted by name; all others together are the last.
+/// The commands that are counted by name; the last entry counts all others.
 pub(super) const COMMANDS: [&str; 24] = [
     "get", "set", "del", "unlink", "exists", "mget", "mset", "scan", "dbsize", "info", "ping",
     "echo", "select", "auth", "hello", "command", "client", "config", "quit", "multi", "exec",
     "discard", "reset", "other",
 ];
 
-/// Upper bounds of a histogram's buckets, in microseconds.
+/// The upper bounds of the histograms' buckets in microseconds.
 const BOUNDS_US: [u64; 16] = [
     100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
     2_500_000, 5_000_000, 10_000_000,
 ];
 
-/// What a server counts by itself.
+/// The counters of the server itself.
 #[derive(Default)]
 pub(super) struct Counts {
     commands: [AtomicU64; COMMANDS.len()],
-    /// From a write's being begun to its being durable.
+    /// Times from the start of a write until it is durable.
     pub(super) puts: Histogram,
-    /// From a read's being begun to its value's being there.
+    /// Times from the start of a read until its value is available.
     pub(super) gets: Histogram,
 }
 
 impl Counts {
-    /// A client asked for a command, by whatever name.
+    /// Counts a command, whatever its name.
     pub(super) fn command(&self, name: &str) {
         let at = COMMANDS.iter().position(|known| known.eq_ignore_ascii_case(name));
         self.commands[at.unwrap_or(COMMANDS.len() - 1)].fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// How long things took.
+/// A histogram of durations.
 #[derive(Default)]
 pub(super) struct Histogram {
-    /// Those beyond the last bound too.
+    /// The buckets, including one beyond the last bound.
     buckets: [AtomicU64; BOUNDS_US.len() + 1],
     sum_ns: AtomicU64,
 }
@@ -58,7 +58,7 @@ impl Histogram {
     }
 }
 
-/// All that is counted.
+/// Formats all metrics.
 pub(super) fn text(serving: &Serving) -> String {
     let status = serving.store.status();
     let figures = status.figures;
@@ -149,7 +149,7 @@ pub(super) fn text(serving: &Serving) -> String {
     page.text()
 }
 
-/// Adds how disks are, and what failed on them.
+/// Adds the health and the error counts of disks.
 fn health(page: &mut Page, disks: &[DiskHealth]) {
     page.head("disk_ok", "gauge", "1 where a disk is there and its last write was done.");
     for (disk, health) in (1..).zip(disks) {

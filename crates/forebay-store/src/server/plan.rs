@@ -1,8 +1,8 @@
-//! What commands come to when they are done at one moment, worked out before the store is asked: what is read of
-//! what was there just before, what is written, and what is answered.
+//! Plans commands that execute at one moment, before the store is called: which existing values to
+//! read, what to write, and what to reply.
 //!
-//! A command sees what those before it have written. So of a key only the first read may need the store, and of
-//! its writes only the last counts.
+//! A command sees the writes of earlier commands. For each key, therefore, only the first read may
+//! need the store, and only the last write counts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,49 +15,51 @@ use super::reply::Reply;
 use super::session::trouble;
 use super::unfinished::Part;
 
-/// What a word takes in memory beside its bytes.
+/// The memory overhead of a word.
 const WORD_BYTES: usize = 64;
-/// Bytes of a record beside its key and its value, as the store counts them.
+/// The bytes of a record other than its key and value, as the store counts them.
 const RECORD_BYTES: usize = 16;
-/// As long as the longest put.
+/// The length of the longest put.
 const RECORDS_MAX: usize = RECORD_BYTES + KEY_MAX + VALUE_MAX;
-/// A transaction of so many bytes may always be queued, whatever others have queued.
+/// A transaction of this size may always be queued, however much other clients have queued.
 const FREE_BYTES: usize = 64 << 10;
 
-/// Where a value comes from.
+/// The source of a value.
 pub(super) enum Source {
-    /// It is the next that is read of what was there before.
+    /// The next of the values that are read from the store.
     Before,
-    /// A command before this one has written it, or deleted it.
+    /// An earlier command of the plan has written or deleted the key.
     Known(Option<Value>),
 }
 
-/// What is answered to one command.
+/// The reply to one command.
 pub(super) enum Step {
     Reply(Reply),
     Value(Source),
     Values(Vec<Source>),
-    /// How many of them are there.
+    /// The number of these values that exist.
     Count(Vec<Source>),
 }
 
-/// Commands, worked out.
+/// Planned commands.
 #[derive(Default)]
 pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
-    /// What is read of what was there before, in the order of the steps, and whether its value is wanted.
+    /// The keys to read from the store, in the order of the steps, and whether their values are
+    /// needed.
     pub(super) reads: Vec<(Key, bool)>,
-    /// What is there afterwards.
+    /// The state of the written keys afterwards.
     pub(super) writes: BTreeMap<Key, Option<Value>>,
-    /// Bytes of all records that were written.
+    /// The bytes of all written records.
     record_bytes: usize,
 }
 
 impl Plan {
-    /// Adds a command, whose name is in upper case and whose arguments are as many as it has.
+    /// Adds a command, whose name is in upper case and whose number of arguments has been checked.
     ///
     /// # Errors
-    /// The reply to one that can never be done. The plan is as it was, or of no use any more.
+    /// Returns the reply to a command that can never be executed. The plan is unchanged or no
+    /// longer usable.
     pub(super) fn add(&mut self, name: &str, arguments: &[Vec<u8>]) -> Result<(), Reply> {
         let error = |what: &str| Err(Reply::Error(what.into()));
         let step = match name {
@@ -104,7 +106,7 @@ impl Plan {
         keys.iter().map(|name| self.source(key(name), is_wanted)).collect()
     }
 
-    /// Counts those that were there. A key that is named twice counts once.
+    /// Counts the keys that existed. A repeated key counts once.
     fn delete(&mut self, keys: &[Vec<u8>]) -> Result<Step, Reply> {
         let mut keys: Vec<Key> = keys.iter().map(|name| key(name)).collect();
         keys.sort();
@@ -130,7 +132,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether it reads what is written.
+    /// Returns whether the plan reads any key for which `is_written` is true.
     pub(super) fn reads_any(&self, is_written: impl Fn(&Key) -> bool) -> bool {
         self.reads.iter().any(|(key, _)| is_written(key))
     }
@@ -140,19 +142,19 @@ fn key(name: &[u8]) -> Key {
     Key::from(name)
 }
 
-/// Bytes that words take in memory.
+/// Returns the memory that words use.
 pub(super) fn bytes_of(words: &[Vec<u8>]) -> usize {
     words.iter().map(|word| WORD_BYTES + word.len()).sum()
 }
 
-/// What a client has queued since MULTI.
+/// The commands that a client has queued since MULTI.
 pub(super) struct Transaction {
     pub(super) plan: Plan,
-    /// Bytes of its commands.
+    /// The bytes of the commands.
     pub(super) bytes: usize,
-    /// Of all that clients have queued, its part.
+    /// This client's share of all queued bytes.
     pub(super) part: Part,
-    /// A command of it was refused, so that none is done.
+    /// Whether a command was refused, so that none will be executed.
     pub(super) is_refused: bool,
 }
 
@@ -161,7 +163,7 @@ impl Transaction {
         Transaction { plan: Plan::default(), bytes: 0, part, is_refused: false }
     }
 
-    /// Queues a command, of at most `bytes_max` bytes in all.
+    /// Queues a command if the total does not exceed `bytes_max`.
     pub(super) fn queue(
         &mut self,
         name: &str,
@@ -169,7 +171,7 @@ impl Transaction {
         bytes_max: usize,
     ) -> Result<(), Reply> {
         if self.is_refused {
-            // As Redis does: what comes behind a refused command is looked at, and kept no more.
+            // Like Redis, commands after a refused one are validated but not queued.
             return Plan::default().add(name, &words[1..]);
         }
         let bytes = self.bytes + bytes_of(words);
@@ -185,14 +187,14 @@ impl Transaction {
         self.plan.add(name, &words[1..])
     }
 
-    /// None of it is done, and nothing of it kept.
+    /// Refuses the transaction and discards its commands.
     pub(super) fn refuse(&mut self) {
         (self.plan, self.bytes, self.is_refused) = (Plan::default(), 0, true);
         self.part.holds(0);
     }
 }
 
-/// The reply to EXEC where the store did not take its writes.
+/// Returns the reply to EXEC if the store refused its writes.
 pub(super) fn not_executed(why: &Trouble) -> Reply {
     match why {
         Trouble::Full | Trouble::Long { .. } | Trouble::ReadOnly | Trouble::Rootless { .. } => {

@@ -1,19 +1,19 @@
-//! What a client's reads may hold in memory: how many are under way, and how much of what they found was not
-//! sent yet. A client that asks for much and takes little waits, and nobody else pays for it.
+//! Limits a client's reads: how many are in flight, and how many bytes of results may wait to be
+//! sent. A client that requests much and reads slowly delays only itself.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Reads under way at a time.
+/// The maximum number of reads in flight.
 const UNDER_WAY_MAX: usize = 32;
-/// Bytes that reads under way find, as far as one can guess, and of replies not yet sent.
+/// The maximum number of bytes in the estimated results of reads in flight and in unsent replies.
 pub(super) const BYTES_MAX: usize = 16 << 20;
-/// What a value is taken to have before the first was read.
+/// The estimated size of a value before the first has been read.
 const FIRST_GUESS: usize = 1 << 20;
 
 struct State {
     under_way: usize,
     unsent: usize,
-    /// Bytes that the next value may have: as the last ones did.
+    /// The estimated size of the next value, based on previous ones.
     guess: usize,
 }
 
@@ -23,7 +23,7 @@ impl State {
     }
 }
 
-/// Of one client.
+/// The reads of one client.
 pub(super) struct Reads {
     state: Mutex<State>,
     room: Condvar,
@@ -35,16 +35,17 @@ impl Reads {
         Arc::new(Reads { state: Mutex::new(state), room: Condvar::new() })
     }
 
-    /// A panic elsewhere leaves numbers as they were.
+    /// Locks the state. A panic elsewhere cannot leave the numbers inconsistent.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins one, once there is room. The store answers whoever waits, so there will be.
+    /// Begins a read, waiting until there is room. The store always answers, so there eventually
+    /// will be.
     pub(super) fn begin(self: &Arc<Reads>) -> Reading {
         let mut state = self.state();
         if state.under_way >= state.most() {
-            // Half of them at a time, so that threads do not take turns for each.
+            // Wait until half of them have ended, to avoid a thread switch for each read.
             while state.under_way > state.most() / 2 {
                 state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
@@ -53,28 +54,28 @@ impl Reads {
         Reading(Arc::clone(self))
     }
 
-    /// A reply of so many bytes waits to be sent.
+    /// Registers that a reply of `bytes` bytes waits to be sent.
     pub(super) fn holds(&self, bytes: usize) {
         self.state().unsent += bytes;
     }
 
-    /// And was.
+    /// Registers that `bytes` bytes have been sent.
     pub(super) fn sent(&self, bytes: usize) {
         let mut state = self.state();
         state.unsent = state.unsent.saturating_sub(bytes);
     }
 
-    /// Whether nothing more is to be read before replies are sent.
+    /// Returns whether replies must be sent before anything more is read.
     pub(super) fn is_full(&self) -> bool {
         self.state().unsent >= BYTES_MAX
     }
 }
 
-/// One that is under way, until it is dropped.
+/// A read in flight, until it is dropped.
 pub(super) struct Reading(Arc<Reads>);
 
 impl Reading {
-    /// It found a value of so many bytes, of which so many are held until they are sent.
+    /// Registers that the read found a value of `bytes` bytes, of which `held` wait to be sent.
     pub(super) fn found(self, bytes: usize, held: usize) {
         let mut state = self.0.state();
         state.guess = bytes.max(state.guess / 2);

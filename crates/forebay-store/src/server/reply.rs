@@ -1,8 +1,8 @@
-//! Replies, as RESP2 and RESP3 write them.
+//! Replies and their encoding in RESP2 and RESP3.
 
 use crate::record::Value;
 
-/// What is answered to a command.
+/// The reply to a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// A word such as OK.
@@ -12,7 +12,7 @@ pub(crate) enum Reply {
     Bulk(Value),
     Null,
     Array(Vec<Reply>),
-    /// Pairs; in RESP2 an array of both in turn.
+    /// Pairs; in RESP2, an array of alternating keys and values.
     Map(Vec<(Reply, Reply)>),
 }
 
@@ -21,7 +21,7 @@ impl Reply {
         Reply::Bulk(text.as_ref().into())
     }
 
-    /// Bytes of what it holds.
+    /// Returns the number of bytes of the content.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Reply::Bulk(bytes) => bytes.len(),
@@ -31,13 +31,13 @@ impl Reply {
         }
     }
 
-    /// Appends its bytes.
+    /// Appends the encoded reply.
     pub(crate) fn put(&self, out: &mut Vec<u8>, is_resp3: bool) {
         let mut line =
             |mark: char, text: &str| out.extend(format!("{mark}{text}\r\n").into_bytes());
         match self {
             Reply::Simple(word) => line('+', word),
-            // A line, whatever it says.
+            // An error must be a single line.
             Reply::Error(what) => line('-', &what.replace(['\r', '\n'], " ")),
             Reply::Integer(number) => line(':', &number.to_string()),
             Reply::Null if is_resp3 => line('_', ""),
@@ -65,7 +65,7 @@ impl Reply {
     }
 }
 
-/// Appends what begins an array of so many items, which follow.
+/// Appends the header of an array of `count` items.
 pub(crate) fn array_head(out: &mut Vec<u8>, count: usize) {
     out.extend(format!("*{count}\r\n").into_bytes());
 }

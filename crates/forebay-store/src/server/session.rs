@@ -1,4 +1,4 @@
-//! A client's session: commands in, replies out, in their order.
+//! A client's session: executes commands in order and returns their replies.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeSet, VecDeque};
@@ -24,16 +24,16 @@ use super::table;
 use super::unfinished::Part;
 use super::{Limits, Serving};
 
-/// A reply, or what it will be made of.
+/// A reply, or an operation that will produce it.
 pub(super) enum Pending {
     Ready(Reply),
-    /// The answer to an operation, and what is made of it.
+    /// A pending operation, and the function that converts its answer to a reply.
     Asked(Receiver<Answered>, fn(Answered) -> Reply),
     Planned(Box<Running>),
 }
 
 impl Pending {
-    /// Bytes that a plan holds until it is answered.
+    /// Returns the bytes that a plan holds until it is answered.
     pub(super) fn planned_bytes(&self) -> usize {
         match self {
             Pending::Planned(running) => running.bytes,
@@ -42,26 +42,27 @@ impl Pending {
     }
 }
 
-/// Commands that are done at one moment: the store was asked for their writes, if they have any, and is asked for
-/// their reads after these are done.
+/// Commands that execute at one moment. Their writes, if any, have been sent to the store; their
+/// reads follow when the writes are done.
 pub(super) struct Running {
-    /// The answer to the writes, until it has come.
+    /// The pending answer to the writes.
     written: Option<Receiver<Answered>>,
     outcome: Answered,
-    /// Whether the replies are those of EXEC, in an array, or the reply to one command.
+    /// Whether to reply with an array for EXEC rather than with the reply to one command.
     pub(super) is_exec: bool,
     pub(super) steps: std::vec::IntoIter<Step>,
     pub(super) reads: Reading,
     bytes: usize,
-    /// What it holds of what clients may queue.
+    /// The share of queued bytes that the commands occupy.
     _part: Option<Part>,
 }
 
-/// Keys that are read, in their order, and whether their values are wanted; some have to be begun yet.
+/// The keys to read in order, and whether their values are needed; some reads may not have begun.
 pub(super) struct Reading {
     asked: VecDeque<(Receiver<Answered>, bool)>,
     left: std::vec::IntoIter<(Key, bool)>,
-    /// What they are read of, until the last was begun; none where there is one key and any moment will do.
+    /// The snapshot to read, held until the last read has begun; None for a single key, which may
+    /// be read at any moment.
     moment: Option<Snapshot>,
 }
 
@@ -70,30 +71,30 @@ pub(super) fn answered(answer: &Receiver<Answered>) -> Answered {
     answer.recv().unwrap_or(Err(Trouble::Closed))
 }
 
-/// What is known of a client.
+/// The state of a client's session.
 pub(super) struct Session {
     serving: Arc<Serving>,
     is_known: bool,
     pub(super) is_resp3: bool,
     pub(super) is_over: bool,
-    /// Where scans go on, by the numbers that clients are given for them.
+    /// The positions of scans, by cursor.
     cursors: VecDeque<(u64, Key)>,
     next_cursor: u64,
     identity: Identity,
-    /// What it has queued since MULTI.
+    /// The commands queued since MULTI.
     transaction: Option<Transaction>,
-    /// Keys whose writes were begun and are not answered yet.
+    /// Keys with writes that have begun and are not answered.
     written: BTreeSet<Key>,
     reads: Arc<Reads>,
 }
 
-/// Scans of a client that are under way at a time; the oldest is forgotten.
+/// The maximum number of scans per client; the oldest is forgotten.
 const CURSORS: usize = 256;
-/// Bytes of a command of a client that has to say the password yet.
+/// The maximum length of a command from an unauthenticated client.
 const UNKNOWN_BYTES_MAX: usize = 64 << 10;
-/// The only one that there is.
+/// The only user.
 const USER: &[u8] = b"default";
-/// Keys that SCAN looks at unless it is told how many.
+/// The default number of keys that SCAN examines.
 const SCAN_COUNT: usize = 10;
 
 fn error(what: impl Into<String>) -> Pending {
@@ -111,7 +112,7 @@ pub(super) fn trouble(trouble: &Trouble) -> Reply {
     }
 }
 
-/// A value, or why it is not there.
+/// Converts an answer to a value or an error.
 pub(super) fn value_or_trouble(answer: &Answered) -> Reply {
     match answer {
         Ok(Answer::Value(Some(value))) => Reply::Bulk(value.clone()),
@@ -140,13 +141,13 @@ impl Session {
         &self.serving.store
     }
 
-    /// Bytes that its next command may have.
+    /// Returns the maximum length of the next command.
     pub(super) fn command_bytes_max(&self) -> usize {
         let most = self.serving.limits.command_bytes_max;
         if self.is_known { most } else { most.min(UNKNOWN_BYTES_MAX) }
     }
 
-    /// Where the answer to an operation comes, and what is to bring it there.
+    /// Creates a channel for the answer to an operation, and the callback that sends it.
     fn brought(&self, is_put: bool) -> (Receiver<Answered>, Then) {
         let (said, answer) = sync_channel(1);
         let (began, serving) = (Instant::now(), Arc::clone(&self.serving));
@@ -154,13 +155,14 @@ impl Session {
             if is_put {
                 serving.counts.puts.observe(began.elapsed());
             }
-            // A client that has gone is not told.
+            // A disconnected client does not receive the answer.
             let _ = said.send(answered);
         });
         (answer, then)
     }
 
-    /// Asks for a value, once there is room for it; or only whether there is one, of which nothing is kept.
+    /// Reads a value once there is room for it. If `is_kept` is false, only checks whether the key
+    /// exists.
     fn get(&self, key: Key, is_kept: bool, moment: Option<&Snapshot>) -> Receiver<Answered> {
         let (said, answer) = sync_channel(1);
         let reading = self.reads.begin();
@@ -169,7 +171,7 @@ impl Session {
             serving.counts.gets.observe(began.elapsed());
             let bytes = value_or_trouble(&answered).bytes();
             reading.found(bytes, if is_kept { bytes } else { 0 });
-            // A client that has gone is not told.
+            // A disconnected client does not receive the answer.
             let _ = said.send(if is_kept { answered } else { answered.map(without_value) });
         });
         match moment {
@@ -179,7 +181,7 @@ impl Session {
         answer
     }
 
-    /// Asks the store for a plan, whose commands take so many bytes.
+    /// Starts a plan, whose commands occupy `bytes` bytes.
     fn run(&mut self, plan: Plan, is_exec: bool, (bytes, part): (usize, Option<Part>)) -> Pending {
         let Plan { steps, reads, writes, .. } = plan;
         self.written.extend(writes.keys().map(Arc::clone));
@@ -192,7 +194,8 @@ impl Session {
                 self.store().begin(Operation::Write(writes), then);
                 (Some(answer), None)
             }
-            // What another client does in between would be in neither, or in both.
+            // Writing and taking the snapshot must be atomic. Otherwise, another client's write in
+            // between could be missing from both, or be in both.
             (false, _) => (Some(answer), Some(self.store().write_and_hold(writes, then))),
         };
         let reads = Reading { asked: VecDeque::new(), left: reads.into_iter(), moment };
@@ -213,7 +216,7 @@ impl Session {
         }
     }
 
-    /// Waits for the writes of a plan; answers what to say where they were not done.
+    /// Waits for the writes of a plan; returns the error reply if they failed.
     pub(super) fn settle(&self, running: &mut Running) -> Option<Reply> {
         if let Some(answer) = &running.written {
             let outcome = answered(answer);
@@ -230,7 +233,7 @@ impl Session {
         }
     }
 
-    /// Asks for values, as many as may be held; the others are asked for when these are sent.
+    /// Begins as many reads as the limits permit; the others begin when replies have been sent.
     fn go_on(&self, reads: &mut Reading) {
         while (reads.asked.is_empty() || !self.reads.is_full())
             && let Some((key, is_kept)) = reads.left.next()
@@ -243,7 +246,7 @@ impl Session {
         }
     }
 
-    /// Waits for what a source says. Its bytes are held until they are sent.
+    /// Waits for the value of a source. Its bytes count as held until they are sent.
     pub(super) fn value(&self, reads: &mut Reading, source: Source) -> Answered {
         match source {
             Source::Before => {
@@ -258,7 +261,7 @@ impl Session {
         }
     }
 
-    /// Passes a source by, of which nothing is sent.
+    /// Skips a source whose value is not sent.
     pub(super) fn skip(&self, reads: &mut Reading, source: Source) {
         if let Source::Before = source
             && let Some((answer, is_kept)) =
@@ -269,33 +272,34 @@ impl Session {
         }
     }
 
-    /// Whether so much waits to be sent that nothing more is to be read before.
+    /// Returns whether replies must be sent before anything more is read.
     pub(super) fn is_full(&self) -> bool {
         self.reads.is_full()
     }
 
-    /// So many bytes wait to be sent.
+    /// Registers bytes that wait to be sent.
     pub(super) fn holds(&self, bytes: usize) {
         if bytes > 0 {
             self.reads.holds(bytes);
         }
     }
 
-    /// So many bytes that were held are sent.
+    /// Registers that held bytes were sent.
     pub(super) fn sent(&self, bytes: usize) {
         if bytes > 0 {
             self.reads.sent(bytes);
         }
     }
 
-    /// Whether a command waits for those under way before it: it reads what one writes, which is seen once that is
-    /// answered, or it changes how replies are written, or its reply would be one too many to hold.
+    /// Returns whether a command must wait for earlier ones: because it reads a key with a pending
+    /// write, which becomes visible when it is answered; because it changes the encoding of
+    /// replies; or because too many replies are pending.
     pub(super) fn waits(&self, words: &Words) -> bool {
         let Some((name, arguments)) = words.split_first() else { return false };
         let is_written = |key: &Vec<u8>| self.written.contains(&key[..]);
         match (&*name.to_ascii_uppercase(), &self.transaction) {
             (b"HELLO" | b"RESET", _) => true,
-            // What is read beside writes is read after them, in the order in which the store was asked.
+            // Reads of a plan that also writes are ordered after its writes by the store.
             (b"EXEC", Some(queued)) if queued.plan.writes.is_empty() => {
                 queued.plan.reads_any(|key| self.written.contains(key)) || self.reads.is_full()
             }
@@ -310,7 +314,7 @@ impl Session {
         }
     }
 
-    /// All that was begun is answered.
+    /// Registers that all commands have been answered.
     pub(super) fn caught_up(&mut self) {
         self.written.clear();
     }
@@ -331,7 +335,8 @@ impl Session {
         let name = String::from_utf8_lossy(name).to_uppercase();
         self.serving.counts.command(&name);
         if ["POST", "HOST:"].contains(&&*name) {
-            // A page in a browser may make it send what it likes, with a head of HTTP before it.
+            // A web page could make a browser send commands after an HTTP header, so HTTP ends the
+            // connection.
             self.is_over = true;
             return error("ERR this is no server of HTTP");
         }
@@ -389,13 +394,13 @@ impl Session {
         })
     }
 
-    /// A command that is one moment by itself.
+    /// Executes a command at its own moment.
     fn alone(&mut self, name: &str, words: &Words) -> Pending {
         let mut plan = Plan::default();
         if let Err(reply) = plan.add(name, &words[1..]) {
             return Pending::Ready(reply);
         }
-        // What the store is not asked for is answered at once.
+        // A reply that does not depend on the store is returned at once.
         match plan.steps.pop() {
             Some(Step::Reply(reply)) => Pending::Ready(reply),
             step => {
@@ -439,7 +444,7 @@ impl Session {
         }
     }
 
-    /// As a connection is that has just begun, but for its number.
+    /// Resets the connection to its initial state, except for its id.
     fn reset(&mut self) -> Pending {
         self.transaction = None;
         self.is_resp3 = false;
@@ -507,7 +512,7 @@ impl Session {
         if let Some(Err(what)) = name.map(|name| self.identity.call(name)) {
             return error(what);
         }
-        // Only now: what is refused changes nothing.
+        // Changed only now, so that a refused command has no effect.
         self.is_resp3 = version.map_or(self.is_resp3, |version| version == b"3");
         let text = |name: &str, value: &str| (Reply::text(name), Reply::text(value));
         let proto = Reply::Integer(if self.is_resp3 { 3 } else { 2 });
@@ -525,7 +530,7 @@ impl Session {
         let number =
             |text: &[u8]| std::str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok());
         let Some(cursor) = number(&arguments[0]) else { return error("ERR invalid cursor") };
-        // All there is are strings.
+        // All values are strings.
         let (mut pattern, mut count, mut is_wanted) = (None, SCAN_COUNT, true);
         let mut options = arguments[1..].chunks_exact(2);
         for option in &mut options {
@@ -548,7 +553,7 @@ impl Session {
                 None => return error("ERR this scan was forgotten; begin anew with cursor 0"),
             },
         };
-        // Its cursor has to be told with it, so it is waited for here.
+        // The reply contains the cursor, so the scan must be awaited here.
         let bytes = self.serving.limits.scan_bytes_max;
         let Page { records, next } = match self.store().ask(Operation::Scan { from, count, bytes })
         {
@@ -576,8 +581,8 @@ impl Session {
     }
 }
 
-/// Where the numbers of a client's scans begin: such that it has none of another's, and below 2^53, beyond which
-/// some clients' numbers are not whole.
+/// Returns the first cursor of a client's scans. Clients have disjoint ranges, below 2^53 because
+/// some clients represent numbers as doubles.
 fn first_cursor() -> u64 {
     (RandomState::new().build_hasher().finish() >> 12) + 1
 }
@@ -589,7 +594,7 @@ fn without_value(answer: Answer) -> Answer {
     }
 }
 
-/// Takes as long wherever they differ.
+/// Compares in constant time.
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     let differs = a.iter().zip(b).fold(a.len() ^ b.len(), |sum, (a, b)| sum | usize::from(a ^ b));
     differs == 0

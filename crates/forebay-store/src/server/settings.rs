@@ -1,10 +1,11 @@
-//! What clients ask of a server before they use it: COMMAND and CONFIG. Nothing can be set.
+//! The commands COMMAND and CONFIG, which clients send before using a server. No setting can be
+//! changed.
 
 use super::glob::matches;
 use super::reply::Reply;
 use super::table;
 
-/// What COMMAND says: how many there are; and of each of them nothing.
+/// Executes COMMAND: returns the number of commands, but no details.
 pub(super) fn commands(arguments: &[Vec<u8>]) -> Result<Reply, String> {
     let Some((part, rest)) = arguments.split_first() else { return Ok(Reply::Array(Vec::new())) };
     match &*part.to_ascii_uppercase() {
@@ -15,7 +16,7 @@ pub(super) fn commands(arguments: &[Vec<u8>]) -> Result<Reply, String> {
     }
 }
 
-/// CONFIG GET, of which benchmarks want to know how durable writes are.
+/// Executes CONFIG GET, with which benchmarks determine the durability of writes.
 pub(super) fn config(arguments: &[Vec<u8>], is_durable: bool) -> Result<Reply, String> {
     match arguments.len() {
         _ if !arguments[0].eq_ignore_ascii_case(b"GET") => {
@@ -25,7 +26,7 @@ pub(super) fn config(arguments: &[Vec<u8>], is_durable: bool) -> Result<Reply, S
         _ => {}
     }
     let known = [
-        // What Redis says where it keeps no snapshots of its own accord; benchmarks ask for it.
+        // The value by which Redis says that it takes no periodic snapshots; benchmarks ask for it.
         ("save", ""),
         ("appendonly", "yes"),
         ("appendfsync", if is_durable { "always" } else { "no" }),

@@ -1,6 +1,6 @@
-//! The commands that there are, and how many arguments each of them has.
+//! The supported commands and their numbers of arguments.
 
-/// A command.
+/// A supported command.
 struct Rule {
     name: &'static str,
     least: usize,
@@ -39,16 +39,16 @@ const RULES: [Rule; 23] = [
     rule("RESET", 0, 0),
 ];
 
-/// How many commands there are.
+/// The number of supported commands.
 pub(super) const COUNT: usize = RULES.len();
 
-/// The most of what a client said that is repeated to it.
+/// The maximum length of client input quoted in a message.
 const REPEATED: usize = 64;
 
-/// Whether there is such a command, in upper case, and it may have so many arguments.
+/// Checks that a command, in upper case, exists and accepts this number of arguments.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Describes the problem.
 pub(super) fn fits(name: &str, arguments: usize) -> Result<(), String> {
     if ["WATCH", "UNWATCH"].contains(&name) {
         return Err(format!(
@@ -65,17 +65,17 @@ pub(super) fn fits(name: &str, arguments: usize) -> Result<(), String> {
     }
 }
 
-/// That a command, in lower case, has too few arguments or too many.
+/// Formats the error for a wrong number of arguments; the command's name is in lower case.
 pub(super) fn wrong_count(name: &str) -> String {
     format!("ERR wrong number of arguments for '{name}' command")
 }
 
-/// That a command has no such subcommand.
+/// Formats the error for an unknown subcommand.
 pub(super) fn unknown_part(name: &str, part: &[u8], known: &str) -> String {
     format!("ERR unknown subcommand '{}': {name} supports {known}", repeated(part))
 }
 
-/// What a client said, as far as it is repeated.
+/// Shortens client input for a message.
 pub(super) fn repeated(said: &[u8]) -> String {
     let some = &said[..said.len().min(REPEATED)];
     String::from_utf8_lossy(some).escape_debug().to_string()

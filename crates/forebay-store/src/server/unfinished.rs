@@ -1,19 +1,21 @@
-//! What clients have begun to send and not finished: bounded for each by the longest command, and here in all.
+//! Limits the memory for incomplete commands. For each client, it is limited by the longest
+//! command; this module limits the total.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// In so long a client sends a command to its end,
+/// Within this time, a client must complete its command,
 const WINDOW: Duration = Duration::from_secs(60);
-/// or so many bytes of it: else few clients that send next to nothing would hold all that there is.
+/// or send at least this many bytes of it. Otherwise a few very slow clients could occupy the whole
+/// limit.
 const LEAST_BYTES: usize = 1 << 20;
 
-/// Bytes of unfinished commands of all clients.
+/// The bytes of incomplete commands of all clients.
 #[derive(Default)]
 pub(super) struct Unfinished(AtomicUsize);
 
-/// A client's part of them.
+/// One client's share of these bytes.
 pub(super) struct Part {
     all: Arc<Unfinished>,
     bytes: usize,
@@ -21,13 +23,13 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// None yet, of at most `most` in all.
+    /// Creates an empty share; the limit for all clients is `most`.
     pub(super) fn new(all: &Arc<Unfinished>, most: usize) -> Part {
         Part { all: Arc::clone(all), bytes: 0, most }
     }
 
-    /// The client has sent so many bytes of a command; false, where all clients have sent too much and this one is
-    /// to go.
+    /// Registers that the client has sent `bytes` bytes of a command; returns false if the limit is
+    /// exceeded and this client must be disconnected.
     pub(super) fn holds(&mut self, bytes: usize) -> bool {
         let before = std::mem::replace(&mut self.bytes, bytes);
         let all = &self.all.0;
@@ -45,10 +47,10 @@ impl Drop for Part {
     }
 }
 
-/// How fast a client sends a command.
+/// The rate at which a client sends a command.
 pub(super) struct Pace {
     since: Instant,
-    /// Of the command, then.
+    /// The number of bytes of the command received by then.
     bytes: usize,
 }
 
@@ -57,7 +59,8 @@ impl Pace {
         Pace { since: now, bytes: 0 }
     }
 
-    /// By now so many bytes have come of a command that has no end yet; false, where the client is to go.
+    /// Registers that `bytes` bytes of an incomplete command have arrived; returns false if the
+    /// client is too slow and must be disconnected.
     pub(super) fn keeps_up(&mut self, now: Instant, bytes: usize) -> bool {
         if bytes == 0 || bytes >= self.bytes + LEAST_BYTES {
             *self = Pace { since: now, bytes };
@@ -74,15 +77,15 @@ mod tests {
     fn who_sends_next_to_nothing_is_to_go() {
         let begin = Instant::now();
         let at = |seconds: u64| begin + Duration::from_secs(seconds);
-        // A byte every half minute.
+        // One byte every half minute.
         let mut pace = Pace::new(begin);
         assert!(pace.keeps_up(at(30), 1) && pace.keeps_up(at(60), 2) && !pace.keeps_up(at(61), 3));
-        // Nobody waits for one that has nothing to send.
+        // A client that has nothing to send is not too slow.
         let mut pace = Pace::new(begin);
         assert!(
             pace.keeps_up(at(5000), 0) && pace.keeps_up(at(5060), 9) && !pace.keeps_up(at(5061), 9)
         );
-        // As much as is asked for.
+        // Exactly the required rate.
         let mut pace = Pace::new(begin);
         assert!(
             (1..60).all(|minute| pace.keeps_up(at(minute * 60), minute as usize * LEAST_BYTES))

@@ -1,11 +1,11 @@
-//! Values of the inputs of `store simulate`.
+//! The input types of `store simulate`.
 
 use forebay_ask::{Choice, Takes, Value};
 
 use crate::config::TreeSync;
 use crate::load::Keys;
 
-/// A word that stands for a value.
+/// Declares an input type whose values are words.
 macro_rules! words {
     ($(#[doc = $doc:literal])+ $name:ident($type:ty), $word:literal { $($text:literal: $value:expr, $about:literal;)+ }) => {
         $(#[doc = $doc])+
@@ -29,7 +29,7 @@ macro_rules! words {
     };
 }
 
-/// How the disks are arranged.
+/// The arrangement of the disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arranged {
     Enhanced,
@@ -38,7 +38,7 @@ pub(super) enum Arranged {
 }
 
 words! {
-    /// How the disks are arranged.
+    /// An arrangement of the disks.
     ArrangementName(Arranged), "HOW" {
         "enhanced": Arranged::Enhanced, "one job a disk: no disk reads and writes in one stage";
         "basic": Arranged::Basic, "a log is sorted on its own disk";
@@ -47,7 +47,7 @@ words! {
 }
 
 words! {
-    /// Which keys are put.
+    /// The order of keys.
     KeyOrder(Keys), "ORDER" {
         "random": Keys::Random, "drawn, no two alike";
         "sequential": Keys::Sequential, "each greater than the one before";

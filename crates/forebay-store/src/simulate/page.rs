@@ -1,4 +1,4 @@
-//! The page of `store simulate`.
+//! Builds the page of `store simulate`.
 
 use forebay::quantities::{percent, seconds, significant};
 use forebay_show::figure::{Figure, Unit};
@@ -34,7 +34,7 @@ pub(super) fn page(
     page
 }
 
-/// How much longer puts take, by arrangement.
+/// Summarizes how much longer puts take in each arrangement.
 fn headline(rows: &[Row]) -> String {
     let slowed = |row: &Row| {
         let slowed = percent(row.slowed_percent? / 100.0);
@@ -58,13 +58,13 @@ fn about(ask: &StoreSimulateAsk, device: &str) -> Vec<(String, String)> {
     vec![("Disks".into(), format!("{} of {device}, {how}", ask.disks)), ("Load".into(), puts)]
 }
 
-/// The cells that name a row.
+/// Returns the cells that name a row.
 fn named(row: &Row) -> [Cell; 2] {
     let puts = if row.transformation { "and sorted" } else { "logged" };
     [Cell::from(row.arrangement), Cell::from(puts)]
 }
 
-/// How fast puts are.
+/// Builds the table of put speeds.
 fn puts(rows: &[Row]) -> Table {
     let mut table = Table::new([
         Column::words("disks"),
@@ -89,7 +89,7 @@ fn puts(rows: &[Row]) -> Table {
     table
 }
 
-/// What the disks did for them.
+/// Builds the table of disk activity.
 fn disks(rows: &[Row]) -> Table {
     let mut table = Table::new([
         Column::words("disks"),
@@ -106,7 +106,7 @@ fn disks(rows: &[Row]) -> Table {
     table
 }
 
-/// What the first logs predict of one job a disk, beside the result.
+/// Describes the prediction from the first logs, beside the result.
 fn predicted(predicted: &Predicted, rows: &[Row]) -> String {
     let rate = |mb_per_s: f64| Figure::new(mb_per_s * 1e6, Unit::ByteRate).text();
     let enhanced = Arrangement::Enhanced.name();
@@ -126,7 +126,7 @@ fn predicted(predicted: &Predicted, rows: &[Row]) -> String {
     )
 }
 
-/// Whether a disk that waits for its turn should stand still.
+/// Describes whether a disk that waits for its turn should be spun down.
 fn parking(parking: &Parking) -> String {
     let Parking { rest_s, break_even_s } = *parking;
     let pays = if rest_s > break_even_s { "pays" } else { "costs more than it saves" };

@@ -1,4 +1,4 @@
-//! The inputs of `store simulate`, and its run.
+//! The inputs of `store simulate`, and its implementation.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -20,27 +20,28 @@ use crate::operation::Trouble;
 use crate::prediction::predict;
 use crate::simulated::Time;
 
-/// Steps of a simulation between two reports of progress.
+/// The number of simulation steps between progress reports.
 const STEPS: u32 = 64;
 
-/// Every run draws the same keys and times.
+/// The seed, so that every run uses the same keys and times.
 const SEED: u64 = 1;
 
 forebay_ask::ask! {
     /// Find by simulation how much sorting slows puts: the store's own code on models of disks
     ///
-    /// Every arrangement of the disks takes the same puts twice: once they are only logged, once their logs also become
-    /// sorted segments (Workload Shifting, Pan, Yue and Xiong).
+    /// Each arrangement of the disks is simulated twice with the same puts: once the puts are only
+    /// logged, and once the logs are also converted to sorted segments (Workload Shifting, Pan, Yue
+    /// and Xiong).
     pub struct StoreSimulateAsk("store simulate") {
         /// A bundled device (see `forebay devices`) or a device file
         device: DeviceInput = "st1000nm0011" [.positional()],
-        /// The disks of the store
+        /// The number of disks in the store
         disks: u16 = "4" [.word("COUNT").between(4.0, 64.0)],
         /// The length of a value in bytes
         value_bytes: u32 = "100000" [.word("BYTES").between(1.0, 4e6)],
-        /// The length of all values in MB
+        /// The total length of all values in MB
         total_mb: u32 = "1000" [.word("MB").between(1.0, 1e6)],
-        /// How many writers there are, each with one put at a time
+        /// The number of writers, each with one put at a time
         writers: u32 = "1" [.word("COUNT").between(1.0, 1e5)],
         /// The time from an answer to the writer's next put
         host: Delay = "2.6ms",
@@ -48,33 +49,38 @@ forebay_ask::ask! {
         arrangement: Vec<ArrangementName> = "enhanced,basic,raid0",
         /// Never merge segments, as in the paper
         no_merging: bool,
-        /// Count a put as done once the disk's cache has it. A power cut would lose such puts
+        /// Treat a put as done once the disk's cache has it. A power cut would lose such puts
         to_cache: bool,
-        /// What logs become
+        /// The structure that logs are converted to
         tree: TreeName = "runs",
-        /// How many writes to a tree in place are under way at a time. A thread that waits for each has one
+        /// The number of concurrent writes to a tree in place. A single thread that waits for each
+        /// write has one
         tree_depth: u16 = "1" [.word("COUNT").between(1.0, 1024.0).requires("tree")],
-        /// Let the store choose the length of logs and the gaps between batches, as it does when it serves
+        /// Let the store choose the length of logs and the gaps between batches, as it does when
+        /// serving
         tuned: bool,
-        /// Run in real time: the disks take as long as their models, the store's own work as long as it takes
+        /// Run in real time: disks take the time of their models, and the store's own work takes
+        /// its actual time
         wall: bool,
-        /// Which keys are put
+        /// The order of keys
         keys: KeyOrder = "random" [.only(Face::Python)],
-        /// The length of a log in KB, at which duty passes on
+        /// The length in KB at which a log is finished and duty passes to the next disk
         log_kb: u32 = "5000" [.between(16.0, 1e6).only(Face::Python)],
-        /// The size of a chunk of RAID 0 in KiB
+        /// The chunk size of RAID 0 in KiB
         chunk_kib: u32 = "64" [.between(4.0, 65_536.0).only(Face::Python)],
-        /// Read finished logs back, as in the paper, instead of taking them from memory
+        /// Read finished logs back from disk, as in the paper, instead of taking them from memory
         read_log: bool [.only(Face::Python)],
-        /// Write a put and then flush it, as by fsync (on RAID 0 on every disk), instead of writing it through
+        /// Flush after each write of puts, as fsync does (on RAID 0 on every disk), instead of
+        /// writing through
         flush: bool [.excludes(&["to_cache"]).only(Face::Python)],
-        /// The size of a page of a tree in place in KiB. Values longer than a quarter of it are stored apart
+        /// The page size of a tree in place in KiB. Values longer than a quarter of a page are
+        /// stored separately
         page_kib: PageSize = "8" [.requires("tree").only(Face::Python)],
         /// The memory for leaves of trees in place in MB
         tree_memory_mb: u32 = "2000" [.between(1.0, 1e6).only(Face::Python)],
         /// When changed pages of trees in place are written
         tree_sync: TreeSyncName = "log" [.requires("tree").only(Face::Python)],
-        /// Also return when which disk began which stage
+        /// Also return the times at which disks began each stage
         stages: bool [.only(Face::Python)],
     }
 }
@@ -163,7 +169,7 @@ impl StoreSimulateAsk {
         }
     }
 
-    /// The load on one arrangement.
+    /// Runs the load on one arrangement.
     fn compared(
         &self,
         device: &OpenDevice,
@@ -187,7 +193,8 @@ impl StoreSimulateAsk {
             .map_err(|trouble| refused(device, &trouble))
     }
 
-    /// How long a disk of the enhanced arrangement rests, where the device's file says what standing still saves.
+    /// Returns how long a disk of the enhanced arrangement rests, if the device file specifies the
+    /// savings of spinning down.
     fn parking(&self, rows: &[Row]) -> Option<Parking> {
         let enhanced = |row: &&Row| row.arrangement == Arrangement::Enhanced.name();
         let sorted = rows.iter().filter(enhanced).find(|row| row.transformation)?;

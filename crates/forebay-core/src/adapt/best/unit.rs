@@ -1,4 +1,4 @@
-//! What the rule keeps of a unit: 32 bytes.
+//! The rule's state of a unit: 32 bytes.
 
 use super::super::costs::{LAYOUTS_MAX, Layout};
 use super::super::workload::roll;

@@ -1,11 +1,11 @@
-//! The track buffer: segments that each hold one run of sectors, and the read-ahead into one.
+//! The track buffer: segments that each hold one run of sectors, one of which receives read-ahead.
 //!
-//! A read that finds its first sector in a segment is a hit, even while read-ahead still brings
-//! the rest. The segment that was used longest ago is given away first. A write takes a segment of
-//! its own and empties those it overlaps. Read-ahead goes on until its limit or until the arm is
-//! wanted elsewhere, and is worked out only then. Where it replaces what was handed over
-//! ("Read-ahead over requested"), reads of that miss, as they do on the measured drives that say so. Where written data cannot be read from the
-//! buffer, a write takes no segment.
+//! A read whose first sector is in a segment is a hit, even while read-ahead is still loading the
+//! rest. The least recently used segment is reused first. A write takes its own segment and empties
+//! those that it overlaps. Read-ahead continues until its limit or until the arm is needed
+//! elsewhere, and is computed only then. If it replaces data that the host has read ("Read-ahead
+//! over requested"), reads of these data miss, as on measured drives with this setting. If written
+//! data cannot be read from the buffer, a write takes no segment.
 
 use crate::device::hdd::geometry::Place;
 

@@ -1,7 +1,8 @@
-//! The time a drive is busy: with commands outstanding, or its arm at work on the write cache. Each moment counts once,
-//! and none before it has come.
+//! The busy time of a drive: with commands outstanding, or its arm working on the write cache. Each
+//! moment counts once, and only after it has passed.
 //!
-//! The arm's work is learnt of late, when the drive is next looked at, and ahead, when a write waits for room.
+//! The arm's work is reported late, when the drive is next examined, or in advance, when a write
+//! waits for room.
 
 /// Spans of busy time.
 #[derive(Clone, Debug, Default)]

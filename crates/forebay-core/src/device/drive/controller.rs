@@ -1,7 +1,7 @@
-//! What a disk's controller is told: overheads, bus, buffer, write cache, queue.
+//! The parameters of a disk's controller: overheads, bus, buffer, write cache, queue.
 //!
-//! The terms are DiskSim's (Bucy, Schindler, Schlosser, Ganger: "The DiskSim Simulation
-//! Environment Version 4.0 Reference Manual", CMU-PDL-08-101, section 3.2), its names in brackets.
+//! The terms are DiskSim's (Bucy, Schindler, Schlosser, Ganger: "The DiskSim Simulation Environment
+//! Version 4.0 Reference Manual", CMU-PDL-08-101, section 3.2), with its names in brackets.
 
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;

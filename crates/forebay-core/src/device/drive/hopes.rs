@@ -1,4 +1,4 @@
-//! Which waiting commands may be served without the arm.
+//! The waiting commands that may be served without the arm.
 
 /// The keys of these commands, in rising order: that in which the commands came.
 #[derive(Clone, Debug, Default)]

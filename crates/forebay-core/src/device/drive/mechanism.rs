@@ -1,8 +1,8 @@
-//! Arm and platters: where they stand, how long an access takes, what energy it uses.
+//! Arm and platters: their positions, the time of an access, and the energy used.
 //!
-//! The platters' angle is given by the time alone. One access goes on at a time; each begins no
-//! sooner than the one before it ends. An access may be settled after it began, so the arm must
-//! not use less than idle power, or energy could fall.
+//! The angle of the platters depends only on the time. Accesses do not overlap: each begins no
+//! earlier than the end of the previous one. An access may be determined after it began, so the arm
+//! must use at least idle power; otherwise energy could decrease.
 
 use crate::contract::spec::SpecError;
 use crate::device::hdd::geometry::{Divisor, Place};

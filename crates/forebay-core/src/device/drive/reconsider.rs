@@ -1,9 +1,9 @@
-//! A choice that the host's answer may still change.
+//! Choices that the host's answer may still change.
 //!
-//! Where the drive waits for the host's answer to a completion before it chooses, the command that the
-//! host sends in return is among those it chooses from. The model is not told whether one will come.
-//! So it chooses at once, with an arm that moves no sooner than that, and takes the choice back when
-//! a command comes at the same moment.
+//! If the drive waits for the host's answer to a completion before it chooses, a command that the
+//! host sends in return is among the candidates. The model does not know whether one will arrive.
+//! It therefore chooses at once, with an arm that does not move before the answer is due, and
+//! revokes the choice if a command arrives at the same moment.
 
 use super::buffer::Buffer;
 use super::mechanism::Motion;

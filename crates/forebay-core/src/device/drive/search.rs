@@ -1,4 +1,4 @@
-//! Search by halves, for maps of sectors that only grow.
+//! Binary search in monotonic maps of sectors.
 
 /// The first of `from..to` for which `before` is false; `to` if there is none.
 pub(super) fn search(from: u64, to: u64, before: impl Fn(u64) -> bool) -> u64 {

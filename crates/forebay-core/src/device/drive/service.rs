@@ -1,4 +1,4 @@
-//! How a drive serves one command, and what it does while nobody asks.
+//! How a drive serves a command, and what it does while idle.
 
 use super::buffer::Hit;
 use super::mechanism::{Access, Task};

@@ -1,9 +1,10 @@
-//! Spare sectors and defects: from the place of a sector in its zone's order to the physical one.
+//! Spare sectors and defects: maps the position of a sector in its zone to its physical position.
 //!
-//! A zone is cut into ranges (tracks, cylinders, groups of cylinders, or the zone as a whole), each
-//! with spares at its end. A *slipped* defect is passed over, and all sectors after it move on by
-//! one, up to the range's end or the zone's; a *remapped* one has its sector elsewhere. Where whole
-//! tracks are the unit, defects and spares count tracks. The mapping rises strictly, remaps aside.
+//! A zone is divided into ranges (tracks, cylinders, groups of cylinders, or the whole zone), each
+//! with spares at its end. A *slipped* defect is skipped, and all later sectors move by one, up to
+//! the end of the range or the zone; a *remapped* defect has its sector elsewhere. If whole tracks
+//! are the unit, defects and spares count tracks. Except for remapped sectors, the mapping is
+//! strictly increasing.
 
 use crate::contract::spec::SpecError;
 

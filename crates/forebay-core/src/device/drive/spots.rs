@@ -1,7 +1,9 @@
-//! What waits for the arm, in the order of cylinders, and which of it the head reaches first.
+//! The commands waiting for the arm, in order of cylinders, and the one that the head reaches
+//! first.
 //!
-//! The search begins at the arm's cylinder and goes outward on both sides. It ends where the seek alone takes as long
-//! as the best access found: few of many are looked at, and what is found is what looking at all would find.
+//! The search begins at the arm's cylinder and proceeds outward on both sides. It ends when the
+//! seek alone takes as long as the best access found, so it examines only a few commands, with the
+//! same result as examining all.
 
 use super::mechanism::Mechanism;
 

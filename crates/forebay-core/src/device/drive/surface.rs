@@ -1,9 +1,10 @@
-//! Where every sector of a formatted disk lies, and when a head that streams on would reach it.
+//! The positions of all sectors of a formatted disk, and when a continuously streaming head would
+//! reach them.
 //!
-//! As the plain geometry, in stream time: how long after the first sector a head reading on
-//! without end would begin a sector, so that a sector's angle is its stream time modulo one
-//! revolution. Beyond it, each zone has skews, an angle at which it begins, reserved sectors,
-//! spares and defects of its own, and cylinders may lie between zones that hold nothing.
+//! As in the plain geometry, the stream time of a sector is how long after the first sector a head
+//! that reads continuously would begin it; the angle of a sector is its stream time modulo one
+//! revolution. In addition, each zone has its own skews, initial angle, reserved sectors, spares
+//! and defects, and there may be empty cylinders between zones.
 
 use crate::contract::spec::SpecError;
 use crate::device::hdd::geometry::{Divisor, Place, check, step};

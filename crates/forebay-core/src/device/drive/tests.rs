@@ -1,7 +1,8 @@
-//! Service times computed by hand on a tiny drive.
+//! Compares service times on a tiny drive with values computed by hand.
 //!
-//! 100 cylinders of one track of 100 sectors, 10 ms a turn (100 us a sector), 1 ms a cylinder
-//! switch which the skew hides, seeks of 1 ms, overheads of 200 us, 10 us a sector on the bus.
+//! The drive has 100 cylinders with one track of 100 sectors, 10 ms per revolution (100 us per
+//! sector), 1 ms for a cylinder switch, which the skew hides, seeks of 1 ms, overheads of 200 us,
+//! and 10 us per sector on the bus.
 
 use super::*;
 use crate::device::hdd::{LEN_MAX, Power, SeekSpec, Standby, Zone};

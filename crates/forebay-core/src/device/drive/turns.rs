@@ -1,12 +1,13 @@
-//! Whose turn it is at the arm.
+//! The order in which commands get the arm.
 //!
-//! What the head reaches first goes first, and what has waited longer than the drive's patience goes
-//! before it, but only once in [`FORCED_ONE_IN`] turns. Without that limit a drive that is busy for
-//! longer than its patience would serve by age alone: everything it holds is then too old, the order of
-//! arrival costs most of the throughput, and so everything stays too old. With it, all that waits is
-//! still served: the oldest has its turn after seven others. The share is assumed, as no data sheet has one. At
-//! one in four, drives with room for 64 to 128 random requests still do a fifth less than with room for 48; at one in
-//! eight no more than 3 %, and the longest wait is as long.
+//! The command that the head reaches first goes first. A command that has waited for longer than
+//! the starvation limit precedes it, but only once in [`FORCED_ONE_IN`] turns. Without that
+//! restriction, a drive that is busy for longer than its limit would serve commands by age alone:
+//! everything in the queue is then too old, serving in order of arrival costs most of the
+//! throughput, and so everything stays too old. With it, every command is still served, because the
+//! oldest has its turn after seven others. The fraction is an assumption, since data sheets do not
+//! specify one. At one in four, drives with room for 64 to 128 random requests are a fifth slower
+//! than with room for 48; at one in eight, at most 3 % slower, and the longest wait is the same.
 
 /// One turn in so many may be forced.
 const FORCED_ONE_IN: u32 = 8;

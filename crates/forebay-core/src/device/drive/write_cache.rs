@@ -1,10 +1,10 @@
-//! The write cache: runs of sectors that are acknowledged and not yet on the media.
+//! The write cache: runs of sectors that are acknowledged but not yet on the media.
 //!
-//! Volatile and written back. A run that goes on where another ends joins it if there is room, one
-//! inside another is absorbed; else it takes a place of its own, of which there are few, and the
-//! memory for its sectors. Once most of either is taken the cache is drained: its runs are in line for
-//! the arm as commands are, until half is free. Written whenever one place is wanted, each run would
-//! cost a seek there and back.
+//! The cache is volatile and written back. A run that continues another one joins it if there is
+//! room, and a run inside another is absorbed; otherwise, it takes its own place, of which there
+//! are few, and memory for its sectors. Once most places or most of the memory are in use, the
+//! cache is drained: its runs compete for the arm like commands until half is free. If each run
+//! were written only when a place is needed, each would cost a seek there and back.
 
 use std::collections::VecDeque;
 

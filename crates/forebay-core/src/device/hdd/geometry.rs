@@ -1,10 +1,10 @@
-//! Where every sector lies, and when a head that never stops streaming would reach it.
+//! The positions of all sectors, and when a continuously streaming head would reach them.
 //!
-//! Sectors are numbered over all heads of a cylinder, then the next cylinder inward; cylinders
-//! are grouped in zones of equal sectors per track. Each sector has a *stream time*: how long
-//! after the disk's very first sector a head reading on without end would begin it, switches
-//! included. Skew is built into it, so the angle of a sector is its stream time modulo one
-//! revolution, and the time to move any run of sectors is a difference of two stream times.
+//! Sectors are numbered over all heads of a cylinder, then the next cylinder inward; cylinders are
+//! grouped in zones with equal sectors per track. Each sector has a *stream time*: how long after
+//! the disk's very first sector a head that reads continuously would begin it, including switches.
+//! This includes skew, so the angle of a sector is its stream time modulo one revolution, and the
+//! transfer time of any run of sectors is a difference of two stream times.
 
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;

@@ -1,4 +1,4 @@
-//! Which zone holds a sector: a table over equal parts of the disk says where the search begins.
+//! Finds the zone of a sector: a table of equal parts of the disk contains the start of the search.
 
 /// Equal parts of the disk.
 const PARTS: u64 = 256;

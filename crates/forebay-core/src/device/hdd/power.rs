@@ -1,11 +1,11 @@
-//! Energy: watts by what the disk does, and the standby that [`Op::Park`] puts it into.
+//! Energy: the power of each activity, and the standby state entered by [`Op::Park`].
 //!
-//! A parked disk stands still and draws its standby power. The next I/O of any other kind first
-//! spins it up, which takes the same time and energy every time, spread evenly over that time.
-//! Parking takes no time: what spinning down takes belongs into the figures of the spin-up. A disk
-//! without [`Standby`] figures cannot stand still; parking it changes nothing.
+//! A parked disk is stopped and uses standby power. The next I/O of any other kind first spins it
+//! up, which always takes the same time and energy, spread evenly over that time. Parking takes no
+//! time; the time and energy of spinning down should be included in the figures of the spin-up. A
+//! disk without [`Standby`] figures cannot stop; parking it has no effect.
 //!
-//! Invariant: the energy never falls.
+//! Invariant: energy never decreases.
 //!
 //! [`Op::Park`]: crate::contract::request::Op::Park
 

@@ -1,8 +1,8 @@
-//! The seek curve: how long the arm takes to move over so many cylinders, settling included.
+//! The seek curve: the time of an arm movement by its distance in cylinders, including settling.
 //!
-//! Short moves, where the arm never stops accelerating, take `a + b*sqrt(d)`; from the knee on,
-//! where it coasts at full speed, `c + e*d` (Ruemmler and Wilkes, "An introduction to disk drive
-//! modeling", 1994). The curve never falls; no move takes no time.
+//! Short movements, in which the arm never stops accelerating, take `a + b*sqrt(d)`; from the knee
+//! on, where it coasts at full speed, they take `c + e*d` (Ruemmler and Wilkes, "An introduction to
+//! disk drive modeling", 1994). The curve never decreases; no movement takes no time.
 
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;

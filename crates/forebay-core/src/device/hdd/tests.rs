@@ -1,8 +1,9 @@
-//! Service times computed by hand on a tiny disk, and averages on one of real size.
+//! Compares service times on a tiny disk with values computed by hand, and averages on a disk of
+//! real size.
 //!
-//! The tiny disk: 100 cylinders of one track of 100 sectors, 10 ms a turn (100 us a sector), 1 ms
-//! a cylinder switch, 200 us overhead, seeks of 500 us + 100 us a root below 25 cylinders and
-//! 900 us + 4 us a cylinder above.
+//! The tiny disk has 100 cylinders with one track of 100 sectors, 10 ms per revolution (100 us per
+//! sector), 1 ms for a cylinder switch, 200 us overhead, and seeks of 500 us + 100 us per square
+//! root below 25 cylinders and 900 us + 4 us per cylinder above.
 
 use super::*;
 use crate::contract::request::Flags;

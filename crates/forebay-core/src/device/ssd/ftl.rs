@@ -1,19 +1,19 @@
-//! The page-mapped flash translation layer: which flash page holds which logical page.
+//! The page-mapped flash translation layer: maps logical pages to flash pages.
 //!
-//! Writes go out of place. A logical page always lives on the same die (stripes of
-//! [`Shape::stripe_pages`] pages go round the dies), so each die keeps its own share of spare blocks
-//! and garbage collection always finds something to gain. A die that runs out of free blocks
-//! collects in step with the host's writes: each moves so many of the victim's valid pages that a block
-//! is free again when the host has filled its own. They move to a block apart from what the host
-//! writes, so that cold data gathers; then the victim is erased. Only a die that has no block at all
-//! left collects one at once. Free blocks are used in the order they were erased, which levels wear
-//! among those that are collected at all.
+//! Writes go out of place. A logical page always stays on the same die (stripes of
+//! [`Shape::stripe_pages`] pages are distributed round-robin), so each die has its own share of
+//! spare blocks, and garbage collection always gains space. A die with few free blocks collects
+//! garbage along with the host's writes: each write moves as many of the victim's valid pages as
+//! necessary to free a block by the time the host has filled its own. They move to a separate
+//! block, so that cold data accumulate there; then the victim is erased. Only a die without any
+//! free block collects a whole block at once. Free blocks are used in the order in which they were
+//! erased, which levels wear among the collected blocks.
 //!
-//! A drive that is full in sequential order from the start costs no memory for what is never
-//! touched: an entry of zero means "where the first fill put it".
+//! A drive that is initially full in sequential order uses no memory for untouched pages: an entry
+//! of zero means the position of the initial fill.
 //!
 //! Invariants: every mapped logical page has exactly one flash page, and that page names it as its
-//! owner; a block's valid count is the number of its pages that are owned.
+//! owner; a block's valid count is the number of its pages with an owner.
 
 use std::collections::VecDeque;
 

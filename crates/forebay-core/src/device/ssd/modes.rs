@@ -1,8 +1,8 @@
-//! Times that differ from page to page: a few modes, each with its share.
+//! Times that differ between pages: a few modes, each with its share.
 //!
-//! A flash cell keeps several bits, and those of one kind are read quicker than those of another; so a
-//! drive's reads take one of a few times. Which one a page takes follows from its number, so that it
-//! takes the same time whenever it is asked for.
+//! A flash cell stores several bits, some of which are faster to read than others, so a drive's
+//! reads take one of a few times. The mode of a page depends on its number, so that the page always
+//! takes the same time.
 
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;

@@ -1,7 +1,5 @@
-//! A long array of numbers most of which are zero: memory follows what was ever written to.
-//!
-//! A drive of terabytes has hundreds of millions of pages, of which a trace touches few; copies of
-//! a drive for each run must cost as little.
+//! A long array of numbers, most of which are zero; memory is proportional to the part that was
+//! ever written.
 
 /// Numbers in a piece, which is the unit of memory.
 const PIECE: usize = 1024;

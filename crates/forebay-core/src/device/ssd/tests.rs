@@ -1,4 +1,4 @@
-//! Small drives by hand: who waits for what.
+//! Tests small drives with values computed by hand: which command waits for which.
 
 use super::*;
 

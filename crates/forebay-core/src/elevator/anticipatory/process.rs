@@ -1,5 +1,5 @@
-//! What the anticipatory scheduler knows of processes: whether one that has read reads on, when and
-//! where.
+//! The anticipatory scheduler's knowledge of processes: whether, when and where a process that has
+//! read will read again.
 
 use crate::contract::time::Nanos;
 use crate::elevator::history::ThinkTime;

@@ -1,4 +1,5 @@
-//! The anticipatory scheduler behind the block layer, before a device of constant service time.
+//! Tests the anticipatory scheduler behind the block layer, in front of a device of constant
+//! service time.
 
 use super::*;
 use crate::elevator::trial::{MIB, Run, ms, on, read, write};

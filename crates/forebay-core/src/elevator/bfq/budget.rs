@@ -1,4 +1,4 @@
-//! Budgets: how many bytes a queue may be given in a turn, and what it is charged at the end.
+//! Budgets: how many bytes a queue may use in a turn, and what it is charged at the end.
 
 use super::service::Ended;
 use crate::contract::time::Nanos;

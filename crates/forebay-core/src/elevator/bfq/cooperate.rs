@@ -1,16 +1,17 @@
-//! Early queue merge: streams whose requests lie close together come to use one queue, which serves
-//! them in address order, without waiting for one after the other.
+//! Early queue merge: streams whose requests are close together share a queue, which serves them in
+//! address order without waiting for each in turn.
 //!
-//! A stream that asks close to where the disk is, or to what another queue would be given next, moves
-//! over with this request; what it asked before stays where it is. That happens within a tenth of a second after a
-//! queue was first given something; who comes later works by itself. When a shared queue begins to
-//! seek, its streams part again, each with its next request.
+//! A stream whose request is close to the position of the disk, or to the next request of another
+//! queue, moves to that queue with this request; its earlier requests stay where they are. That is
+//! possible within a tenth of a second after the queue's first request; later streams remain
+//! separate. If a shared queue begins to seek, its streams separate again, each with its next
+//! request.
 //!
-//! Streams that begin within [`BURST_GAP`] are one task: unless they prove to read on, all of them use the first
-//! one's queue after a while, and stay there.
+//! Streams that begin within [`BURST_GAP`] of each other are one task: unless they prove to be
+//! sequential, all of them eventually use the first one's queue and stay there.
 //!
-//! Invariant: a stream away from its own queue has left it empty of streams, and nobody joins a
-//! queue without streams, so its own queue is free when it comes back.
+//! Invariant: a stream that uses another queue has left its own queue without streams, and no
+//! stream joins a queue without streams, so that its own queue is free when it returns.
 
 use super::raise::{BURST_GAP, Raised};
 use super::{ASYNC, Bfq};

@@ -1,11 +1,11 @@
-//! Injection: while the active queue has no requests and is waited for, others may be given as many as do not delay
-//! its next one by much.
+//! Injection: while BFQ waits for an active queue without requests, others may dispatch as many
+//! requests as do not delay its next one by much.
 //!
-//! The limit of requests at the device is found by trial: the time that the first request after a gap takes with
-//! injected ones about is held against what it takes without; half as much again is too long.
+//! The limit of requests at the device is determined by trial: the time of the first request after
+//! a gap with injected requests is compared with the time without them; 1.5 times that is too long.
 //!
-//! A queue whose requests regularly follow the end of another one's waits for that, its *waker*: its requests are
-//! injected without a limit.
+//! If a queue's requests regularly follow the completion of another queue's requests, it waits for
+//! that queue, its *waker*, whose requests are injected without a limit.
 
 use super::{ASYNC, Bfq};
 use crate::contract::time::Nanos;

@@ -1,9 +1,11 @@
-//! Weight raising (`low_latency`): a stream that begins, or asks again after a pause, weighs thirty times as much for
-//! some seconds, so that what a person waits for is done quickly; one that asks for little at a steady pace, as a
-//! player does, three thousand times as much while it does so.
+//! Weight raising (`low_latency`): for latency-sensitive streams. The weight of a stream that
+//! begins, or resumes after a pause, is multiplied by thirty for a few seconds, so that interactive
+//! tasks finish quickly. A stream with a low steady rate, such as a media player, has three
+//! thousand times the weight as long as it keeps that rate.
 //!
-//! Many streams that begin together are one job (a boot, a make) that does not want latency: once a
-//! burst is large none of its streams is raised, those before the last one until the next request of theirs is given.
+//! Many streams that begin together are one task (a boot, a make) that does not need low latency.
+//! Once such a burst is large, none of its streams is raised; earlier ones lose their raising when
+//! their next request is dispatched.
 
 use crate::contract::time::Nanos;
 

@@ -1,4 +1,5 @@
-//! Turns: who has the disk, for how long, when it is waited for, and what it is charged at the end.
+//! Turns: which queue has the disk, for how long, when BFQ waits for it, and what it is charged at
+//! the end.
 
 use super::{ASYNC, Bfq};
 use crate::contract::time::Nanos;

@@ -1,5 +1,5 @@
-//! One of BFQ's queues: a stream's waited-for requests, those of several that cooperate, or
-//! everybody's asynchronous ones.
+//! A queue of BFQ: the synchronous requests of one stream or of several cooperating ones, or the
+//! asynchronous requests of all streams.
 
 use super::inject::Injection;
 use super::raise::Raised;

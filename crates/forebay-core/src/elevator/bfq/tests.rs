@@ -1,4 +1,4 @@
-//! BFQ behind the block layer, before a device of constant service time.
+//! Tests BFQ behind the block layer, in front of a device of constant service time.
 
 use super::*;
 use crate::elevator::trial::{LEN, MIB, Run, ms, on, read, write};

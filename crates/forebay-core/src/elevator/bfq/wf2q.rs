@@ -1,21 +1,23 @@
-//! B-WF2Q+: who is served next, so that every queue gets its weight's share of the bytes.
+//! B-WF2Q+: chooses the next queue so that each gets its weight's share of the bytes.
 //!
 //! Source: Checconi and Valente, "High throughput disk scheduling with fair bandwidth distribution"
-//! (IEEE Transactions on Computers, 2010). A queue enters with a budget; its virtual start is the
-//! later of the virtual time and its last virtual finish, its virtual finish a budget over its
-//! weight later. Of the queues whose start has come the one with the least finish goes next. It may
-//! use less than its budget: its finish is then corrected to what it used. The virtual time advances
-//! by the service given over the weights of all, and at least to the least start. A queue without requests counts until
-//! the virtual time has come to its finish.
+//! (IEEE Transactions on Computers, 2010). A queue enters with a budget. Its virtual start is the
+//! later of the virtual time and its last virtual finish; its virtual finish is its start plus its
+//! budget divided by its weight. Among the queues whose start is not in the future, the one with
+//! the earliest finish is next. If it uses less than its budget, its finish is corrected
+//! accordingly. The virtual time advances by the service given divided by the total weight, and at
+//! least to the earliest start. A queue without requests counts until the virtual time reaches its
+//! finish.
 //!
-//! A queue that comes back soon after it ran dry starts where it ended ([`Wf2q::enter`]), as though it had never left.
+//! A queue that returns soon after it became empty starts where it ended ([`Wf2q::enter`]), as if
+//! it had never left.
 //!
-//! Invariants: `weight_sum` is that of the queues that wait, are in service, or rest; only idle queues
-//! may be entered.
+//! Invariants: `weight_sum` is the total weight of queues that wait, are in service, or rest; only
+//! idle queues may be entered.
 //!
-//! Departures: queues are found by a scan, not in an augmented tree: those that wait are at most as
-//! many as there are tags, and one is chosen in a slice, not for each request. Which queue is next is looked up when one
-//! is needed.
+//! Departures: queues are found by a linear scan rather than in an augmented tree, because there
+//! are at most as many waiting queues as tags, and one is chosen per slice rather than per request.
+//! The next queue is determined only when it is needed.
 
 /// Fractional bits of virtual times, which count bytes over weight.
 const FRACTION: u32 = 24;

@@ -1,7 +1,7 @@
-//! What a task does that submits bios: it sleeps where there is no place, and goes on when it is woken.
+//! Tasks that submit bios: a task sleeps if there is no place, and continues when it is woken.
 //!
-//! Invariant: where a task is woken and takes no place, as its bios all merge, the place that it was woken for goes to
-//! the next one.
+//! Invariant: if a woken task takes no place because all its bios merge, the place goes to the next
+//! sleeper.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Splitting, merging and admission, around noop.
+//! Tests splitting, merging and admission, with noop.
 
 use super::*;
 use crate::contract::Bare;

@@ -1,8 +1,8 @@
-//! Shared queues: streams whose requests lie close together come to use one queue.
+//! Shared queues: streams whose requests are close together share a queue.
 //!
-//! When the active queue runs dry and another one's next request is near the head, that one goes
-//! on and the two are to merge: each stream of the less used queue moves over with its next
-//! request. A shared queue that seeks is split the same way.
+//! If the active queue becomes empty and the next request of another queue is near the head, that
+//! queue continues and the two are merged: each stream of the less used queue moves to the other
+//! with its next request. A shared queue that seeks is split the same way.
 
 use super::stream_queue::StreamQueue;
 use super::{ASYNC, Cfq, Stream};

@@ -1,4 +1,5 @@
-//! Whose turn it is: choosing the active queue, what may be given from it, who may interrupt it.
+//! Selection: chooses the active queue, which of its requests to dispatch, and which queues may
+//! preempt it.
 
 use super::service_tree::Kind;
 use super::slices::share;

@@ -1,8 +1,8 @@
 //! The order in which queues are served: one tree for each kind of service, sorted by key.
 //!
-//! A key is a moment, a little later for queues with short slices; the lowest goes first.
-//! Invariant: a queue is in the tree its [`super::stream_queue::StreamQueue::waits`] names, from
-//! its first request until its slice ends without any; the active queue is in one, too.
+//! A key is a time, slightly later for queues with short slices; the lowest goes first. Invariant:
+//! a queue is in the tree that its [`super::stream_queue::StreamQueue::waits`] names, from its
+//! first request until its slice ends without any; this includes the active queue.
 
 use crate::contract::time::Nanos;
 use crate::elevator::history::ThinkTime;

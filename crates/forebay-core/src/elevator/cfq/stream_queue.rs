@@ -1,4 +1,5 @@
-//! One of CFQ's queues: a stream's waited-for requests, or everybody's asynchronous ones.
+//! A queue of CFQ: the synchronous requests of one stream, or the asynchronous requests of all
+//! streams.
 
 use super::service_tree::Kind;
 use crate::contract::time::Nanos;

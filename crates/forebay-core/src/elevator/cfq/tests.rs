@@ -1,4 +1,4 @@
-//! CFQ behind the block layer, before a device of constant service time.
+//! Tests CFQ behind the block layer, in front of a device of constant service time.
 
 use proptest::prelude::*;
 

@@ -1,8 +1,8 @@
-//! What the device's moves cost, learnt from its answers.
+//! The cost of the device's movements, learned from its completions.
 //!
-//! The time of an I/O is counted from when it was given or, if later, from the answer before it, so
-//! that it is right for a device that does one at a time and an apt mean for one that queues. What
-//! is beyond the transfer at the best rate seen lately is the cost of getting there.
+//! The time of an I/O begins when it was dispatched or, if later, with the previous completion,
+//! which is exact for a device that serves one at a time and a suitable average for one that
+//! queues. The time beyond the transfer at the best recent rate is the cost of getting there.
 
 use crate::contract::time::Nanos;
 

@@ -1,7 +1,8 @@
-//! Whether the bound was kept: waits from admission to the answer, held against it.
+//! Measures whether the bound was kept: compares the time from admission to the answer with the
+//! bound.
 //!
-//! A bound shorter than the device takes for a full queue cannot be kept, whatever the order; then
-//! the oldest go first, and what is late is counted.
+//! A bound shorter than the device's time for a full queue cannot be kept in any order; then the
+//! oldest requests go first, and late ones are counted.
 
 use crate::contract::policy::Figure;
 use crate::contract::time::Nanos;

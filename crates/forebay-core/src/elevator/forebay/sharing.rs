@@ -1,11 +1,13 @@
-//! How reads and writes share the device: in one sweep, in excursions from it, or by turns.
+//! How reads and writes share the device: in one sweep, in excursions from it, or in turns.
 //!
-//! One sweep over both moves least, but a read on it waits for every write on the way: nothing where
-//! the writes are few, seconds where there are a hundred of half a megabyte for each read. There
-//! the reads go first for a turn, and the sweep, when its turn comes, goes on where it was left.
+//! A common sweep has the least movement, but a read in it waits for every write on the way. That
+//! is negligible if there are few writes, but takes seconds if there are a hundred writes of half a
+//! megabyte for each read. In that case reads go first for a turn, and when its turn comes the
+//! sweep resumes where it stopped.
 //!
-//! A stream that asks ahead of the head for ever keeps a sweep from coming round. As soon as that makes
-//! somebody wait for long, sweeps are shortened: each kind has its own, over half as many requests.
+//! A stream that keeps sending requests ahead of the head prevents a sweep from completing. As soon
+//! as that makes another request wait for long, sweeps are shortened: each kind has its own sweep,
+//! over half as many requests.
 
 use super::super::queue::{Queue, QueuedId};
 use super::{Forebay, READS, Side, WRITES};

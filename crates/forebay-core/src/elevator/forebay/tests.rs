@@ -1,4 +1,5 @@
-//! The forebay scheduler behind the block layer, before a device of constant service time.
+//! Tests the forebay scheduler behind the block layer, in front of a device of constant service
+//! time.
 
 use super::*;
 use crate::contract::request::{Flags, Op};

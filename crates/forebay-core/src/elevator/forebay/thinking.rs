@@ -1,8 +1,9 @@
-//! How long a stream thinks between an answer and its next request, and how long to wait for that.
+//! How long a stream thinks between an answer and its next request, and how long to wait for that
+//! request.
 //!
-//! Times are counted in classes, each twice as wide as the one before; old ones fade. Waiting until
-//! `t` saves a move if the request has come by then, and costs the device the time that was waited.
-//! The best `t` is that for which what is expected to be saved exceeds what is lost by most.
+//! Times are counted in classes, each twice as wide as the one before; old ones decay. Waiting
+//! until `t` saves a movement if the request has arrived by then, and costs the device the time
+//! waited. The best `t` maximizes the expected saving minus the expected loss.
 
 use crate::contract::time::Nanos;
 

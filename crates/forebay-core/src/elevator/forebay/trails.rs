@@ -1,15 +1,15 @@
-//! Streams found by address: what reads on where another read ended belongs to the same stream,
-//! whichever process asks. Such a stream is called a *trail* here.
+//! Streams identified by address: a read that continues where another read ended belongs to the
+//! same stream, whichever process sends it. Such a stream is called a *trail* here.
 //!
-//! A request that goes on nowhere belongs to the trail that its process used last, so that a process
-//! that reads here and there has one trail, which is not waited for long (`near`).
+//! A request that continues no other belongs to the trail that its process used last, so a process
+//! with scattered reads has one trail, which the scheduler does not wait for long (`near`).
 //!
-//! A trail's thinking is what is known of the time from its answer to its next request where that had
-//! not come before the answer; requests that overlap tell nothing of it. One that is new is taken to
-//! think as all do, those included that were waited for in vain.
+//! A trail's think time is the time from an answer to its next request, if that request had not
+//! arrived before the answer; overlapping requests provide no think times. A new trail is assumed
+//! to behave like the average of all, including those that were waited for in vain.
 //!
-//! Invariants: `queued` and `in_flight` count requests by [`Trails::arrive`]'s answer; a trail with
-//! requests outstanding is never given away.
+//! Invariants: `queued` and `in_flight` count requests under the trail that [`Trails::arrive`]
+//! returned; a trail with outstanding requests is never reused.
 
 use super::thinking::{ALL, Pause, Thinking};
 use crate::contract::time::Nanos;

@@ -1,9 +1,10 @@
-//! Latencies of one domain in quarters of its target, and what follows from them.
+//! Latencies of one domain in quarters of its target, and their percentiles.
 //!
-//! Two histograms: at the device, and since admission. A percentile is told once there are 500
-//! latencies, or a second after it was asked for first; then they are counted anew. Both
-//! histograms share that second, as in Linux, and the first one takes it: below 500 latencies a second
-//! those since admission tell something every 500 only.
+//! There are two histograms: of latencies at the device, and since admission. A percentile is
+//! available when there are 500 latencies, or one second after it was first requested; then the
+//! histogram is reset. As in Linux, both histograms share that second, and the first one consumes
+//! it: with fewer than 500 latencies per second, the histogram since admission has a result only
+//! every 500 latencies.
 
 use crate::contract::time::Nanos;
 

@@ -1,4 +1,4 @@
-//! Which requests that are not complete touch the same bytes.
+//! Finds incomplete requests that touch the same bytes.
 
 use std::collections::BTreeSet;
 

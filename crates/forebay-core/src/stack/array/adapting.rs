@@ -1,5 +1,4 @@
-//! Levels that follow the workload: a rule is shown what each unit is asked for, and says where it
-//! goes.
+//! Levels that follow the workload: a rule sees the requests for each unit, and chooses its level.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Cells for what is to be written.
+//! Allocates cells for writes.
 
 use super::Array;
 use super::kind::Kind;

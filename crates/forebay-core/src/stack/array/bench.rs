@@ -1,5 +1,6 @@
-//! An array for tests, on drives that do I/Os in any order, fail some and may go. They lose whatever they may
-//! lose ([`medium`]), and what the array answers is held against that ([`judge`]).
+//! A test bench for arrays, with drives that complete I/Os in any order, fail some, and may
+//! disappear. They lose everything that they may lose ([`medium`]), and the array's answers are
+//! compared with that ([`judge`]).
 
 mod judge;
 mod medium;

@@ -1,9 +1,9 @@
-//! Care in the background, at a bounded rate: what is lost is made anew when a drive can take it, and
-//! all of a volume is read where that is asked for.
+//! Background maintenance at a limited rate: restores lost roles when a drive has room for them,
+//! and reads a whole volume on request.
 //!
-//! An array that *grows* has new drives, or larger ones. Roles move from full drives to empty ones, pass
-//! after pass, until all are about as full; only then does the array promise more units, by a record that
-//! says how many.
+//! An array that *grows* has new drives, or larger ones. Roles move from full drives to empty ones,
+//! pass after pass, until all are about equally full; only then does the array provide more units,
+//! with a record that contains their number.
 
 use super::Array;
 use super::full::CARE_PAUSE;

@@ -1,4 +1,4 @@
-//! What an array is like: its drives, its units by level, what is lost.
+//! The state of an array: its drives, its units by level, its losses.
 
 use super::kind::Kind;
 use super::level::{LEVELS, Level, all, each};

@@ -1,10 +1,12 @@
-//! Rounds: what has changed becomes durable, all of it or nothing.
+//! Rounds: make changes durable, atomically.
 //!
-//! A round takes the units that changed, flushes all drives, and then writes records of them to three
-//! drives with FUA, one after another in the ring. Flushes and FUA writes that come meanwhile share the
-//! next round. Cells that a unit no longer has are free when the record is durable.
+//! A round takes the changed units, flushes all drives, and then writes records of these units to
+//! three drives with FUA, one after another in the ring. Flushes and FUA writes that arrive
+//! meanwhile share the next round. Cells that a unit no longer uses are free when the record is
+//! durable.
 //!
-//! A flush that fails may have lost whatever its drive took since the last one ([`super::suspects`]).
+//! If a flush fails, its drive may have lost everything that it received since the last one
+//! ([`super::suspects`]).
 
 use std::collections::BTreeMap;
 

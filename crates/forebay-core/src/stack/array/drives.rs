@@ -1,4 +1,4 @@
-//! The drives of an array: which are there, and where there is room.
+//! The drives of an array: which are present, and which have room.
 
 use super::census::DriveState;
 use super::geometry::{Geometry, LANES_MAX, spare_cells};

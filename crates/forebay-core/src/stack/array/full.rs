@@ -1,8 +1,9 @@
-//! Drives that have no room: files on a file system that others have filled, or that have outgrown a quota.
+//! Drives without room: files on a file system that is full, or whose quota is exceeded.
 //!
-//! That is no fault of the drive, and passes when somebody makes room. Until then writes wait and are tried
-//! again, reads go on, and records are tried again too. A client that has waited long enough is told that
-//! there is no room. Once nothing had room for so long, others are told after the first try.
+//! This is not a fault of the drive, and ends when someone frees space. Until then, writes and
+//! records wait and are retried, and reads continue. A client that has waited long enough gets an
+//! out-of-space error. If there has been no room for that long, further clients get the error after
+//! the first attempt.
 
 use super::Array;
 use super::job::Doing;

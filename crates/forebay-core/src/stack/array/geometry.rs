@@ -1,8 +1,9 @@
-//! Sizes of an array: what lies where on each drive.
+//! Sizes of an array, and the layout of each drive.
 //!
-//! A drive holds, in order: its label twice, the ring of records (with an array that is written in
-//! fresh cells), and its cells. A cell holds a chunk and, in fresh cells, its trailer. The ring is as long
-//! as the array was made, so that cells stay where they are when it grows.
+//! A drive contains, in order: two copies of its label, the ring of records (on an array that
+//! writes to fresh cells), and its cells. A cell contains a chunk and, with fresh cells, its
+//! trailer. The ring's length is fixed when the array is created, so that cells stay in place when
+//! it grows.
 
 use super::level::{Level, ROLES_MAX};
 

@@ -1,4 +1,4 @@
-//! What an application says of a range of the volume: how its units are to be kept.
+//! Hints from an application on how to store the units of a range of the volume.
 
 use std::ops::Range;
 

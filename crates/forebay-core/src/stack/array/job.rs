@@ -1,4 +1,4 @@
-//! What is under way on a unit: first roles are read, then roles are written.
+//! An operation on a unit: first reads roles, then writes roles.
 
 use super::kind::Kind;
 use super::known::Sums;

@@ -1,4 +1,4 @@
-//! Kinds of drives. All of a unit is on drives of one kind, which form a *set*.
+//! Kinds of drives. All roles of a unit are on drives of one kind, which form a *set*.
 
 /// What a drive is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,5 +1,5 @@
-//! Sums of cells that were read or written lately: with them a part of a chunk is read alone, without
-//! the trailer that it is held against.
+//! Checksums of recently read or written cells. With them, part of a chunk can be verified without
+//! reading its trailer.
 
 use std::sync::Arc;
 

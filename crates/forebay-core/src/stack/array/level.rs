@@ -1,8 +1,9 @@
-//! RAID levels of a unit: which roles its chunks, their copies and their parities play.
+//! RAID levels of a unit: the roles of its chunks, copies and parities.
 //!
-//! Roles are counted through. Of a striped unit the first are the data chunks, then P, then Q; of a
-//! mirrored one the first copies of all chunks, then the second ones, and so on. So the first roles
-//! are the data chunks at any level, and a switch need not move them (section 4 of the paper).
+//! Roles are numbered. In a striped unit, the data chunks come first, then P, then Q; in a mirrored
+//! one, the first copies of all chunks, then the second ones, and so on. The first roles are
+//! therefore the data chunks at any level, and a switch need not move them (section 4 of the
+//! paper).
 
 /// The most roles of a unit.
 pub(super) const ROLES_MAX: usize = 16;

@@ -1,4 +1,4 @@
-//! What keeps an array from promising more than it does.
+//! The drives that limit an array's capacity.
 
 use super::drives::units_on;
 use super::kind::KINDS;

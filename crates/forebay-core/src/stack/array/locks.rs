@@ -1,4 +1,4 @@
-//! One at a time: of what is asked of a unit, reads go together, changes alone and in turn.
+//! Locks on units: reads run concurrently, changes run alone and in order.
 
 use std::collections::{BTreeMap, VecDeque};
 

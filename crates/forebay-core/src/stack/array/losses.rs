@@ -1,8 +1,9 @@
-//! Who is told that acknowledged writes were lost before they were durable.
+//! Reports acknowledged writes that were lost before they were durable.
 //!
-//! A loss is found when a drive goes or fails a flush, with or without a client that waits for a round just then.
-//! It stays until everybody knows: the next flush of each stream fails, once. A flush that was asked for before
-//! the loss fails too, and so does the one after it, since writes may have been acknowledged between the two.
+//! A loss is detected when a drive disappears or fails a flush, whether or not a client is waiting
+//! for a round. It is reported to every stream: the next flush of each stream fails, once. A flush
+//! that was requested before the loss fails too, and so does the one after it, because writes may
+//! have been acknowledged between the two.
 
 use std::collections::BTreeMap;
 

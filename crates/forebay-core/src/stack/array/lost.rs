@@ -1,8 +1,10 @@
-//! Bytes of a unit that nothing holds any more, although its drives are there: rotten, or unreadable.
+//! Lost bytes of a unit: no copy remains although the drives are present, because of bit rot or
+//! read errors.
 //!
-//! Two places say so. The trailer of a cell has [`LOST_SUM`] for a block that could not be restored when
-//! the cell was written, so that no reader takes its bytes for data. The table has a summary of the whole
-//! unit ([`Lost`]), so that a volume knows what it lost without reading its cells.
+//! They are recorded in two places. The trailer of a cell contains [`LOST_SUM`] for a block that
+//! could not be restored when the cell was written, so that no reader mistakes its bytes for data.
+//! The table contains a summary for the whole unit ([`Lost`]), so that a volume knows its losses
+//! without reading its cells.
 
 use super::geometry::{BLOCK, Geometry};
 use super::level::{Level, Roles, all, each};

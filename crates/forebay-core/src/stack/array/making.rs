@@ -1,4 +1,4 @@
-//! How an array comes to be: made, or found, and what is asked of it for a run.
+//! Creates or opens an array, with the options of a run.
 
 use std::collections::{BTreeMap, VecDeque};
 

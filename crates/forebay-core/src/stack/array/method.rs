@@ -1,8 +1,8 @@
-//! Which roles of a unit have to be read: for its chunks, for a write of some of them.
+//! Determines which roles of a unit must be read, to read its chunks or to write some of them.
 //!
-//! A write of part of a stripe reads what it does not cover (reconstruct-write) or what it changes and
-//! the parities (read-modify-write), whichever is less. What cannot be read comes from any as many
-//! roles as there are data chunks.
+//! A write of part of a stripe reads either the parts that it does not cover (reconstruct-write),
+//! or the parts that it changes and the parities (read-modify-write), whichever is less. An
+//! unreadable role is reconstructed from any roles, as many as there are data chunks.
 
 use super::level::{Level, Roles, all, each};
 

@@ -1,13 +1,13 @@
-//! Opening: the table is found again from the records, or made.
+//! Opening: reads the table from the records, or creates it.
 //!
-//! The newest record counts whose round is whole and from which a chain of sums goes back over all pages
-//! of the table. A round that is not whole was never answered, and is left out; a chain that breaks
-//! before it means that more is lost than may be, and the volume stays closed: it is never taken for a
-//! new one.
+//! The newest record counts whose round is complete and from which a chain of checksums extends
+//! back over all pages of the table. An incomplete round was never acknowledged and is ignored. If
+//! the chain breaks before all pages have been found, more is lost than tolerated, and the volume
+//! stays closed; it is never treated as a new one.
 //!
-//! What was found may stand on one drive alone. So it is written again, byte for byte in its place, on
-//! every drive that is there; then a record of a new epoch says so, before anything is served. A drive
-//! that has a newer record, and was not there, is overruled by the epoch.
+//! The records may exist on only one drive. They are therefore rewritten, byte for byte in place,
+//! on every present drive, and a record of a new epoch confirms this before anything is served. If
+//! a drive that was missing has a newer record, the epoch overrules it.
 
 use std::collections::BTreeMap;
 

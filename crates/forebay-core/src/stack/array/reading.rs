@@ -1,4 +1,4 @@
-//! Reading roles of a unit, and what is lost of them from others.
+//! Reads roles of a unit, and reconstructs lost ones from others.
 
 use super::job::{Doing, within};
 use super::level::{all, each};

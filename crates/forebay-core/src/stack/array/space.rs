@@ -1,4 +1,4 @@
-//! Free cells of a drive, taken one after another so that writes lie together.
+//! The free cells of a drive, allocated sequentially so that writes are contiguous.
 
 /// The cells of a drive.
 #[derive(Clone, Debug, Default)]

@@ -1,5 +1,5 @@
-//! Other places for a unit that stays what it is: another level, what is lost made anew, or a drive with
-//! more room.
+//! Moves a unit without changing its content: to another level, to restore lost roles, or to a
+//! drive with more room.
 
 use super::Array;
 use super::geometry::LANES_MAX;

@@ -1,4 +1,4 @@
-//! The table of units: a level and places each, as it is durable.
+//! The table of units: the durable level and places of each.
 
 use super::geometry::{Geometry, PAGE};
 use super::unit::Unit;

@@ -1,4 +1,4 @@
-//! Where a unit's chunks are: a level, and a place for each role.
+//! The positions of a unit's chunks: a level, and a place for each role.
 
 use super::kind::Kind;
 use super::level::{Level, ROLES_MAX, Roles, all, each};

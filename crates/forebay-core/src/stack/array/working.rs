@@ -1,4 +1,5 @@
-//! What a job does: it reads roles of a unit, works out what is lost, and writes roles to fresh cells or in place.
+//! Executes a job: reads roles of a unit, reconstructs lost ones, and writes roles to fresh cells
+//! or in place.
 
 use super::geometry::BLOCK;
 use super::job::{Doing, Job};

@@ -1,4 +1,4 @@
-//! Writing: the new content of each role, to its place, with a trailer.
+//! Writes the new content of each role to its place, with a trailer.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What follows when an I/O to the flash or the disk has ended.
+//! Handles the end of an I/O to the flash or the disk.
 
 use super::{
     Cached, DESTAGE, DESTAGED, FILL, Leaving, MENDED, ON_DISK, READ, STEP_BITS, WRITTEN, Writing,

@@ -1,7 +1,8 @@
-//! What a cache does when the flash fails: the disk has what is clean, and takes what is whole.
+//! How a cache behaves when the flash fails: clean blocks are read from the disk, and complete
+//! writes go to the disk.
 //!
-//! A dirty block that cannot be read, or not be written to the disk, stays where it is: whoever reads
-//! it gets the fault, not what the disk held before.
+//! A dirty block that cannot be read, or cannot be written to the disk, stays where it is: reading
+//! it returns the fault rather than the old content of the disk.
 
 use super::{Cached, Held, MENDED, NOTHING, STEP_BITS, Writing};
 use crate::cache::Cache;

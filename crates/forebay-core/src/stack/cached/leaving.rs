@@ -1,5 +1,5 @@
-//! Evicted blocks that the disk does not have yet: read from the flash, written to the disk, or
-//! taken back when they are written again.
+//! Evicted dirty blocks: read from the flash and written to the disk, or kept if they are written
+//! again.
 
 use super::{Cached, DESTAGE, DESTAGED, Held, KEY_BITS, Leaving, STEP_BITS};
 use crate::cache::{Cache, Frame};

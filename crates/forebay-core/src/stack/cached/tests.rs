@@ -1,4 +1,4 @@
-//! Small caches by hand, and whole runs. (Contents: the live crate's laws.)
+//! Tests small caches by hand, and whole runs; the live crate's laws test content.
 
 use super::*;
 use crate::cache::Lru;

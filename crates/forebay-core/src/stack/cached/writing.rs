@@ -1,4 +1,4 @@
-//! Writes: to the flash, the disk or both, as [`Writing`] says.
+//! Writes to the flash, the disk or both, according to [`Writing`].
 
 use super::{Cached, ON_DISK, Part, Stamp, WRITTEN, Writing, stamp_of};
 use crate::cache::Cache;

@@ -1,4 +1,5 @@
-//! What a placement wants: I/Os, holds and releases, each kept until [`super::Placed`] works it off.
+//! The I/Os, holds and releases that a placement has planned and [`super::Placed`] has yet to
+//! execute.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! The copying of a rearrangement: which extent is next, and how far it is.
+//! The progress of copying a rearrangement: the next extent, and the position in it.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Tests of it alone; with content: the live crate's laws.
+//! Tests without content; the live crate's laws test content.
 
 use super::*;
 use crate::contract::Bare;

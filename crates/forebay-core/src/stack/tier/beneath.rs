@@ -1,4 +1,4 @@
-//! What is beneath two tiers: the disks' schedulers, which may divert, and the flash's.
+//! The policies below two tiers: the disks' schedulers, which may divert requests, and the flash's.
 
 use crate::contract::bytes::{Bytes, Piece};
 use crate::contract::device::Completion;

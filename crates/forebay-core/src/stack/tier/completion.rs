@@ -1,5 +1,5 @@
-//! What follows when an I/O has ended: where the data are, who is told, and what is done instead of
-//! what failed. And what goes to the flash although it was queued for a disk.
+//! Handles the end of an I/O: updates the location of data, answers requests, retries after
+//! failures, and diverts requests queued for a disk to the flash.
 
 use super::surviving::LOG;
 use super::table::SECTOR;

@@ -1,7 +1,8 @@
-//! Moving data between the tiers: reads on one device, then writes on the other, as I/Os of nobody's.
+//! Moves data between the tiers: reads from one device, then writes to the other, as I/Os without a
+//! stream.
 //!
-//! A move begins only where no I/O is under way that could change its data, and changes where they are
-//! only if no client wrote there meanwhile.
+//! A move begins only if no I/O in flight could change its data, and takes effect only if no client
+//! wrote there meanwhile.
 
 use super::migrate::Move;
 use super::table::Piece;

@@ -1,9 +1,10 @@
-//! Light and bulky tasks as bcache tells them apart: by how much a task reads or writes in a row.
+//! Distinguishes light and bulky tasks as bcache does: by how much a task reads or writes
+//! sequentially.
 //!
 //! Source: Linux `drivers/md/bcache/request.c`, `check_should_bypass`: a task's current run of
-//! adjacent requests and the rolling average of its runs (each weighs one eighth); at the cut-off
-//! either makes its requests bypass the flash. Departure: one run a task is followed, where bcache
-//! finds the run by address among the last 128.
+//! adjacent requests and the rolling average of its runs (each weighs one eighth); if either
+//! reaches the cut-off, its requests bypass the flash. Departure: one run per task is tracked,
+//! while bcache finds the run by address among the last 128.
 
 use super::Choose;
 use crate::contract::request::{Op, Request};

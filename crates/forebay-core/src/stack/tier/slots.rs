@@ -1,5 +1,5 @@
-//! Which blocks of the flash are free: a bitmap, searched from where the last one was found, so that
-//! what is taken together lies together.
+//! The free blocks of the flash: a bitmap, searched from the last allocation, so that blocks
+//! allocated together are contiguous.
 
 /// Free and taken blocks.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! Small cases. (Contents in any order of completions: the live crate's laws.)
+//! Tests small cases; the live crate's laws test content with completions in any order.
 
 use super::table::BLOCK;
 use super::*;

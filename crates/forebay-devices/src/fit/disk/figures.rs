@@ -1,4 +1,4 @@
-//! The disk that fitted figures make, with what is assumed of all of them.
+//! Builds a disk from fitted figures and common assumptions.
 
 use forebay_core::Nanos;
 use forebay_core::device::drive::{
@@ -9,20 +9,21 @@ use forebay_core::device::hdd::{self, HddSpec, LEN_MAX, Layout, Power, SeekSpec,
 
 use super::DiskFigures;
 
-/// Controller time of a command.
+/// The controller time of a command.
 pub(super) const OVERHEAD_MS: f64 = 0.1;
-/// Where a seek's root becomes a line, as a share of the cylinders.
+/// The distance at which a seek curve changes from a square root to a line, as a share of the
+/// cylinders.
 pub(super) const KNEE_SHARE: f64 = 0.33;
-/// Zones that the rates at both edges are spread over.
+/// The number of zones between the rates at both edges.
 pub(super) const ZONES: u32 = 24;
-/// Head and cylinder switches.
+/// The time of head and cylinder switches.
 pub(super) const SWITCH_MS: f64 = 1.0;
-/// The bus of a SATA drive at 3 Gb/s.
+/// The bus time per sector of a SATA drive at 3 Gb/s.
 pub(super) const US_PER_SECTOR: f64 = 1.7;
 /// The longest run of sectors in buffer and cache.
 pub(super) const RUN_SECTORS: u64 = 1024;
 impl DiskFigures {
-    /// The disk of these figures.
+    /// Builds the disk with these figures.
     pub(super) fn spec(&self, capacity_bytes: u64) -> DriveSpec {
         let ms = |ms: f64| Nanos::from_millis_f64(ms.clamp(0.0, 1e6));
         let revolution = Nanos::from_secs_f64(60.0 / self.rpm.clamp(60.0, 1e6));
@@ -90,7 +91,7 @@ impl DiskFigures {
         }
     }
 
-    /// Memory of the write cache: 8 MiB, or 8 KiB a place.
+    /// Returns the size of the write cache: 8 MiB, or 8 KiB per place.
     pub(super) fn cache_sectors(&self) -> u64 {
         (16 * u64::from(self.places)).max(16_384)
     }
@@ -108,7 +109,8 @@ impl DiskFigures {
             inner_bytes_per_s: inner,
             zones: ZONES,
         };
-        // Figures that make no zones make no drive either, which the caller is told.
+        // Figures without valid zones are not a valid drive either, which is reported to the
+        // caller.
         hdd::zones(&layout).unwrap_or_default()
     }
 }

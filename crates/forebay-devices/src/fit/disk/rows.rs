@@ -1,4 +1,4 @@
-//! Which rows of a sweep a fit goes by.
+//! Selects the rows of a sweep for a fit.
 
 use forebay_core::Op;
 
@@ -6,19 +6,20 @@ use super::noun;
 use crate::fit::FitError;
 use crate::fit::sweep::SweepRow;
 
-/// Beyond so many I/Os a second at depth 1 nothing turns.
+/// A device with more I/Os per second at depth 1 is not a rotating disk.
 const DISK_IOPS_MAX: f64 = 600.0;
-/// By how much outstanding I/Os may differ from rate times latency (Little's law).
+/// The permitted relative difference between outstanding I/Os and rate times latency (Little's
+/// law).
 const LITTLE: f64 = 0.2;
 
-/// Rows of one operation each, by depth.
+/// Rows by operation, sorted by depth.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rows {
     pub(super) reads: Vec<SweepRow>,
     pub(super) writes: Vec<SweepRow>,
 }
 
-/// The rows that go together, by operation and depth.
+/// Selects consistent rows, grouped by operation and sorted by depth.
 pub(super) fn sorted(rows: &[SweepRow], notes: &mut Vec<String>) -> Result<Rows, FitError> {
     let mut of = Rows::default();
     let size = common_size(rows);
@@ -51,14 +52,14 @@ pub(super) fn sorted(rows: &[SweepRow], notes: &mut Vec<String>) -> Result<Rows,
     Ok(of)
 }
 
-/// The size most rows have; of two the smaller.
+/// Returns the size of most rows; of two equally common ones, the smaller.
 fn common_size(rows: &[SweepRow]) -> u32 {
     let count = |size: u32| rows.iter().filter(|row| row.block_bytes == size).count();
     let sizes = rows.iter().map(|row| row.block_bytes);
     sizes.max_by_key(|&size| (count(size), u32::MAX - size)).unwrap_or(4096)
 }
 
-/// Why no drive measures such a row.
+/// Returns why a row is implausible, if so.
 fn nonsense(row: &SweepRow) -> Option<String> {
     if !(row.iops.is_finite() && row.iops > 0.0) || row.depth == 0 || row.block_bytes == 0 {
         return Some(format!("got {} IOPS", row.iops));
@@ -77,7 +78,7 @@ fn nonsense(row: &SweepRow) -> Option<String> {
         .then(|| format!("its rate times its mean latency is {outstanding:.1} I/Os outstanding"))
 }
 
-/// Notes rates that fall as depth grows.
+/// Notes rates that decrease as depth increases.
 fn falls(rows: &[SweepRow], notes: &mut Vec<String>) {
     for pair in rows.windows(2) {
         if pair[1].iops < pair[0].iops * 0.93 {

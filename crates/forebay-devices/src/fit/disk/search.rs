@@ -1,4 +1,4 @@
-//! One figure after another, each from the rows that show it.
+//! Fits one figure after another, each from the rows that determine it.
 
 use forebay_core::device::drive::Drive;
 use forebay_core::{Op, SpecError};
@@ -11,19 +11,20 @@ use crate::closed::play_disk;
 use crate::fit::FitError;
 use crate::fit::sweep::SweepRow;
 
-/// Rates of a minute are off by so much by chance: what explains them nearly as well is as likely.
+/// The random error of a rate measured for a minute: values that explain it nearly as well are
+/// equally likely.
 const AHEAD_ALIKE: f64 = 0.01;
-/// Nor does a 99th percentile within this tell how long a drive passes commands over.
+/// A 99th percentile within this share does not determine the starvation limit.
 const P99_ALIKE: f64 = 0.1;
-/// No measured disk has a greater share, and a greater one changes little: beyond it seeks explain
-/// more.
+/// The maximum catch margin in revolutions. No measured disk exceeds it, and greater ones have
+/// little effect; beyond it, seeks are a better explanation.
 const MARGIN_TURNS_MAX: f64 = 0.5;
-/// Twice the commands let a drive read faster by a tenth; what is nearer to nothing is noise.
+/// A real gain from doubling the depth is about a tenth; gains below this factor are noise.
 const DEEPER_GAINS: f64 = 1.075;
-/// Places of a write cache at most.
+/// The maximum number of places in a write cache.
 const PLACES_MAX: u32 = 4096;
 
-/// The fit as far as it has come.
+/// The state of the fit.
 pub(super) struct Search<'a> {
     rows: &'a Rows,
     capacity_bytes: u64,
@@ -33,7 +34,7 @@ pub(super) struct Search<'a> {
     pub(super) notes: Vec<String>,
 }
 
-/// Figures that were given make no disk.
+/// Converts the error that the given figures are not a valid disk.
 pub(super) fn no_disk(error: SpecError) -> FitError {
     let expected = "figures that make a disk";
     FitError::TooLittle { what: "the drive", got: error.0, expected }
@@ -76,7 +77,7 @@ impl<'a> Search<'a> {
         Ok(search)
     }
 
-    /// The speed that was given, or else the usual one of disks that answer so fast.
+    /// Returns the given rotational speed, or the usual one of disks with these response times.
     fn speed(&mut self) -> f64 {
         if let Some(rpm) = self.known.rpm {
             self.says("rpm", "as given".to_string());
@@ -105,26 +106,27 @@ impl<'a> Search<'a> {
         60e3 / self.figures.rpm
     }
 
-    /// The disk as it is fitted so far, without the buffer: random reads find nothing there, and
-    /// looking takes most of the time.
+    /// Builds the disk as fitted so far, without the buffer: random reads find nothing in it, and
+    /// searching it would take most of the time.
     fn drive(&self) -> Result<Drive, SpecError> {
         let mut spec = self.figures.spec(self.capacity_bytes);
         spec.controller.buffer = None;
         Drive::new(&spec)
     }
 
-    /// `row` on the disk as it is fitted so far; none where there is no such disk.
+    /// Simulates `row` on the disk as fitted so far; returns None if the disk is invalid.
     fn model(&self, row: &SweepRow) -> Option<SweepRow> {
         Some(play_disk(&mut self.drive().ok()?, row.op, row.block_bytes, row.depth))
     }
 
-    /// By how much more the disk does than was measured, as a logarithm: the mean over `rows`.
+    /// Returns the mean logarithm of the ratio of simulated to measured rates over `rows`.
     fn excess(&self, rows: &[SweepRow]) -> f64 {
         let of = |row: &SweepRow| self.model(row).map_or(0.0, |model| (model.iops / row.iops).ln());
         rows.iter().map(of).sum::<f64>() / rows.len().max(1) as f64
     }
 
-    /// Average seek and full stroke, from the mean and the 99th percentile at the least depth.
+    /// Fits the average and the longest seek time, from the mean and the 99th percentile at the
+    /// least depth.
     pub(super) fn fit_seeks(&mut self) -> Result<(), FitError> {
         let Some(row) = self.rows.reads.first() else {
             self.notes.push(
@@ -183,7 +185,8 @@ impl<'a> Search<'a> {
         self.says("margin", format!("assumed: {MARGIN_TURNS} of a revolution"));
     }
 
-    /// Sets seeks that make a curve: measured disks have a full stroke of 1.8 to 2.1 averages.
+    /// Sets seek times that form a valid curve; on measured disks, the full stroke takes 1.8 to 2.1
+    /// times the average.
     fn set_seeks(&mut self, average_ms: f64, full_ms: f64) {
         self.figures.average_ms = average_ms;
         self.figures.full_stroke_ms = full_ms.clamp(1.5 * average_ms, 2.6 * average_ms);
@@ -195,7 +198,7 @@ impl<'a> Search<'a> {
         self.says("track", source.to_string());
     }
 
-    /// How far ahead the drive chooses and with what margin, from the rates by depth.
+    /// Fits how far ahead the drive chooses, and with what margin, from the rates by depth.
     pub(super) fn fit_queue(&mut self) -> Result<(), FitError> {
         let rows = self.rows;
         let Some(first) = rows.reads.first() else { return Ok(()) };
@@ -239,7 +242,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// 32 commands, unless reads gain from more.
+    /// Sets the queue depth to 32 commands, unless reads gain from more.
     fn fit_queue_depth(&mut self) {
         let at = |depth: u32| self.rows.reads.iter().find(|row| row.depth == depth);
         let mut depth = 32;
@@ -257,7 +260,8 @@ impl<'a> Search<'a> {
         self.says("depth", source);
     }
 
-    /// The margin with which the mean over `deep` is as measured, by so many halvings.
+    /// Fits the margin for which the mean over `deep` matches the measurement, by this number of
+    /// bisections.
     fn fit_margin(&mut self, deep: &[SweepRow], halvings: u32) {
         let turn = self.turn_ms();
         let depths: Vec<String> = deep.iter().map(|row| row.depth.to_string()).collect();
@@ -286,7 +290,7 @@ impl<'a> Search<'a> {
         self.says("margin", format!("fitted: {from}"));
     }
 
-    /// A longer shortest seek, where no margin explains how little depth helps.
+    /// Increases the shortest seek time if no margin explains how little depth helps.
     fn fit_track(&mut self, deep: &[SweepRow]) {
         let is_most = self.figures.catch_margin_ms > 0.98 * MARGIN_TURNS_MAX * self.turn_ms();
         if !is_most || self.excess(deep) < 0.005 {
@@ -308,11 +312,12 @@ impl<'a> Search<'a> {
         self.says("track", "fitted: no catch margin explains how little depth helps".to_string());
     }
 
-    /// How many commands are committed when the next is chosen, from the rows of `shallow`. Often several numbers explain
-    /// these rows as well as chance lets anybody tell: then it is the one in their middle.
+    /// Fits the number of commands that are committed when the next is chosen, from the rows of
+    /// `shallow`. If several numbers explain these rows equally well, takes the middle one.
     fn fit_ahead(&mut self, shallow: &[SweepRow]) {
         let deepest = shallow.iter().map(|row| row.depth).max().unwrap_or(0) as i32;
-        // Rows to 4 or deeper without a gain leave open how much deeper it takes.
+        // If rows up to depth 4 or more show no gain, it is unknown how much more depth is
+        // necessary.
         let most = if deepest >= 4 { deepest - 1 } else { deepest - 2 };
         let errors: Vec<(f64, i32)> = (-1..=most.min(6))
             .map(|ahead| {
@@ -327,8 +332,9 @@ impl<'a> Search<'a> {
         self.figures.ahead = alike.get(alike.len() / 2).copied().unwrap_or_default();
     }
 
-    /// How far the model is from a row: its rate and, for a tenth as much, its 99th percentile, which tells where the drive
-    /// begins to choose though a rate is off by chance.
+    /// Returns the distance of the model from a row: that of the rate plus a tenth of that of the
+    /// 99th percentile, which shows where the drive begins to choose even if the rate has a random
+    /// error.
     fn misfit(&self, row: &SweepRow) -> f64 {
         let off = |model: f64, measured: f64| (model / measured).ln();
         let Some(model) = self.model(row) else { return f64::INFINITY };
@@ -336,7 +342,7 @@ impl<'a> Search<'a> {
         off(model.iops, row.iops).hypot(P99_ALIKE * p99)
     }
 
-    /// How long the drive passes a command over, from the longest latencies of reads near its depth.
+    /// Fits the starvation limit to the longest latencies of reads near the queue depth.
     pub(super) fn fit_patience(&mut self) -> Result<(), FitError> {
         self.says("starvation", "assumed: measured disks have 0.5 to 2 s".to_string());
         let depth = self.figures.queue_depth;
@@ -372,8 +378,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// The same from the 99th percentile, where nothing longer is known: only if the drive lets so many commands wait too
-    /// long that it shows there.
+    /// Fits the starvation limit to the 99th percentile, if nothing beyond it is known, but only if
+    /// enough commands reach the limit to show there.
     fn fit_patience_to_p99(&mut self) {
         let (rows, depth) = (self.rows, self.figures.queue_depth);
         let near = |row: &&SweepRow| (16..=depth).contains(&row.depth) && row.p99_us.is_some();
@@ -397,7 +403,8 @@ impl<'a> Search<'a> {
         self.says("starvation", from);
     }
 
-    /// Write cache or none, its places and its order, from random writes.
+    /// Fits the presence of a write cache, its number of places and its order of admission, from
+    /// random writes.
     pub(super) fn fit_writes(&mut self) -> Result<(), FitError> {
         let rows = self.rows;
         let Some(first) = rows.writes.first() else {
@@ -414,7 +421,8 @@ impl<'a> Search<'a> {
         for _ in 0..8 {
             let middle = f64::midpoint(low, high);
             self.figures.places = middle.exp().round() as u32;
-            // Depth does not change what a full cache takes, so one depth stands for all.
+            // The depth does not affect the throughput of a full cache, so one depth represents
+            // all.
             let mean = rows.writes.iter().map(|row| row.iops.ln()).sum::<f64>();
             let row = SweepRow { iops: (mean / rows.writes.len() as f64).exp(), ..first.clone() };
             if self.excess(std::slice::from_ref(&row)) < 0.0 { low = middle } else { high = middle }
@@ -430,7 +438,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Whether writes are as slow as without a write cache; then there is none.
+    /// Determines whether writes are as slow as without a write cache; if so, disables it.
     fn fit_write_through(&mut self, first: &SweepRow) -> bool {
         self.figures.places = 0;
         let Some(through) = self.model(first) else { return false };
@@ -448,7 +456,8 @@ impl<'a> Search<'a> {
         true
     }
 
-    /// The last first, where most writes wait less than half the mean and a few for seconds.
+    /// Chooses newest-first admission if most writes wait for less than half the mean and a few for
+    /// seconds.
     fn fit_admission(&mut self) {
         let deep = self.rows.writes.iter().filter(|row| (8..=32).contains(&row.depth));
         let is_newest = |row: &SweepRow| {
@@ -463,7 +472,7 @@ impl<'a> Search<'a> {
             false => "fitted: from the 99th percentile of random writes",
         };
         self.says("admits", source.to_string());
-        // The longest waits are the bound itself.
+        // The longest waits show the limit itself.
         let longest = deep.clone().find_map(|row| row.p999_us.or(row.p99_us));
         if let Some(us) = longest.filter(|_| self.figures.admits_newest) {
             let each_ms = deep.map(|row| 1e3 / row.iops).fold(0.0, f64::max);

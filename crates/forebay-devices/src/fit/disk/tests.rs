@@ -1,5 +1,5 @@
-//! Disks fitted to some rows of what was measured on them and judged on the others, and rows that
-//! make no sense.
+//! Fits disks to some rows of real measurements and evaluates them on the others; also tests
+//! implausible rows.
 
 mod measured;
 
@@ -12,7 +12,8 @@ fn known(rpm: f64, capacity_bytes: u64) -> DiskKnown {
 
 const GB_500: u64 = 500_107_862_016;
 
-/// Holds each row to what its operation allows: a share of its rate, and of its 99th percentile from a depth on.
+/// Checks that each row's errors are within limits for its operation: of the rate, and of the 99th
+/// percentile from a depth on.
 fn judge(checks: &[RowCheck], of: Op, iops_most: f64, p99_from: u32) {
     for check in checks.iter().filter(|check| check.measured.op == of) {
         let depth = check.measured.depth;
@@ -23,7 +24,7 @@ fn judge(checks: &[RowCheck], of: Op, iops_most: f64, p99_from: u32) {
     }
 }
 
-/// Fits to the rows at `depths` alone and checks all.
+/// Fits the rows at `depths` only, and compares all rows.
 fn fitted(table: &str, depths: &[u32], known: DiskKnown) -> (DiskFit, Vec<RowCheck>) {
     let all = rows(table);
     let some: Vec<SweepRow> =
@@ -40,7 +41,7 @@ fn reads_of_a_disk_are_met_where_the_fit_did_not_see_them() {
     judge(&checks, Op::Read, 0.05, 1);
     assert_eq!(fit.figures.ahead, 0);
     assert!(fit.notes.iter().any(|note| note.contains("no random writes")), "{:?}", fit.notes);
-    // The file says the same disk.
+    // The file describes the same disk.
     let (_, spec) = crate::read_spec(std::path::Path::new("fit.toml"), &fit.toml()).unwrap();
     let crate::DiskSpec::Drive(drive) = spec else { panic!("a plain disk") };
     let again = check(&Drive::new(&drive).unwrap(), &rows(&reads)[2..4]);
@@ -77,7 +78,7 @@ fn a_disk_that_waits_for_the_answer_is_met() {
     assert_eq!(fit.figures.ahead, -1);
 }
 
-/// What the files of measured disks claim.
+/// Checks the accuracy that the files of measured disks claim.
 #[test]
 fn bundled_files_meet_what_was_measured() {
     let checked = |name: &str, table: &str| {
@@ -95,7 +96,8 @@ fn bundled_files_meet_what_was_measured() {
     }
 }
 
-/// No drive gains more by depth than a maker claims, and those without a claim no more than was measured.
+/// No drive gains more from queue depth than its maker claims, and those without a claim gain no
+/// more than was measured.
 #[test]
 fn bundled_disks_gain_a_plausible_share_by_depth() {
     for device in crate::list().unwrap() {
@@ -177,7 +179,7 @@ fn rows_that_do_not_go_together_are_left_out_and_told() {
 
 #[test]
 fn a_sweep_of_little_is_fitted_with_what_it_leaves_open_told() {
-    // One row of reads: the speed is guessed, the margin assumed.
+    // With a single row of reads, the rotational speed is guessed and the margin assumed.
     let unknown = DiskKnown { rpm: None, ..known(0.0, GB_500) };
     let fit = super::fit(&[row(Op::Read, 1, 57.0)], unknown.clone()).unwrap();
     assert_eq!(fit.figures.rpm, 5400.0);
@@ -189,16 +191,16 @@ fn a_sweep_of_little_is_fitted_with_what_it_leaves_open_told() {
     let read = crate::read(std::path::Path::new("fitted.toml"), &text).unwrap();
     let range = read.catch_margin_range().unwrap().map(|margin| margin.as_millis_f64());
     assert!((range[0] - 2.778).abs() < 0.001 && (range[1] - 5.0).abs() < 0.001, "{range:?}");
-    // Writes alone, as fast as their cache makes them.
+    // Only writes, at the speed of a write cache.
     let fit = super::fit(&[row(Op::Write, 1, 150.0)], unknown).unwrap();
     assert!(
         fit.figures.places > 1 && fit.notes.iter().any(|note| note.contains("no random reads"))
     );
-    // A drive that does not queue.
+    // A drive without command queuing.
     let rows = [row(Op::Read, 1, 70.0), row(Op::Read, 32, 71.0)];
     let fit = super::fit(&rows, known(7200.0, GB_500)).unwrap();
     assert_eq!((fit.figures.queue_depth, fit.figures.catch_margin_ms), (1, 0.0));
-    // Writes as slow as reads have no cache.
+    // Writes as slow as reads imply that there is no write cache.
     let rows = [row(Op::Read, 1, 70.0), row(Op::Write, 1, 66.0)];
     let fit = super::fit(&rows, known(7200.0, GB_500)).unwrap();
     assert_eq!(fit.figures.places, 0);
@@ -206,7 +208,7 @@ fn a_sweep_of_little_is_fitted_with_what_it_leaves_open_told() {
     assert!((fit.figures.write_settle_ms - each).abs() < 0.2, "{:?}", fit.figures);
 }
 
-/// The lines of `table` that read.
+/// Returns the lines of `table` with reads.
 fn reads_of(table: &str) -> String {
     table
         .lines()
@@ -217,15 +219,16 @@ fn reads_of(table: &str) -> String {
 
 #[test]
 fn rows_that_hardly_tell_how_far_ahead_a_disk_chooses_do_not_mislead() {
-    // A row at 8 alone is met by a drive that waits for the answer too, which depth 2 would help.
+    // A single row at depth 8 also fits a drive that waits for the host's answer, which depth 2
+    // would reveal.
     let (fit, checks) = fitted(&reads_of(HDD_500GB), &[1, 8, 32], known(7200.0, GB_500));
     judge(&checks, Op::Read, 0.05, 1);
     assert_eq!(fit.figures.ahead, 0);
-    // Without a gain at 4 it may be two commands or three.
+    // Without a gain at depth 4, the number may be two or three.
     let (fit, checks) = fitted(&reads_of(RAPTOR), &[1, 4, 32], known(10_000.0, 74_355_769_344));
     judge(&checks, Op::Read, 0.05, 1);
     assert_eq!(fit.figures.ahead, 3);
-    // A rate that is off by chance speaks for a drive that waits, its 99th percentile does not.
+    // A random error in a rate suggests a drive that waits, but its 99th percentile does not.
     let mut off = rows(&reads_of(HDD_500GB));
     off[0].iops *= 0.96;
     off[1].iops *= 1.04;

@@ -1,4 +1,4 @@
-//! A fitted disk as a device file.
+//! Formats a fitted disk as a device file.
 
 use std::fmt::Write;
 
@@ -7,7 +7,8 @@ use super::figures::{KNEE_SHARE, OVERHEAD_MS, RUN_SECTORS, SWITCH_MS, US_PER_SEC
 use crate::change::MARGIN_RANGE_TURNS;
 
 impl DiskFit {
-    /// The device file, each figure with its source, under a table of the rows and their errors.
+    /// Formats the device file: a table of the rows and their errors, then each figure with its
+    /// source.
     pub fn toml(&self) -> String {
         let mut text = String::from("# Fitted to an fio sweep by `forebay device fit`.\n");
         for note in &self.notes {
@@ -97,7 +98,7 @@ impl DiskFit {
         ];
         let [least, greatest] = MARGIN_RANGE_TURNS.map(|turns| ms(turns * 60_000.0 / figures.rpm));
         let range = format!("[{least}, {greatest}]");
-        // A margin that the sweep does not show is a guess.
+        // A margin that the sweep does not determine is a guess.
         if figures.queue_depth > 1 && self.source("margin").starts_with("assumed") {
             queue.insert(3, ("catch_margin_range_ms", range, "as disks that were measured"));
         }
@@ -149,7 +150,7 @@ fn table(text: &mut String, title: &str, lines: &[(&str, String, &str)]) {
     }
 }
 
-/// To the nanosecond, as the model has it.
+/// Formats a time to the nanosecond, as the model stores it.
 fn ms(value: f64) -> String {
     format!("{}", (value * 1e6).round() / 1e6)
 }

@@ -1,10 +1,11 @@
-//! The reads, or the writes, of a drive: what a sweep shows of them, found by search on the model itself.
+//! Fits the reads or the writes of a solid-state drive to a sweep, by a search on the model itself.
 //!
-//! The ceiling is the greatest rate. Latency has two modes, of which the die (or the buffer's entrance)
-//! is taken for a part only. Both modes, their shares, that part and the number of dies are whatever
-//! brings rates, means, medians and 99th percentiles of all rows closest (Nelder and Mead 1965 for what is
-//! continuous; all of a few numbers of dies, and both places of the ceiling). Three rows leave several
-//! answers nearly as good; of those a mild prior prefers the plain ones.
+//! The maximum rate is a separate parameter. The latency has two modes, during only part of which
+//! the die (or the entrance to the buffer) is occupied. Both modes, their shares, the occupied part
+//! and the number of dies are chosen to minimize the error in rates, means, medians and 99th
+//! percentiles of all rows (Nelder and Mead 1965 for continuous parameters; exhaustively for a few
+//! numbers of dies and both places of the bottleneck). With only three rows, several solutions are
+//! nearly as good; a weak prior prefers typical ones.
 
 use forebay_core::device::ssd::{
     Ceiling, Collection, Entrance, Mode, Modes, Power, Precondition, Ssd, SsdSpec,
@@ -15,53 +16,55 @@ use super::simplex;
 use crate::closed::{Host, Job, Length, Pause, play};
 use crate::fit::sweep::SweepRow;
 
-/// What was found of one operation.
+/// The fitted parameters of one operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
-    /// Between two commands, us.
+    /// The interval between two commands, in us.
     pub interval_us: f64,
-    /// Whether commands wait for each other behind the flash, not before it.
+    /// Whether commands wait for each other after the flash rather than before it.
     pub behind: bool,
-    /// Both latencies, us, and the share of the first.
+    /// Both latencies, in us.
     pub modes_us: [f64; 2],
-    /// The share of the first.
+    /// The share of the first latency.
     pub first_share: f64,
-    /// The part of a latency for which a die is taken.
+    /// The part of a latency during which a die is occupied.
     pub busy_share: f64,
-    /// Dies, or writes that enter the buffer at a time.
+    /// The number of dies, or of writes that can enter the buffer at a time.
     pub lanes: u32,
     /// The host's pause.
     pub host: Pause,
-    /// The least depth that was fitted.
+    /// The least fitted depth.
     pub depth_least: u32,
 }
 
-/// What errors weigh: a unit of cost each, as differences of logarithms.
+/// The difference of logarithms of rates that has a cost of one unit.
 const IOPS_UNIT: f64 = 0.03;
 const MEAN_UNIT: f64 = 0.08;
 const MEDIAN_UNIT: f64 = 0.2;
 const P99_UNIT: f64 = 0.08;
-/// What the plain answer is preferred by.
+/// The weight of the prior.
 const PRIOR: f64 = 0.6;
-/// By so much more each I/O outstanding has to bring for a row to be the one to begin with.
+/// The minimum gain in rate per outstanding I/O for a row to be the first one fitted.
 const FASTER: f64 = 1.03;
-/// The last step in depth brings less than this share of its I/Os, or else the rate still rises.
+/// If the last step in depth multiplies the rate by more than this share of the factor in depth, the
+/// rate has not reached its maximum.
 const SATURATED: f64 = 0.7;
-/// Rows of the coarse search.
+/// The number of rows in the coarse search.
 const COARSE_ROWS: usize = 4;
-/// No host of a benchmark pauses longer, us.
+/// The maximum pause of a benchmark's host, in us.
 const GAP_MAX_US: f64 = 20.0;
 
-/// Commands that a SATA drive takes, and that several NVMe queues do.
+/// The number of commands that a SATA drive accepts, and that several NVMe queues accept.
 pub(super) const SATA_DEPTH: u16 = 32;
 pub(super) const NVME_DEPTH: u16 = 1024;
 
-/// What a command takes beside its latency: nothing, since that is a part of it.
+/// The time of a command in addition to its latency: none, because the latency includes it.
 const OVERHEAD: Nanos = Nanos::ZERO;
-/// Of a channel; a page takes little more than 3 us.
+/// The rate of a channel, at which a page takes little more than 3 us.
 pub(super) const CHANNEL_MB_PER_S: u64 = 1_200;
 
-/// The model that is searched on: as small as it can be without ever collecting garbage.
+/// Returns the model used in the search, which is as small as possible without ever needing garbage
+/// collection.
 fn searched(side: &Side, op: Op, queue_depth: u16, link_bytes_per_s: u64) -> SsdSpec {
     let dies = if op == Op::Read { side.lanes } else { 16 };
     let mut spec = SsdSpec {
@@ -98,7 +101,7 @@ fn searched(side: &Side, op: Op, queue_depth: u16, link_bytes_per_s: u64) -> Ssd
 }
 
 impl Side {
-    /// The times as the model has them.
+    /// Returns the latencies in the model's form.
     pub(super) fn times(&self) -> Modes {
         let [first, second] = self.modes_us;
         let mode = |us: f64, share| Mode { time: Nanos((us * 1e3).round().max(1.0) as u64), share };
@@ -108,7 +111,7 @@ impl Side {
         }
     }
 
-    /// Sets what a drive takes for this operation.
+    /// Sets a drive's parameters for this operation.
     fn put_into(&self, op: Op, spec: &mut SsdSpec) {
         let interval = Nanos((self.interval_us * 1e3).round() as u64);
         let ceiling = if self.behind { Ceiling::Completion } else { Ceiling::Arrival };
@@ -128,7 +131,7 @@ impl Side {
     }
 }
 
-/// What rows are fitted on.
+/// The inputs of a search.
 pub(super) struct Search<'a> {
     op: Op,
     rows: Vec<&'a SweepRow>,
@@ -137,11 +140,11 @@ pub(super) struct Search<'a> {
     link_bytes_per_s: u64,
 }
 
-/// An answer and how far it is from the rows.
+/// A solution and its cost.
 type Answer = (f64, Side);
 
 impl<'a> Search<'a> {
-    /// Fits `rows` of `op`, by depth; none without any.
+    /// Fits `rows` of `op`, sorted by depth; returns None if there are none.
     pub(super) fn fit(
         op: Op,
         rows: &[&'a SweepRow],
@@ -160,7 +163,7 @@ impl<'a> Search<'a> {
         Some(side)
     }
 
-    /// The best of a coarse search, searched on around the best few.
+    /// Returns the best solution of a coarse search and of refinements of its best results.
     fn best(&self) -> Side {
         let lanes: &[u32] = if self.op == Op::Read { &[1, 2, 4, 8, 16, 40] } else { &[1, 2, 4, 8] };
         let coarse = self.coarse();
@@ -179,7 +182,7 @@ impl<'a> Search<'a> {
             let more = (side.lanes + 1).max(side.lanes * 3 / 2);
             [side.lanes, more].map(|lanes| Side { lanes, ..side.clone() })
         };
-        // Costs of few rows are no costs of all.
+        // Costs from a few rows cannot be compared with costs from all rows.
         for (cost, side) in &mut answers {
             *cost = self.cost(side);
         }
@@ -189,7 +192,8 @@ impl<'a> Search<'a> {
         best.map_or_else(|| self.first_guess(), |(_, side)| side)
     }
 
-    /// The same with a few of the rows, from the first to the last, for the coarse search.
+    /// Returns a search with a few of the rows, including the first and the last, for the coarse
+    /// search.
     fn coarse(&self) -> Search<'a> {
         let last = self.rows.len().saturating_sub(1);
         let some = last.min(COARSE_ROWS - 1);
@@ -198,8 +202,8 @@ impl<'a> Search<'a> {
         Search { op, rows, base, queue_depth, link_bytes_per_s }
     }
 
-    /// Times between commands that are tried: the reciprocal of the greatest rate, or, where the rate
-    /// still rises at the end, also less.
+    /// Returns the intervals between commands to try: the reciprocal of the maximum rate and, if
+    /// the rate still rises at the end, also shorter ones.
     fn intervals(&self) -> Vec<f64> {
         let most = self.rows.iter().map(|row| row.iops).fold(0.0, f64::max);
         let rises = match self.rows.as_slice() {
@@ -232,7 +236,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Searches on from `begun` with its dies, its ceiling and that ceiling's place.
+    /// Refines a solution with fixed number of dies, maximum rate and place of the bottleneck.
     fn descend(&self, begun: Side, steps: u32) -> Answer {
         let logit = |share: f64| (share / (1.0 - share)).ln();
         let share = |x: f64| 1.0 / (1.0 + (-x.clamp(-9.0, 9.0)).exp());
@@ -257,7 +261,8 @@ impl<'a> Search<'a> {
         (cost, side(&x))
     }
 
-    /// How far a side is from the rows, and from a plain one.
+    /// Returns the cost of a solution: its error on the rows, and its distance from a typical
+    /// solution.
     fn cost(&self, side: &Side) -> f64 {
         let squared = |model: Option<f64>, measured: Option<f64>, unit: f64| {
             let pair = model.zip(measured);
@@ -274,8 +279,8 @@ impl<'a> Search<'a> {
         cost
     }
 
-    /// What a plain answer is preferred by: a dozen dies, taken for half of the time, and the median at
-    /// the least depth.
+    /// Returns the distance from a typical solution: a dozen dies, occupied half of the time, and
+    /// the median at the least depth.
     fn unusual(&self, side: &Side) -> f64 {
         let median = self.base.p50_us.unwrap_or(side.modes_us[0]);
         let plain = (median - side.interval_us).max(0.3 * median);
@@ -298,7 +303,8 @@ impl<'a> Search<'a> {
         rows.into_iter().flatten().next().ok_or_else(|| SpecError("no I/O".to_string()))
     }
 
-    /// How late the host wakes: what a row at depth 1 takes longer than the model, if that was left out.
+    /// Sets the wakeup delay of the host: how much longer a row at depth 1 takes than the model, if
+    /// that row was not fitted.
     fn wake(&self, side: &mut Side, rows: &[&SweepRow]) {
         let Some(row) = rows.iter().find(|row| row.depth == 1 && row.depth < side.depth_least)
         else {

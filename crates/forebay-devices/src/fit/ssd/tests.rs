@@ -1,4 +1,4 @@
-//! Drives that others measured: fitted on some depths, judged on the others.
+//! Fits published measurements of drives at some depths, and evaluates the result at the others.
 
 use std::path::Path;
 
@@ -7,7 +7,8 @@ use crate::fit::check::{RowChecked, check};
 
 const MEASURED: &str = include_str!("../measured/sata-ssds.csv");
 
-/// The measured rows of a drive and an operation at these depths; at all where there are none.
+/// Returns the measured rows of a drive and an operation at these depths, or at all depths if none
+/// are given.
 fn rows(drive: &str, op: Op, depths: &[u32]) -> Vec<SweepRow> {
     let word = if op == Op::Read { "randread" } else { "randwrite" };
     let of = |line: &str| {
@@ -35,7 +36,7 @@ fn sweep(rows: Vec<SweepRow>) -> Sweep {
     Sweep { rows, ..Sweep::default() }
 }
 
-/// The rows of `all` on the drive that its device file, fitted to `some`, describes.
+/// Compares all rows with the drive in the device file that was fitted to `some`.
 fn judged(some: Vec<SweepRow>, all: Vec<SweepRow>) -> Vec<RowChecked> {
     let known = SsdKnown { name: "judged".to_string(), capacity_bytes: None };
     let fitted = fit(&sweep(some), known).unwrap();
@@ -43,7 +44,7 @@ fn judged(some: Vec<SweepRow>, all: Vec<SweepRow>) -> Vec<RowChecked> {
     check(&device, &sweep(all))
 }
 
-/// Reads of a drive, fitted on `depths`, hold at all depths from `from` on.
+/// Checks that a fit to the reads at `depths` is accurate at all depths from `from` on.
 fn reads_hold(drive: &str, depths: &[u32], from: u32) {
     let mut all = rows(drive, Op::Read, &[]);
     all.retain(|row| row.depth >= from);
@@ -68,7 +69,7 @@ fn reads_of_a_d3_s4610_hold_at_depths_that_were_not_fitted() {
 
 #[test]
 fn reads_of_a_dc500m_hold_from_depth_2_on() {
-    // Its host sleeps at depth 1, where the drive seems slower than at 2.
+    // The host sleeps at depth 1, so the drive seems slower than at depth 2.
     reads_hold("kingston-dc500m", &[1, 4, 32], 2);
     reads_hold("kingston-dc500m", &[2, 4, 32], 2);
 }

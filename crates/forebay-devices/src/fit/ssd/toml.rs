@@ -1,4 +1,4 @@
-//! A fitted solid-state drive as a device file.
+//! Formats a fitted solid-state drive as a device file.
 
 use std::fmt::Write;
 
@@ -6,18 +6,19 @@ use super::SsdFit;
 use super::side::{CHANNEL_MB_PER_S, Side};
 use crate::fit::check::{RowChecked, errors_text, evidence_text};
 
-/// A drive whose size nobody gave.
+/// The assumed capacity if none was given.
 const CAPACITY_BYTES: u64 = 480_103_981_056;
 const PAGE_BYTES: u64 = 4096;
 const PROGRAM_PAGES: u64 = 8;
 const PAGES_PER_BLOCK: u64 = 1024;
-/// Programs are so much quicker than the greatest rate that was measured needs.
+/// Programs are faster by this factor than the maximum measured rate requires.
 const QUICKER: f64 = 1.3;
 
 type Line<'a> = (&'a str, String, &'a str);
 
 impl SsdFit {
-    /// The device file, each figure with its source, and with `rows` as a table of errors.
+    /// Formats the device file, with the source of each figure, and with `rows` as a table of
+    /// errors.
     pub fn toml(&self, rows: &[RowChecked], notes: &[String]) -> String {
         let mut text = String::from("# Fitted to an fio sweep by `forebay device fit`.\n");
         for note in notes {
@@ -42,7 +43,7 @@ impl SsdFit {
             Some(bytes) => (bytes, "as given"),
             None => (CAPACITY_BYTES, "assumed: the size was not given"),
         };
-        // A die programs the share of the greatest rate that falls to it, and a little more.
+        // Each die programs its share of the maximum rate, plus a margin.
         let pages_per_s = self.written_mb_per_s * 1e6 / PAGE_BYTES as f64 * QUICKER;
         let program_us = f64::from(reads.lanes) * PROGRAM_PAGES as f64 * 1e6 / pages_per_s;
         let usual = "assumed: a sweep does not show it";
@@ -133,7 +134,7 @@ fn modes(side: &Side) -> String {
     format!("[[{}, {of_first}], [{}, {of_second}]]", us(first), us(second))
 }
 
-/// To the nanosecond, as the model has it.
+/// Formats a time to the nanosecond, as the model stores it.
 fn us(value: f64) -> String {
     format!("{}", (value.max(0.0) * 1e3).round() / 1e3)
 }

@@ -1,9 +1,9 @@
-//! One file of fio's results: the jobs in it, and what each measured.
+//! Parses one file of fio results: its jobs and their measurements.
 //!
-//! fio prints warnings before and after the JSON, and appends where a file is given twice. Options stand
-//! with the job or for all jobs, as strings; before fio 2.14 they are not there at all, and the name of
-//! the file (`randread-32-1.json`: mode, depth, jobs) says what was run. Before fio 3 latencies are `clat`
-//! in microseconds, since then `clat_ns`.
+//! fio prints warnings before and after the JSON, and appends to a file that is given twice.
+//! Options are listed for each job or for all jobs, as strings. Before fio 2.14 they are missing,
+//! and only the name of the file (`randread-32-1.json`: mode, depth, jobs) says what was run.
+//! Before fio 3, latencies are `clat` in microseconds; since then, `clat_ns`.
 
 use std::path::Path;
 
@@ -13,19 +13,20 @@ use serde_json::{Map, Value};
 use super::super::FitError;
 use super::{MixedJob, SweepRow};
 
-/// Engines that have one I/O outstanding whatever `iodepth` says.
+/// Engines that have one outstanding I/O whatever `iodepth` says.
 const SYNCHRONOUS: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
 
-/// How far the I/Os outstanding, by Little's law, may be from what the options say.
+/// The permitted ratio between outstanding I/Os according to Little's law and according to the
+/// options.
 const OUTSTANDING: std::ops::RangeInclusive<f64> = 0.4..=1.6;
 
-/// More I/Os outstanding than any drive takes.
+/// The maximum plausible number of outstanding I/Os.
 const DEPTH_MAX: u32 = 4096;
 
-/// A mean read quicker than this comes from memory, not from a drive.
+/// A mean latency of reads below this must come from memory rather than from a drive.
 const MEMORY_US: f64 = 3.0;
 
-/// The jobs of the file at `path`, those that ran at the same time together.
+/// Parses the jobs of the file at `path`, grouped by those that ran at the same time.
 pub(super) fn groups(
     path: &Path,
     bytes: &[u8],
@@ -64,7 +65,7 @@ pub(super) fn groups(
     Ok(groups)
 }
 
-/// The text of a file: UTF-8, or what PowerShell's `>` makes of it.
+/// Decodes a file: UTF-8, or the encoding that PowerShell's `>` produces.
 fn text(bytes: &[u8]) -> Option<String> {
     let wide = |unit: fn([u8; 2]) -> u16| {
         let units: Vec<u16> =
@@ -79,7 +80,7 @@ fn text(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// Figures that old versions of fio could not work out are `nan` or `inf`, which is no JSON: none stands in.
+/// Replaces `nan` and `inf`, which old versions of fio print but JSON does not allow, by null.
 fn without_nan(text: String) -> String {
     let is_there = |word: &&str| text.contains(&format!(": {word}"));
     let words: Vec<&str> = ["-nan", "nan", "-inf", "inf"].into_iter().filter(is_there).collect();
@@ -90,7 +91,8 @@ fn without_nan(text: String) -> String {
     })
 }
 
-/// The JSON objects in `text`, each of which begins a line; lines outside of them are fio's warnings.
+/// Parses the JSON objects in `text`, each of which begins on a new line; lines outside of them are
+/// warnings.
 fn runs(text: &str) -> Result<Vec<Value>, String> {
     let mut runs = Vec::new();
     let mut rest = text;
@@ -117,7 +119,7 @@ fn runs(text: &str) -> Result<Vec<Value>, String> {
     Ok(runs)
 }
 
-/// Where the next line that begins with a brace does.
+/// Returns the start of the next line that begins with a brace.
 fn object_start(text: &str) -> Option<usize> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -130,12 +132,13 @@ fn object_start(text: &str) -> Option<usize> {
     None
 }
 
-/// A job as fio reports it.
+/// A job in fio's report.
 struct Job<'a> {
     path: &'a Path,
     report: &'a Map<String, Value>,
     global: Option<&'a Map<String, Value>>,
-    /// Reports of this job's clones, itself included: without `group_reporting` each has its own.
+    /// The number of reports of this job's clones, including this one; without `group_reporting`,
+    /// each clone has its own.
     reports: u32,
 }
 
@@ -167,7 +170,7 @@ impl<'a> Job<'a> {
         self.report.get(key).and_then(number)
     }
 
-    /// An option of the job, or of all jobs.
+    /// Returns an option of the job, or of all jobs.
     fn option(&self, key: &str) -> Option<String> {
         let of_job = self.report.get("job options").and_then(Value::as_object);
         let value = of_job.and_then(|options| options.get(key));
@@ -177,7 +180,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The parts of a file's name as fio-plot's bench script gives it: mode, depth, jobs.
+    /// Parses a file name of fio-plot's bench script: mode, depth, jobs.
     fn named(&self) -> Option<(String, u32, u32)> {
         let stem = self.path.file_stem()?.to_str()?;
         let mut parts = stem.rsplitn(3, '-');
@@ -186,13 +189,13 @@ impl<'a> Job<'a> {
         Some((parts.next()?.to_string(), depth, jobs))
     }
 
-    /// The word for what the job does: `randread`.
+    /// Returns the job's mode, such as `randread`.
     fn mode(&self) -> Option<String> {
         let option = self.option("rw").or_else(|| self.option("readwrite"));
         option.or_else(|| self.named().map(|(mode, _, _)| mode))
     }
 
-    /// Clones that this report speaks of.
+    /// Returns the number of clones in this report.
     fn clones(&self) -> Result<u32, String> {
         let named = || self.named().map(|(_, _, jobs)| jobs);
         let asked = match self.option("numjobs") {
@@ -201,11 +204,11 @@ impl<'a> Job<'a> {
             }
             None => named().filter(|_| self.option("iodepth").is_none()),
         };
-        // Each clone has a report of its own, or one speaks of all.
+        // Either each clone has its own report, or one report covers all.
         Ok(if self.reports > 1 { 1 } else { asked.unwrap_or(1).max(1) })
     }
 
-    /// I/Os that each clone has outstanding.
+    /// Returns the number of outstanding I/Os of each clone.
     fn depth(&self) -> Result<u32, String> {
         let asked = match self.option("iodepth") {
             Some(text) => count(&text).ok_or(format!("got iodepth={text}, expected a number"))?,
@@ -219,7 +222,7 @@ impl<'a> Job<'a> {
         Ok(if synchronous { 1 } else { asked.max(1) })
     }
 
-    /// What the job measured, or why that is of no use.
+    /// Returns the job's measurements, or why they are unusable.
     fn measured(&self) -> Result<MixedJob, String> {
         if let Some(error) = self.number("error").filter(|error| *error != 0.0) {
             return Err(format!("fio ended with error {error}"));
@@ -247,7 +250,8 @@ impl<'a> Job<'a> {
         Ok(MixedJob { name: self.name(), random: mode.starts_with("rand"), clones, rows })
     }
 
-    /// Refuses figures that cannot be of this depth: rate times latency is what was outstanding.
+    /// Rejects figures that contradict the depth: rate times latency is the number of outstanding
+    /// I/Os.
     fn check_outstanding(&self, depth: u32, rows: &[SweepRow]) -> Result<(), String> {
         let each = rows.iter().map(|row| row.mean_us.map(|mean| row.iops * mean / 1e6));
         let Some(outstanding) = each.sum::<Option<f64>>() else { return Ok(()) };
@@ -263,12 +267,13 @@ impl<'a> Job<'a> {
         ))
     }
 
-    /// I/Os a second; where only the bandwidth is there, by the size of one.
+    /// Returns the rate in I/Os per second; if only the bandwidth is given, computes it from the
+    /// I/O size.
     fn rate(&self, op: Op, side: &Map<String, Value>) -> Result<f64, String> {
         if let Some(iops) = side.get("iops").and_then(number) {
             return Ok(iops);
         }
-        // KiB/s since fio 1; `bw_bytes` since fio 3.
+        // `bw` is in KiB/s since fio 1; `bw_bytes` exists since fio 3.
         let bytes = side.get("bw_bytes").and_then(number);
         let bytes = bytes.or_else(|| Some(side.get("bw").and_then(number)? * 1024.0));
         match bytes.filter(|bytes| *bytes > 0.0) {
@@ -277,7 +282,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// What was measured of one operation; none where there was none.
+    /// Returns the measurements of one operation, if there are any.
     fn row(
         &self,
         op: Op,
@@ -288,7 +293,8 @@ impl<'a> Job<'a> {
         if iops <= 0.0 {
             return Ok(None);
         }
-        // `clat_ns` since fio 3; where percentiles are asked of the whole latency, they are there.
+        // `clat_ns` exists since fio 3; if percentiles of the total latency were requested, they
+        // are under `lat_ns`.
         let nanos =
             ["clat_ns", "lat_ns"].iter().filter_map(|key| side.get(*key)).map(|of| (of, 1e-3));
         let micros = ["clat", "lat"].iter().filter_map(|key| side.get(*key)).map(|of| (of, 1.0));
@@ -321,7 +327,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The size of an I/O: as asked, or as counted.
+    /// Returns the size of an I/O, from the options or from the counters.
     fn block_bytes(&self, op: Op, side: &Map<String, Value>) -> Result<u32, String> {
         let asked = ["bs", "blocksize"].iter().find_map(|key| self.option(key));
         let varies =
@@ -335,7 +341,7 @@ impl<'a> Job<'a> {
             let size = if op == Op::Write { sizes.next().unwrap_or(read) } else { read };
             return size_bytes(size).ok_or(format!("got bs={asked}, expected a size such as 4k"));
         }
-        // `io_bytes` is bytes only where `io_kbytes` stands beside it.
+        // `io_bytes` is in bytes only if there is also `io_kbytes`.
         let counted = side.get("io_kbytes").and(side.get("io_bytes")).and_then(number);
         let ios = side.get("total_ios").and_then(number).filter(|ios| *ios > 0.0);
         let size =
@@ -344,7 +350,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// A finite number, which fio writes as one or as a string.
+/// Parses a finite number, which fio writes as a number or as a string.
 fn number(value: &Value) -> Option<f64> {
     let number = match value {
         Value::String(text) => text.trim().parse().ok(),
@@ -357,7 +363,7 @@ fn count(text: &str) -> Option<u32> {
     text.parse().ok().filter(|count| *count <= 1 << 20)
 }
 
-/// fio's sizes are powers of 1024: `4k`, `4096`, `1m`, `64KiB`.
+/// Parses a size; fio's units are powers of 1024: `4k`, `4096`, `1m`, `64KiB`.
 fn size_bytes(text: &str) -> Option<u32> {
     let text = text.trim().to_ascii_lowercase();
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -372,7 +378,8 @@ fn size_bytes(text: &str) -> Option<u32> {
     u32::try_from(bytes).ok().filter(|bytes| *bytes > 0)
 }
 
-/// A percentile that fio lists, or that follows from the bins of `json+`, in the latency's own unit.
+/// Returns a percentile that fio lists, or computes it from the bins of `json+`, in the latency's
+/// own unit.
 fn percentile(latency: &Value, percent: f64) -> Option<f64> {
     let listed = latency.get("percentile").and_then(Value::as_object);
     let at = |(key, value): (&String, &Value)| {

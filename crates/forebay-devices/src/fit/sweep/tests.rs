@@ -1,8 +1,8 @@
-//! Results as fio writes them, of several versions, and what is none.
+//! Tests results of several versions of fio, and invalid files.
 
 use super::*;
 
-/// A folder of files with these contents, gone at the end.
+/// A folder of files with these contents, deleted when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -28,7 +28,7 @@ impl Drop for Folder {
     }
 }
 
-/// A side of a job: its rate and its mean, p99 and longest latency in microseconds.
+/// Formats one direction of a job: its rate, and its mean, p99 and maximum latency in microseconds.
 fn side(iops: f64, mean: f64, p99: f64, max: f64) -> String {
     format!(
         r#"{{"io_bytes": 409600, "io_kbytes": 400, "iops": {iops}, "total_ios": 100, "clat_ns": {{"min": 1,
@@ -83,7 +83,7 @@ fn options_of_all_jobs_and_of_one_name_the_rows() {
             ),
         ],
     );
-    // Warnings stand before the results, and other output after.
+    // Warnings precede the results, and other output follows them.
     let warned = format!(
         "fio: {{this}} is a warning\nnote: queue depth will be capped\n{text}\nRun status {{x}}\n"
     );
@@ -266,7 +266,7 @@ fn bandwidth_stands_in_for_rates_and_what_is_not_a_number_for_nothing() {
     );
     let row = &sweep.unwrap().rows[0];
     assert_eq!((row.iops, row.p50_us, row.p99_us, row.max_us), (100.0, Some(9_000.0), None, None));
-    // A name may well contain the word.
+    // A name may contain the word.
     let text =
         run("", &[job("a: nan b", 0, r#""rw": "randread""#, &side(9.0, 1e5, 1e5, 1e5), &none())]);
     let folder = Folder::with("nan", &[("x.json", &text)]);

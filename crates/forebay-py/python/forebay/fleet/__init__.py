@@ -1,4 +1,4 @@
-"""The questions of a fleet, one call and one page each, on top of `forebay.sweep`.
+"""Questions about a fleet of volumes. Each question is one call and produces one page; all build on `forebay.sweep`.
 
     from forebay import fleet
 
@@ -8,9 +8,9 @@
     fleet.together(volumes, output="answers", report="together.html")
     fleet.needs(volumes, within="10ms", fraction=0.99, output="answers", report="needs.html")
 
-Each answers with a `Finding`: sentences, rows (`to_pyarrow`, `to_polars`, `to_dict`, `to_json`, a table when printed) and
-a page. What is asked of each volume is a sweep's cells, kept in `output`, so that the next question and the next run ask
-only what is missing. What a question does with all volumes together is done here, in one process.
+Each returns a `Finding`: sentences, rows (`to_pyarrow`, `to_polars`, `to_dict`, `to_json`, or a table when printed) and
+a page. The analysis of each volume is a cell of a sweep and is stored in `output`, so that further questions and runs
+compute only missing cells. Computations over all volumes run in this process.
 """
 
 from .finding import Finding

@@ -1,4 +1,4 @@
-"""An answer about a fleet: sentences, rows, and a page."""
+"""The answer to a question about a fleet: sentences, rows, and a page."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _ROWS_SHOWN = 40
 
 
 class Finding:
-    """What is found: `said` in sentences, the first of which is the answer, and `rows`, all with the same keys.
+    """The answer to a question: sentences in `said`, the main result first, and `rows`, all with the same keys.
 
-    `missing` says what is left out; `of` what a row is, `heads` which keys are shown, under which heading.
+    `missing` describes what was left out, `of` describes a row, and `heads` maps the displayed keys to their headings.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Finding:
         self._of, self._heads, self._curve = of, dict(heads), curve
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it."""
+        """Returns the whole answer."""
         return {
             "schema_version": 4,
             "said": self.said,
@@ -62,15 +62,15 @@ class Finding:
         }
 
     def to_json(self) -> str:
-        """The same as JSON."""
+        """Returns the whole answer as JSON."""
         return json.dumps(self.to_dict(), indent=2)
 
     def to_pyarrow(self) -> pa.Table:
-        """The rows."""
+        """Returns the rows."""
         return pa.Table.from_pylist(self.rows)
 
     def to_polars(self) -> polars.DataFrame:
-        """The rows as a Polars frame."""
+        """Returns the rows as a Polars frame."""
         import polars
 
         frame = polars.from_arrow(self.to_pyarrow())
@@ -83,12 +83,12 @@ class Finding:
         return "\n\n".join(part for part in parts if part)
 
     def page(self) -> str:
-        """A page of the design of `forebay advise --output`."""
+        """Returns a page in the design of `forebay advise --output`."""
         text: str = _page(self._told())
         return text
 
     def report(self, path: str | os.PathLike[str] | None) -> Finding:
-        """Writes the page, if `path` says where, whole or not at all."""
+        """Writes the page atomically to `path`, unless `path` is None."""
         if path is not None:
             write_page(self._told(), os.fspath(path))
         return self
@@ -113,7 +113,7 @@ class Finding:
         shown = [self._cells(row) for row in self.rows[:_ROWS_SHOWN]]
         lines = [list(self._heads.values()), *shown]
         widths = [max(len(line[at]) for line in lines) for at in range(len(self._heads))]
-        # What is widest gives way, for the table has to fit.
+        # Shrink the widest column until the table fits.
         while sum(widths) + 3 * len(widths) + 1 > _COLUMNS and max(widths) > 8:
             widths[widths.index(max(widths))] -= 1
         text = [f"{self._of}:", *(_line(line, widths) for line in lines)]
@@ -136,7 +136,7 @@ _NAMES_SHOWN = 4
 
 
 def shown(key: str, value: Any) -> str:
-    """A value as a reader takes it: the last word of its key is its unit."""
+    """Formats a value for readers, with the unit given by the last word of its key."""
     match value:
         case None:
             return "-"
@@ -155,7 +155,7 @@ def shown(key: str, value: Any) -> str:
 
 
 def number(value: float) -> str:
-    """With three or four digits, never with an exponent above zero."""
+    """Formats a number with three or four digits; large numbers have no exponent."""
     if value != 0 and abs(value) < 1e-4:
         return f"{value:.1e}"
     if abs(value) >= 1000:
@@ -164,14 +164,14 @@ def number(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """With as many digits as tell it from all."""
+    """Formats a percentage with enough digits to distinguish it from 100 %."""
     digits = 1 if share < 0.99 else 2 if share < 0.9999 else 4
     text = f"{share * 100:.{digits}f}"
     return f"{text.rstrip('0').rstrip('.') if share >= 0.99 else text} %"
 
 
 def size(gib: float) -> str:
-    """In the binary unit that keeps it short."""
+    """Formats a size in the binary unit that gives the shortest text."""
     for unit, of_gib in (("TiB", 1024.0), ("GiB", 1.0), ("MiB", 2.0**-10), ("KiB", 2.0**-20)):
         if gib >= of_gib or unit == "KiB":
             break
@@ -179,7 +179,7 @@ def size(gib: float) -> str:
 
 
 def plural(count: int, what: str) -> str:
-    """As "1 volume" and "2 volumes"."""
+    """Formats a count with its noun: "1 volume", "2 volumes"."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 

@@ -1,8 +1,9 @@
-"""Where flash pays most per gigabyte: a budget dealt out over all volumes' miss-ratio curves.
+"""Where flash pays most per gigabyte: distributes a budget over the miss-ratio curves of all volumes.
 
-A volume's gain is the blocks a second that a cache of so much flash finds, by the LRU curve of all sizes (`forebay.cache`).
-Of each curve its upper hull counts: its steps fall in gain per gibibyte, so taking the steepest step of any volume first
-gains most for every budget at which a step ends; no other way to deal that budget gains more of these hulls.
+A volume's gain is the number of blocks per second that an LRU cache of a given size would hit, from the curve over all
+sizes (`forebay.cache`). The algorithm uses each curve's upper hull, whose steps have decreasing gains per gibibyte.
+Taking the steepest step of any volume first is therefore optimal, with respect to the hulls, for every budget at which
+a step ends.
 """
 
 from __future__ import annotations
@@ -27,16 +28,17 @@ def flash(
     report: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Finding:
-    """How much each gibibyte of flash gains, from the first to the last that gains anything, and on which volume.
+    """Computes the gain of each gibibyte of flash, from the first to the last that gains anything, and the volume that
+    gets it.
 
-    Rows: a step each, the best first: `volume`, its flash after the step, and what all flash so far comes to and finds.
-    `budgets_gib` ask for these budgets in `more["budgets"]`, each with what it gains and who gets it.
+    Each row is a step, the best first: the `volume`, its flash after the step, and the total flash and hits so far. For
+    each budget in `budgets_gib`, `more["budgets"]` contains the gain and the distribution.
     """
     for budget in budgets_gib or ():
         if not (isinstance(budget, (int, float)) and 0 < budget < float("inf")):
             raise Error(f"budgets_gib: got {budget!r}, expected sizes above 0")
     asked = Asked({"cache": {"block_kib": block_kib}}, traces, output=output, **options)
-    # All volumes count over the same time, the whole fleet's.
+    # Rates of all volumes refer to the same duration, that of the whole fleet.
     counts, _ = windows(traces, 1000.0, output=output, **options)
     spans = max(max(of, default=0) + 1 for of in counts.values())
     curves: dict[str, list[Point]] = {}
@@ -119,9 +121,9 @@ _HEADS = {
 
 
 def hull(curve: Sequence[Point]) -> list[Point]:
-    """The upper hull of a rising curve from (0, 0), where it rises."""
+    """Returns the upper hull of a rising curve from (0, 0), as far as it rises."""
     kept: list[Point] = [(0.0, 0.0)]
-    # Of points at one place the highest comes first.
+    # Of points with the same size, the highest comes first.
     for point in sorted(curve, key=lambda point: (point[0], -point[1])):
         if point[0] <= kept[-1][0] or point[1] <= kept[-1][1]:
             continue
@@ -140,9 +142,10 @@ def _pairs(points: list[Point]) -> list[tuple[Point, Point]]:
 
 
 def _budget(rows: list[Row], curves: dict[str, list[Point]], budget_gib: float) -> dict[str, Any]:
-    """The steps that fit, from the best on; what is left goes into part of the next.
+    """Takes the best steps that fit into the budget; the remainder pays for part of the next step.
 
-    What is found is that of the curves, not of their hulls: within a step it may be far less than the step's share.
+    The hits are those of the curves rather than of their hulls: a part of a step may gain far less than its share of
+    the step.
     """
     volumes: dict[str, float] = {}
     left = budget_gib
@@ -158,6 +161,6 @@ def _budget(rows: list[Row], curves: dict[str, list[Point]], budget_gib: float) 
 
 
 def _found_with(curve: list[Point], gib: float) -> float:
-    """What the largest cache of the curve finds that is no larger than this."""
-    # Sums of steps are off by roundings.
+    """Returns the hits of the largest cache of the curve that is not larger than `gib`."""
+    # Allow for rounding errors in sums of steps.
     return max((found for size_gib, found in curve if size_gib <= gib * (1 + 1e-9)), default=0.0)

@@ -1,4 +1,4 @@
-"""What the whole fleet needs for a promise, with intervals: each volume alone, and all on one server."""
+"""What a fleet needs to keep a promise, with confidence intervals: each volume alone, and all volumes on one server."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ def needs(
     report: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Finding:
-    """IOPS that keep `fraction` of requests `within` a time: of each volume alone, and of all on one server, with intervals.
+    """Computes the IOPS with which `fraction` of all requests are answered `within` a time: for each volume alone, and
+    for all on one server, with intervals.
 
-    Alone they are `forebay.plan_capacity`'s; together those of `forebay plan consolidate`, exactly, from every request of
-    every volume on its folder's clock: this process holds 12 bytes of each. `trust_times` takes times as they are, though a
-    clock seems too coarse for the promise. Rows: a volume each, the neediest first.
+    The needs of single volumes are those of `forebay.plan_capacity`. The common need is that of `forebay plan
+    consolidate`, computed exactly from every request of every volume on its folder's clock; this takes 12 bytes of
+    memory per request. `trust_times` accepts timestamps even if their resolution seems too coarse for the promise. Each
+    row is a volume, the one with the largest need first.
     """
     if not 0 < fraction <= 1:
         raise Error(f"fraction: got {fraction}, expected above 0 and at most 1")
@@ -75,7 +77,7 @@ def needs(
 
 
 def _together(asked: Asked, within: str, fraction: float, confidence: float, seed: int) -> dict[str, Any]:
-    """What all need on one server."""
+    """Computes the common need."""
     all_of = Together(within, fraction, confidence, seed)
     begun = asked.began_ns()
     for name, cell, answer in asked.answers:
@@ -105,9 +107,10 @@ def _headline(rows: list[Row], together: dict[str, Any], within: str, fraction: 
 def _who_gets_less(
     shares: list[tuple[float, str]], together: dict[str, Any], fraction: float, confidence: float
 ) -> list[str]:
-    """What all requests take together, whosever they are, and who fares worse than its promise then.
+    """Describes the need of all requests taken together, whichever volume they belong to, and the volumes whose promise
+    would then be broken.
 
-    `shares`: what each volume gets of its own, and its name.
+    `shares` contains the fraction that each volume gets of its own requests, and its name.
     """
     if len(shares) == 1:
         return []
@@ -124,7 +127,7 @@ def _who_gets_less(
 
 
 def _most(rows: list[Row]) -> list[str]:
-    """How many volumes need half of all."""
+    """Returns how many volumes account for half of the total need."""
     total, so_far, count = sum(row["alone_iops"] for row in rows), 0, 0
     for row in rows:
         if 2 * so_far >= total:

@@ -1,9 +1,10 @@
-"""Which scheduler for which volumes, in groups of like behaviour.
+"""Which scheduler suits which volumes, in groups of volumes with similar behavior.
 
-Each policy is simulated on each volume. A policy is *better* in a figure if that is 3 % less or more; it is chosen for a
-volume if it is better than the baseline in one figure that counts and 3 % worse in none, and its product of all is the
-least. Figures that count: the 99th percentile of reads and of writes, from 100 of them on, and busy time where the disk is
-busy for 95 % or more. Unlike `forebay advise` no resamples tell chance: a group of volumes does.
+Each policy is simulated on each volume. A policy is *better* in a figure if its value is at least 3 % lower. It is
+chosen for a volume if it is better than the baseline in at least one relevant figure, at least 3 % worse in none, and
+has the lowest product of all relevant figures. Relevant figures are the 99th percentiles of reads and of writes, each
+if there are at least 100, and busy time if the disk is busy for at least 95 % of the time. Unlike `forebay advise`,
+this does not use resampling to detect chance differences, because a group contains several volumes.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from .volumes import Asked, Traces
 
 _MATTERS = 0.03
 _NAMED = 20
-# Volumes of a group on average, at least.
+# The minimum number of volumes per group on average.
 _EACH = 2
-# A load or kind that does not tell groups apart.
+# A load or kind that does not distinguish groups.
 _ANY = "any"
 
 
@@ -36,11 +37,11 @@ def schedulers(
     report: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Finding:
-    """Groups of volumes for which the same scheduler does best, and that are alike in load.
+    """Groups volumes by load for which the same scheduler is best.
 
-    The first of `policies` is the baseline. Rows: a group each, that with most requests first: its `policy`, `load` and
-    `kind`, how many volumes and requests, the median gain in what counts, with the least and the most of any volume, and
-    the names of its busiest volumes. `more["of_volume"]` has each volume's policy.
+    The first of `policies` is the baseline. Each row is a group, the one with the most requests first: its `policy`,
+    `load` and `kind`, the numbers of volumes and requests, the median, least and largest gain in the relevant figures,
+    and the names of its busiest volumes. `more["of_volume"]` contains each volume's policy.
     """
     question = {"simulate": {"device": device, "policy": list(policies)}}
     asked = Asked(question, traces, output=output, **options)
@@ -99,7 +100,7 @@ def _headline(rows: list[Row], chosen: dict[str, str], baseline: str, stay: int)
 
 @dataclass(frozen=True)
 class _Volume:
-    """What is found of one: the policy chosen, what it gains, and the baseline's run."""
+    """The result for one volume: the chosen policy, its gain, and the baseline's run."""
 
     name: str
     policy: str
@@ -111,7 +112,9 @@ Key = tuple[str, str, str]
 
 
 def grouped(volumes: Sequence[_Volume]) -> dict[Key, list[_Volume]]:
-    """Groups by policy, load and kind; by fewer of them where that would leave fewer than two volumes a group on average."""
+    """Groups volumes by policy, load and kind, or by fewer of these if the average group would have fewer than two
+    volumes.
+    """
     tells: list[Callable[[_Volume], Key]] = [
         lambda of: (of.policy, _load(of.base), _kind(of.base)),
         lambda of: (of.policy, _load(of.base), _ANY),
@@ -128,7 +131,7 @@ def grouped(volumes: Sequence[_Volume]) -> dict[Key, list[_Volume]]:
 
 
 def counting(run: dict[str, Any]) -> dict[str, float]:
-    """The figures that count in a run, by the baseline's."""
+    """Returns the relevant figures of a run, according to the baseline's run."""
     figures: dict[str, float] = {}
     if run["reads"] >= 100 and run["read_p99_ms"]:
         figures["read_p99_ms"] = run["read_p99_ms"]
@@ -140,7 +143,9 @@ def counting(run: dict[str, Any]) -> dict[str, float]:
 
 
 def choose(runs: dict[str, dict[str, Any]], policies: Sequence[str]) -> tuple[str, float]:
-    """A volume's policy, and how much less its figures are in the geometric mean than the baseline's."""
+    """Returns a volume's policy, and by how much it lowers the geometric mean of the relevant figures compared with the
+    baseline.
+    """
     base = counting(runs[policies[0]])
     best, least = policies[0], 1.0
     for policy in policies[1:]:

@@ -1,8 +1,8 @@
-"""Which volumes to put together, for their bursts do not meet, and which never.
+"""Which volumes should share a server because their bursts do not coincide, and which should not.
 
-What a volume needs is the least number of requests a window that leaves out no more than `1 - fraction` of its own
-(`volumes.least`); what two need together is that of their sum. The *saving* of a pair is what sharing saves of what both
-need alone: 0 where they always meet, at most a half.
+The need of a volume is the least number of requests per window that leaves out at most `1 - fraction` of its requests
+(`volumes.least`). The need of a pair is that of the sum of both volumes. The *saving* of a pair is the share of their
+separate needs that sharing avoids: 0 if their bursts always coincide, at most one half.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from .volumes import Traces, least, windows
 
 Counts = dict[int, int]
 
-# Up to so many volumes the best pairs are found by trying all; beyond, by exchange.
+# Up to this many volumes, the best pairs are found exhaustively; for more, by local exchange.
 _EXACT = 14
-# Pairs that are looked at of each volume where there are many volumes.
+# The number of pairs considered per volume in a large fleet.
 _NEAR = 48
 _ALL_PAIRS = 160
-# Pairs that save less than this meet: they share nothing.
+# Pairs with a smaller saving have coinciding bursts and should not share a server.
 _NEVER = 0.05
 
 _WINDOWED = "IOPS are those of windows, not of a promise in milliseconds: forebay.fleet.needs has these."
@@ -36,10 +36,12 @@ def together(
     report: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Finding:
-    """Pairs of volumes that share a server best, each volume in one pair at most, and pairs that never should.
+    """Finds the pairs of volumes that share a server best, with each volume in at most one pair, and pairs that should
+    never share one.
 
-    `fraction` of each volume's requests find room in their window of `window_ms`. Rows: a pair each, those to put
-    together (`advice` "together"), then those that save least (`advice` "never"). Other options are the sweep's.
+    `fraction` of each volume's requests must fit into their window of `window_ms`. Each row is a pair: first those to
+    put together (`advice` "together"), then those with the smallest saving (`advice` "never"). All other options are
+    those of a sweep.
     """
     if not 0 < fraction <= 1:
         raise Error(f"fraction: got {fraction}, expected above 0 and at most 1")
@@ -97,7 +99,9 @@ def _how(volumes: int, fraction: float, window_ms: float) -> str:
 
 
 def _pair(counts: dict[str, Counts], pair: tuple[str, str], fraction: float) -> int:
-    """What two need together, each promised its share of its own: the whole's, and no less than either's."""
+    """Returns the need of a pair in which each volume is promised the same share of its own requests: that of the sum,
+    and no less than either volume's own need.
+    """
     a, b = (counts[name] for name in pair)
     both = dict(a)
     for window, count in b.items():
@@ -107,7 +111,7 @@ def _pair(counts: dict[str, Counts], pair: tuple[str, str], fraction: float) -> 
 
 
 def _candidates(counts: dict[str, Counts], names: list[str]) -> list[tuple[str, str]]:
-    """All pairs; of a large fleet, for each volume those whose busy times overlap least and most."""
+    """Returns all pairs; in a large fleet, for each volume those whose busy times overlap the least and the most."""
     if len(names) <= _ALL_PAIRS:
         return [(a, b) for at, a in enumerate(names) for b in names[at + 1 :]]
     last = max(max(of, default=0) for of in counts.values()) + 1
@@ -128,8 +132,9 @@ def _candidates(counts: dict[str, Counts], names: list[str]) -> list[tuple[str, 
 
 
 def matching(names: list[str], saved: dict[tuple[str, str], int]) -> list[tuple[str, str]]:
-    """Pairs that save most in all, each name in one of them at most: by trying all of few names, else by taking the best
-    one first and exchanging partners while that saves more."""
+    """Finds disjoint pairs with the largest total saving: exhaustively for few names, and otherwise by taking the best
+    pair first and then exchanging partners while that increases the saving.
+    """
     worth = {pair: gain for pair, gain in saved.items() if gain > 0}
     if len(names) <= _EXACT:
         return _best(tuple(names), worth, {})[1]

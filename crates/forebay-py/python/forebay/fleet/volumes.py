@@ -1,4 +1,4 @@
-"""The volumes of a fleet and what a sweep knows of each, by one name and on one clock."""
+"""The volumes of a fleet and a sweep's answers about them, with consistent names and on a common clock."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ from .finding import plural, shown
 Traces = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
-# Reasons of having no answer that are told.
+# The maximum number of reasons listed for missing answers.
 _REASONS = 3
 
 
 class Asked:
-    """A question about each volume: name to answer, in the order of the cells; `missing` tells what has none."""
+    """A question about each volume: maps names to answers in the order of the cells; `missing` describes volumes
+    without an answer.
+    """
 
     def __init__(self, question: Mapping[str, Mapping[str, Any]], traces: Traces, **options: Any) -> None:
         if isinstance(traces, (str, os.PathLike)):
             traces = [traces]
         self.traces = [os.fspath(trace) for trace in traces]
-        # Each folder is one of volumes.
+        # Each folder contains the traces of volumes.
         options.setdefault("by_volume", None)
         found = sweep(question, self.traces, **options)
         self._short = short(self.traces)
@@ -53,13 +55,13 @@ class Asked:
         return volume if len(self._short) == 1 else f"{called}/{volume}"
 
     def _without(self, failed: list[dict[str, Any]]) -> str:
-        """Which volumes have no answer, and why."""
+        """Lists the volumes without an answer, and the reasons."""
         volumes: dict[str, list[str]] = {}
         named = set()
         for row in failed:
             name = self._named(row["trace"], row["volume"])
             if name not in named:
-                # A reason that is the same but for the trace is told once.
+                # Reasons that differ only in the trace's name are listed once.
                 files = {row["trace"], row["trace"].rstrip("/") + "/" + row["volume"] + ".parquet"}
                 why = row["error"]
                 for file in sorted(files, key=len, reverse=True):
@@ -76,7 +78,7 @@ class Asked:
         return f"{len(named):,} of {plural(len(every), 'volume')} {verbs} left out: {reasons}"
 
     def began_ns(self) -> dict[str, int]:
-        """When each volume's first request came, on the clock of its folder; of a trace by itself, 0."""
+        """Returns when each volume's first request arrived, on its folder's clock; 0 for a single trace."""
         begun: dict[tuple[str, str], int] = {}
         for trace in {cell.trace for _, cell, _ in self.answers if cell.volume}:
             manifest = json.loads(_read(f"{trace.rstrip('/')}/manifest.json", self.storage))
@@ -85,14 +87,14 @@ class Asked:
 
 
 def short(traces: Sequence[str]) -> dict[str, str]:
-    """What each trace is called: as much of the end of its path as tells it from the others."""
+    """Shortens each trace's path to the shortest suffix that distinguishes it from the others."""
     parts = {trace: trace.rstrip("/").split("/") for trace in traces}
     names: dict[str, str] = {}
     for count in range(1, max(map(len, parts.values()), default=0) + 1):
         ends = {trace: "/".join(of[-count:]) for trace, of in parts.items()}
         others = Counter("/".join(of[-count:]) for of in set(map(tuple, parts.values())))
         for trace, end in ends.items():
-            # Of two of which one is the end of the other, the shorter one is its whole path.
+            # If one path is a suffix of another, the shorter one is used in full.
             if trace not in names and (others[end] == 1 or count >= len(parts[trace])):
                 names[trace] = end or trace
         if len(names) == len(parts):
@@ -101,9 +103,10 @@ def short(traces: Sequence[str]) -> dict[str, str]:
 
 
 def windows(traces: Traces, window_ms: float, **options: Any) -> tuple[dict[str, dict[int, int]], list[str]]:
-    """Requests of each volume in each window that has any, on one clock, and what is missing.
+    """Returns the number of requests of each volume in each non-empty window, on a common clock, and a description of
+    what is missing.
 
-    A volume's windows begin with its first request; they are moved to the clock by whole windows.
+    A volume's own windows begin with its first request; they are shifted to the common clock by whole windows.
     """
     asked = Asked({"windows": {"window_ms": window_ms}}, traces, **options)
     begun = asked.began_ns()
@@ -116,15 +119,16 @@ def windows(traces: Traces, window_ms: float, **options: Any) -> tuple[dict[str,
 
 
 def least(counts: Iterable[int], fraction: float) -> int:
-    """The least number of requests a window that leaves out no more than 1 - `fraction` of all: what is beyond it in a
-    window is put aside, nothing waits for the next one."""
+    """Returns the least number of requests per window that leaves out at most 1 - `fraction` of all requests. Excess
+    requests of a window are dropped and do not wait for the next one.
+    """
     falling = sorted(counts, reverse=True)
     total = sum(falling)
-    # Of floats: 0.9 of 10 is 9.
+    # Corrects floating-point errors, so that 0.9 of 10 is 9.
     spare = total - -int(-(fraction * total - 1e-9) // 1)
     if not falling:
         return 0
-    # From the highest level down: how many requests lie above it.
+    # From the highest level down, count the requests above each level.
     above, level = 0, falling[0]
     for at in range(len(falling)):
         below = falling[at + 1] if at + 1 < len(falling) else 0

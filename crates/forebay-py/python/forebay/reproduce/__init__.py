@@ -1,18 +1,18 @@
-"""The papers' tables and figures, ours beside theirs.
+"""Reproduces the papers' tables and figures, with our results beside theirs.
 
     python -m forebay.reproduce                             # all five papers, then one page of their claims
-    python -m forebay.reproduce papers/bid                  # one of them, into papers/bid/table.md
-    python -m forebay.reproduce --short --check             # the bundled trace alone, compared, nothing written
-    python -m forebay.reproduce --page claims.html          # the page of what is committed; nothing is run
-    python -m forebay.reproduce papers/bid --pictures DIR   # and the figures as SVG (matplotlib)
+    python -m forebay.reproduce papers/bid                  # one paper, into papers/bid/table.md
+    python -m forebay.reproduce --short --check             # only the bundled trace, compared, nothing written
+    python -m forebay.reproduce --page claims.html          # the page of the committed results; nothing is run
+    python -m forebay.reproduce papers/bid --pictures DIR   # also the figures as SVG (matplotlib)
 
-A paper is a folder with `expected.toml`, which holds what the paper says and nothing of ours, and
-`run.py`, whose `main(options)` answers the text of the tables. What a table shows of ours comes out
-of the public functions of `forebay`. From the tables follows `claims.toml`: each claim of the paper, what it says, what
-we found, whether that bears it out, and why. The page is made of these.
+A paper is a folder with two files. `expected.toml` contains what the paper says and none of our results. `run.py` has a
+function `main(options)` that returns the text of the tables, whose results come from the public functions of `forebay`.
+`claims.toml` is derived from the tables: each claim of the paper, its figure, our figure, whether our figure supports
+the claim, and why. The page is generated from these files.
 
-Cases are kept in the work folder as they are done, by a hash of what they depend on: whoever runs a paper again, after
-an interruption too, waits only for what is missing.
+Completed cases are stored in the work folder under a hash of their dependencies, so that another run of a paper, for
+example after an interruption, computes only missing cases.
 """
 
 from .claim import Claim, Row, claims, load

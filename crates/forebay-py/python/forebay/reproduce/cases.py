@@ -1,8 +1,7 @@
-"""Cases that are done once: kept in the work folder by a hash of what they depend on.
+"""Caches completed cases in the work folder under a hash of their dependencies.
 
-A case depends on the function that does it, with all programs of its paper's folder, on its arguments, on the files
-that these name, and on this build of Forebay. Files of up to 64 MB count by their bytes, larger ones by size and time
-of change.
+A case depends on its function, on all programs in its paper's folder, on its arguments, on the files that these name,
+and on this build of Forebay. Files of up to 64 MB are hashed by content, larger ones by size and modification time.
 """
 
 from __future__ import annotations
@@ -27,22 +26,24 @@ T = TypeVar("T")
 U = TypeVar("U")
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: In the environment, so that processes which are begun for some cases have them too.
+#: Environment variables, so that worker processes have the same values.
 FOLDER, UNTIL = "FOREBAY_REPRODUCE_CASES", "FOREBAY_REPRODUCE_UNTIL"
 _BYTES_MAX = 64_000_000
-#: Seconds between two lines of progress where there is no terminal.
+#: Seconds between progress lines if standard error is not a terminal.
 EVERY_S = 10.0
 _NONE = object()
-#: Of what does not change while a program runs.
+#: Digests of files that do not change while a program runs.
 _DIGESTS: dict[Path, str] = {}
 
 
 class OutOfTime(Exception):
-    """The time that was allowed is over; what was done is kept."""
+    """The permitted time is over; completed cases are stored."""
 
 
 def grid(function: Callable[[T], U], cases: Sequence[T], processes: int) -> list[U]:
-    """`function` of each of `cases`, in their order, on so many processes; what is kept is not done again."""
+    """Applies `function` to each of `cases` on the given number of processes, preserving their order; stored results
+    are not recomputed.
+    """
     names = [_name(function, (case,)) for case in cases]
     done: dict[int, Any] = {at: answer for at, name in enumerate(names) if (answer := _get(name)) is not _NONE}
     missing = [at for at in range(len(cases)) if at not in done]
@@ -63,12 +64,14 @@ def _answers(function: Callable[[T], U], cases: list[T], processes: int) -> Any:
     try:
         yield from pool.map(function, cases)
     finally:
-        # What was not begun is not, when time is out.
+        # Once the time is over, cases that have not begun are skipped.
         pool.shutdown(cancel_futures=True)
 
 
 def kept(function: F) -> F:
-    """As `functools.cache`, for runs to come too. Arguments are plain values, paths, and data classes of such."""
+    """Caches results like `functools.cache`, but across runs. Arguments are plain values, paths, and data classes of
+    these.
+    """
 
     @functools.cache
     def once(*arguments: Any) -> Any:
@@ -96,7 +99,7 @@ def _in_time() -> None:
 
 
 def _name(function: Callable[..., Any], arguments: Sequence[Any]) -> Path | None:
-    """Where the answer is kept; None where nothing is."""
+    """Returns the path of a stored result, or None if results are not stored."""
     folder = os.environ.get(FOLDER)
     if not folder:
         return None
@@ -121,7 +124,7 @@ def _likeness(value: Any) -> str:
         return f"{value.func.__qualname__}{_likeness(value.args)}{_likeness(value.keywords)}"
     if value is None or isinstance(value, (bool, int, float, str)):
         return repr(value)
-    # A picture of it in bytes: arrays, tables.
+    # A representation as bytes, for arrays and tables.
     return hashlib.sha256(pickle.dumps(value)).hexdigest()
 
 
@@ -156,14 +159,14 @@ def _put(name: Path | None, answer: Any) -> None:
     if name is None:
         return
     name.parent.mkdir(parents=True, exist_ok=True)
-    # It has its name only when it is whole.
+    # The file is renamed only when it is complete.
     part = name.with_suffix(f".{os.getpid()}")
     part.write_bytes(pickle.dumps(answer))
     part.replace(name)
 
 
 class _Told:
-    """Says how far a grid is: on a terminal all the time, else now and then."""
+    """Shows the progress of a grid: continuously on a terminal, otherwise at intervals."""
 
     def __init__(self, of: int, kept: int) -> None:
         self._of, self._kept, self._done = of, kept, kept

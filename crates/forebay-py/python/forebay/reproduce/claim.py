@@ -1,4 +1,4 @@
-"""What a paper claims, and a figure of it beside ours."""
+"""The claims of a paper, and its figures beside ours."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from .tables import number, signed
 
 @dataclass(frozen=True)
 class Claim:
-    """A figure of a paper: one number, or a range. An end that is None is open."""
+    """A claim: a number or a range from a paper. An end of None is unbounded."""
 
     id: str
-    #: Where the paper says it.
+    #: Where the paper makes the claim.
     source: str
-    #: What it says, in our words.
+    #: The claim in our words.
     says: str
     unit: str
     low: float | None = None
     high: float | None = None
-    #: Whether more than the high end bears it out too: a gain that is larger than the paper's.
+    #: Whether a value above the range also supports the claim, as for a gain that exceeds the paper's.
     more: bool = False
 
     def deviation(self, ours: float) -> float:
-        """How far `ours` is beyond the nearer end of the range; 0 within it."""
+        """Returns how far `ours` is beyond the nearer end of the range; 0 within it."""
         if self.low is not None and ours < self.low:
             return ours - self.low
         if self.high is not None and ours > self.high:
@@ -35,7 +35,7 @@ class Claim:
         return 0.0
 
     def text(self) -> str:
-        """The paper's figure as it stands in a table."""
+        """Formats the paper's figure for a table."""
         if self.low is None and self.high is None:
             return "no number"
         if self.low == self.high:
@@ -52,33 +52,35 @@ class Row:
     """A figure of the paper beside ours."""
 
     claim: Claim
-    #: On which trace, in which replay, at which load.
+    #: The trace, the replay mode and the load.
     case: str
     ours: float | None
-    #: Why ours differs, or why there is none.
+    #: Why our figure differs or is missing.
     cause: str
 
     @property
     def deviation(self) -> float | None:
-        """Ours less the nearer end of the paper's range; None where either has no number."""
+        """Returns the difference between our figure and the nearer end of the paper's range; None if either has no
+        number.
+        """
         unnumbered = self.claim.low is None and self.claim.high is None
         return None if self.ours is None or unnumbered else self.claim.deviation(self.ours)
 
     def cells(self) -> list[str]:
-        """The row as it stands in a table."""
+        """Formats the row for a table."""
         figures = [self.claim.text(), number(self.ours), signed(self.deviation)]
         return [self.case, *figures, self.cause]
 
 
 def claims(path: Path) -> dict[str, Claim]:
-    """The claims in the file `expected.toml`, by their ids."""
+    """Reads the claims in the file `expected.toml`, by id."""
     listed = load(path)["claim"]
     return {claim["id"]: Claim(**claim) for claim in listed}
 
 
 def load(path: Path) -> dict[str, Any]:
-    """A TOML file as a dict."""
-    # Python's own parser came with 3.11; tomli is the same for 3.10.
+    """Reads a TOML file."""
+    # Python 3.10 has no TOML parser; tomli is equivalent.
     tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     parsed: dict[str, Any] = tomllib.loads(path.read_text())
     return parsed

@@ -1,4 +1,4 @@
-"""The command: papers one after another, each in a process of its own."""
+"""The command: runs papers one after another, each in its own process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAPERS = ("bid", "model", "shaping", "raid", "shift")
 
 
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """The options of a reproduction."""
+    """Parses the command-line options."""
     parser = argparse.ArgumentParser(
         prog="python -m forebay.reproduce",
         description="The papers' tables and claims, ours beside theirs. Ends with 1 where a figure or a verdict is "
@@ -53,14 +53,14 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def _is_read(output: Path, options: argparse.Namespace) -> bool:
-    """Whether it is a file of the paper or of the traces, by whatever name."""
+    """Returns whether a path refers to an input: a file of the paper or of the traces."""
     folders = [folder for folder in (options.paper, options.traces) if folder is not None]
     read = (path for folder in folders for path in folder.rglob("*") if path.name != "table.md")
     return output.is_file() and any(path.is_file() and path.samefile(output) for path in read)
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Reproduces what the command line names."""
+    """Reproduces the papers named on the command line."""
     try:
         return _reproduced(arguments(words), words)
     except (Error, OSError) as error:
@@ -89,7 +89,7 @@ def _reproduced(options: argparse.Namespace, words: Sequence[str] | None) -> int
 
 
 def _ended(options: argparse.Namespace, text: str) -> int:
-    """Writes or compares what came of a paper."""
+    """Writes the results of a paper or compares them with the committed ones."""
     paper, claims = options.paper, []
     if (paper / "expected.toml").is_file():
         claims = found(text, paper / "expected.toml")
@@ -102,7 +102,7 @@ def _ended(options: argparse.Namespace, text: str) -> int:
         if is_whole and (paper / "claims.toml").read_text() != written(claims, paper.name):
             said.append("claims.toml is not what comes out")
     else:
-        # What is not the whole never replaces what is committed.
+        # Incomplete results never replace committed ones.
         own = paper / "table.md" if is_whole else options.work / f"{paper.name}-part.md"
         output = options.output or own
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -116,14 +116,14 @@ def _ended(options: argparse.Namespace, text: str) -> int:
 
 
 def _folders(options: argparse.Namespace) -> list[Path]:
-    """The papers' folders, of the repository that the command is run in."""
+    """Returns the papers' folders in the repository that contains the current directory."""
     if options.paper is not None:
         return [options.paper]
     return [Path("papers") / name for name in PAPERS]
 
 
 def _all(options: argparse.Namespace, words: list[str]) -> int:
-    """Every paper in a process of its own, for their programs have the same names; then the page."""
+    """Runs each paper in its own process, because their modules have the same names, then builds the page."""
     worst = 0
     if options.minutes is not None:
         os.environ[UNTIL] = str(time.time() + 60 * options.minutes)

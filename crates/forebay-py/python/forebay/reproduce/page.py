@@ -1,4 +1,4 @@
-"""One page of every claim: borne out, in part, not, with the reason."""
+"""A page of all claims with their verdicts (borne out, in part, not borne out) and the reasons."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORDS = {
 
 
 def page(papers: Sequence[Path]) -> str:
-    """The page of these papers' folders, of what is committed there."""
+    """Builds the page from the committed results in these folders."""
     groups, every = [], []
     for folder in papers:
         claims = committed(folder / "claims.toml")
@@ -46,7 +46,7 @@ def page(papers: Sequence[Path]) -> str:
 
 
 def _title(folder: Path) -> str:
-    """What the paper's tables are called."""
+    """Returns the title of the paper's tables."""
     first = (folder / "table.md").read_text().split("\n", 1)[0]
     return first.removeprefix("# ").split(": the paper's")[0]
 

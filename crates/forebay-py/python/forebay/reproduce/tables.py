@@ -1,4 +1,4 @@
-"""Numbers and tables as Markdown, and tables read back."""
+"""Formats numbers and tables as Markdown, and parses tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROW_HEADER = ["case", "paper", "ours", "deviation", "cause"]
 
 
 def number(value: float | None) -> str:
-    """Three digits that say something, no exponents."""
+    """Formats a number with three significant digits and without an exponent."""
     if value is None:
         return "-"
     if value == 0:
@@ -21,14 +21,14 @@ def number(value: float | None) -> str:
 
 
 def signed(value: float | None) -> str:
-    """A deviation: with its sign, nothing where there is none."""
+    """Formats a deviation with its sign; empty if there is none."""
     if value is None:
         return "-"
     return "0" if value == 0 else f"{'+' if value > 0 else ''}{number(value)}"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table, its columns aligned in the text too."""
+    """Formats a Markdown table whose columns are also aligned in the source."""
     lines = [list(header), *(list(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     texts = [
@@ -40,18 +40,18 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 class Read(NamedTuple):
-    """A table that was read back."""
+    """A parsed table."""
 
-    #: The title of its section, of the second level.
+    #: The title of its second-level section.
     section: str
-    #: The paragraph before it, in one line.
+    #: The paragraph before the table, on one line.
     before: str
-    #: A dict of each row, by heading.
+    #: The rows, as dicts by heading.
     rows: list[dict[str, str]]
 
 
 def read(text: str) -> Iterator[Read]:
-    """Every table of a text, in order."""
+    """Parses all tables in a text, in order."""
     section, before = "", ""
     for block in text.split("\n\n"):
         lines = [line for line in block.splitlines() if line]

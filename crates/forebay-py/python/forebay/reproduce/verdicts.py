@@ -1,9 +1,11 @@
-"""What became of each claim: read from a paper's tables, kept as `claims.toml`, compared with what was kept.
+"""Decides which claims are borne out: reads a paper's tables, writes `claims.toml`, and compares it with the committed
+version.
 
-A figure bears a claim out if it lies in the paper's range; of one number, within the `tolerance` of `expected.toml`, a
-share of it; of a gain (`more = true`) also above. A claim is borne out if all its figures bear it out, in part if some
-do. Papers whose tables give a verdict of their own (`holds`, `verdict`) are taken at their word. Cells of a table of the
-paper are one claim for each workload. The reason is that of `why.toml`, or what the figures that fail give as theirs.
+A figure supports a claim if it lies in the paper's range; for a single number, if it differs by at most the `tolerance`
+in `expected.toml`, which is a share of the number; for a gain (`more = true`), also if it is higher. A claim is
+borne out if all its figures support it, and in part if some do. If a paper's tables contain verdicts (`holds`,
+`verdict`), these are used. The cells of a table in the paper form one claim per workload. The reason comes
+from `why.toml`, or else from the causes given for the failing figures.
 """
 
 from __future__ import annotations
@@ -20,18 +22,18 @@ from .claim import Claim, load
 from .tables import Read, number, read
 
 BORNE_OUT, IN_PART, NOT = "borne out", "in part", "not borne out"
-#: Without a figure of ours; and where the paper has words only.
+#: Verdicts for claims without a figure of ours, and for claims that the paper makes only in words.
 UNTRIED, UNNUMBERED = "not tried", "no number"
 _WORTH = {BORNE_OUT: 2, IN_PART: 1, NOT: 0}
-#: A figure has moved if it changed by more than this share of itself.
+#: A figure has moved if it changed by more than this share.
 MOVED = 0.02
-#: Reasons that are no news.
+#: Reasons that are not worth reporting.
 _EMPTY = {"", "-", "unknown", "within the paper's range", "as the paper says"}
 
 
 @dataclass
 class Found:
-    """A claim, and what became of it."""
+    """A claim and its verdict."""
 
     id: str
     source: str
@@ -41,7 +43,7 @@ class Found:
     paper: str
     ours: str
     reason: str
-    #: Of each figure: the case, the paper's, ours.
+    #: For each figure: the case, the paper's value, our value.
     figures: list[list[str]] = field(default_factory=list)
 
 
@@ -50,13 +52,13 @@ class _Figure:
     case: str
     paper: str
     ours: str
-    #: Whether it bears the claim out; None where there is nothing to hold it against.
+    #: Whether the figure supports the claim; None if there is nothing to compare it with.
     holds: bool | None
     cause: str
 
 
 def found(text: str, expected: Path) -> list[Found]:
-    """Every claim in the tables `text`, whose claims are in the file `expected`."""
+    """Returns the verdict on every claim in the tables `text`; the file `expected` contains the claims."""
     told = load(expected)
     tolerance = told.get("tolerance", 0.0)
     by_says = {claim["says"]: Claim(**claim) for claim in told.get("claim", [])}
@@ -107,7 +109,7 @@ def _of_row(row: dict[str, str], by_says: dict[str, Claim], section: str) -> tup
     known = by_says.get(row["what"])
     if known is not None and known.source == row["source"]:
         return known, _figure(row, row["paper"])
-    # A cell of what the paper shows: its figures are one claim together, in a table for each workload.
+    # A cell of a table or figure in the paper: all its figures form one claim, or for a table one per workload.
     workload = row["case"].split(":")[0].split(",")[0]
     of = f", {workload}" if row["source"].startswith("Table") else ""
     title = section.split(": ")[-1]
@@ -117,7 +119,7 @@ def _of_row(row: dict[str, str], by_says: dict[str, Claim], section: str) -> tup
 
 
 def _claim_before(table: Read, by_says: dict[str, Claim]) -> Claim:
-    """The claim that the paragraph before a table speaks of."""
+    """Finds the claim that the paragraph before a table refers to."""
     for claim in sorted(by_says.values(), key=lambda claim: -len(claim.says)):
         if f"says the paper ({claim.source}): {claim.says}." in table.before:
             return claim
@@ -159,7 +161,7 @@ def _verdict(held: list[bool], is_tried: bool) -> str:
 
 
 def _reason(causes: Iterable[str]) -> str:
-    """The two causes that are named most often."""
+    """Returns the two most frequent causes."""
     counted = Counter(cause for cause in causes if cause not in _EMPTY)
     texts = [cause for cause, _ in counted.most_common(2)]
     more = len(counted) - len(texts)
@@ -167,7 +169,7 @@ def _reason(causes: Iterable[str]) -> str:
 
 
 def _with_verdict(row: dict[str, str], by_says: dict[str, Claim], tolerance: float) -> Found:
-    """A row that says of six settings whether the claim holds; without a word on it, the figures do."""
+    """Evaluates a row that says for six settings whether the claim holds; without such a verdict, uses the figures."""
     says, _, unit = row["claim"].rpartition(", ")
     claim = by_says[says]
     settings = [head for head in row if ", " in head]
@@ -188,7 +190,9 @@ def _with_verdict(row: dict[str, str], by_says: dict[str, Claim], tolerance: flo
 
 
 def _with_holds(rows: list[dict[str, str]], by_says: dict[str, Claim]) -> Iterator[Found]:
-    """Rows that say whether the claim holds in the main setting and, in brackets, in how many of all."""
+    """Evaluates rows that say whether the claim holds in the main setting and, in parentheses, in how many of all
+    settings.
+    """
     grouped: dict[str, list[dict[str, str]]] = {}
     for row in rows:
         grouped.setdefault(row["claim"], []).append(row)
@@ -210,7 +214,7 @@ def _in_settings(row: dict[str, str]) -> str:
 
 
 def _on_traces(row: dict[str, str], by_says: dict[str, Claim]) -> Found:
-    """A row that says on how many traces a claim holds."""
+    """Evaluates a row that says on how many traces a claim holds."""
     claim = by_says[row["claim"]]
     held, of, count = row["holds on"].partition(" of ")
     verdict = UNNUMBERED if row["paper"] == "no number" else UNTRIED
@@ -234,7 +238,7 @@ def _value(text: str) -> float | None:
 
 
 def _range(text: str) -> tuple[float | None, float | None]:
-    """The ends of a range as `Claim.text` writes it."""
+    """Parses a range as written by `Claim.text`."""
     if text.startswith("at most "):
         return None, _value(text[8:])
     if text.startswith("at least "):
@@ -252,7 +256,7 @@ def _slug(text: str) -> str:
 
 
 def written(of: list[Found], paper: str) -> str:
-    """The text of `claims.toml`."""
+    """Formats `claims.toml`."""
     head = (
         f"# What became of each claim of papers/{paper}: follows from table.md and expected.toml, and is written with\n"
         "# table.md by `python -m forebay.reproduce`. The page of all claims is made of it.\n"
@@ -269,17 +273,17 @@ def written(of: list[Found], paper: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    # A string of JSON is one of TOML.
+    # A JSON string is also a TOML string.
     return json.dumps(text, ensure_ascii=False)
 
 
 def committed(path: Path) -> list[Found]:
-    """What a `claims.toml` holds; nothing where there is none."""
+    """Reads a `claims.toml`; returns an empty list if it does not exist."""
     return [Found(**claim) for claim in load(path)["claim"]] if path.is_file() else []
 
 
 def out(before: list[Found], now: list[Found]) -> list[str]:
-    """What is worse than it was, or has moved: a sentence each."""
+    """Describes what became worse or moved, one sentence each."""
     known = {one.id: one for one in before}
     said = []
     for one in now:

@@ -1,4 +1,5 @@
-"""Sweeps: simulate, plan, describe, fit, compare, advise, cache and windows over many traces, volumes and parameters, each answer kept as it comes.
+"""Sweeps: run simulate, plan, describe, fit, compare, advise, cache and windows on many traces, volumes and parameters,
+storing each answer as it arrives.
 
     import forebay
 
@@ -9,12 +10,13 @@
     )
     found.to_polars()
 
-A *cell* is one question: a verb, a trace or one of its volumes, and one value of each parameter. It is named by a hash
-of all of these, of what the trace is like (address, size, time of its last change) and of Forebay's version. Answers go to
-a Parquet dataset as they come; who asks again, after an interruption or with more cells, waits only for what is missing.
+A *cell* is one question: a verb, a trace or one of its volumes, and one value for each parameter. Its name is a hash of
+all of these, of the trace's address, size and modification time, and of Forebay's version. Answers are appended to a
+Parquet dataset as they arrive; a repeated sweep, for example after an interruption or with additional cells, computes
+only missing cells.
 
-What runs them: processes of this machine, any `concurrent.futures.Executor`, or a Dask cluster. Batch systems run
-`python -m forebay.sweep QUESTIONS.json --shard 1/8`, one for each part.
+Cells run on processes of this machine, on any `concurrent.futures.Executor`, or on a Dask cluster. Batch systems run
+`python -m forebay.sweep QUESTIONS.json --shard 1/8` once for each part.
 """
 
 import sys
@@ -29,7 +31,7 @@ from .report import report
 __all__ = ["Answers", "Cell", "cells", "report", "sweep"]
 
 class _Sweep(ModuleType):
-    """This package, which is called as its function is: `forebay.sweep(...)`."""
+    """This package, which can be called like its function: `forebay.sweep(...)`."""
 
     def __call__(self, *words: Any, **options: Any) -> Answers:
         return sweep(*words, **options)

@@ -1,4 +1,6 @@
-"""`python -m forebay.sweep QUESTIONS.json`: a sweep without a program, whole or a part of it for a batch system."""
+"""`python -m forebay.sweep QUESTIONS.json`: runs a sweep without a script, either completely or one shard of it for a
+batch system.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ A batch system runs one shard a job, all with the same output, on machines that 
 
 
 def main(words: list[str] | None = None) -> int:
-    """Runs it; 0 where all cells have an answer, 1 where some failed, 2 where nothing could be asked."""
+    """Runs the command; returns 0 if all cells have an answer, 1 if some failed, and 2 if nothing could be run."""
     parser = argparse.ArgumentParser(
         prog="python -m forebay.sweep",
         description="Asks every question of a grid about every trace; what is answered already is not asked again.",
@@ -43,7 +45,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--client", metavar="ADDRESS", help="scheduler of a Dask cluster instead")
     parser.add_argument("--retry", action="store_true", help="ask again what failed")
     options = parser.parse_args(words)
-    # As batch systems end a job: its processes go with it.
+    # Batch systems end a job with SIGTERM; the worker processes must end with it.
     signal.signal(signal.SIGTERM, _terminated)
     try:
         asked = _questions(options.questions)

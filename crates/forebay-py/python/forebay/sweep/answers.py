@@ -1,4 +1,4 @@
-"""Answers as a Parquet dataset: a folder of parts, each written whole or not at all, a row a cell."""
+"""Answers as a Parquet dataset: a folder of parts, each written atomically, with one row per cell."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Dataset:
             raise Error(f"output: {folder}: {error.strerror}; expected a folder that can be written into") from None
 
     def add(self, rows: list[dict[str, Any]]) -> None:
-        """Writes a part; it has its name when it is whole."""
+        """Writes a part; it gets its name when it is complete."""
         if not rows:
             return
         name = uuid.uuid4().hex
@@ -63,11 +63,11 @@ class Dataset:
             part.unlink(missing_ok=True)
 
     def parts(self) -> list[Path]:
-        """Parts that are whole."""
+        """Returns the complete parts."""
         return sorted(part for part in self.folder.glob("*.parquet") if part.name[0] != ".")
 
     def answered(self, again: bool) -> set[str]:
-        """Names of cells that have a row; without those that failed, if these are asked again."""
+        """Returns the names of cells that have a row, excluding failed ones if these are to be retried."""
         found: set[str] = set()
         for part in self.parts():
             table = _read(part, ["cell", "error"])
@@ -76,7 +76,7 @@ class Dataset:
         return found
 
     def rows(self, names: set[str]) -> pa.Table:
-        """The rows of these cells, each once: an answer rather than a failure."""
+        """Returns one row for each of these cells, preferring an answer to a failure."""
         tables = [_read(part) for part in self.parts()]
         if not tables:
             return SCHEMA.empty_table()
@@ -97,7 +97,7 @@ def _read(part: Path, columns: list[str] | None = None) -> pa.Table:
 
 
 class Answers:
-    """What a sweep found, of the cells that were asked for."""
+    """The answers to a sweep's cells."""
 
     def __init__(self, dataset: Dataset, asked: Sequence[Cell], fresh: int) -> None:
         self._dataset = dataset
@@ -115,15 +115,16 @@ class Answers:
         return f"forebay.sweep.Answers({len(asked)} cells, {done} done, {failed} failed, in {str(self._dataset.folder)!r})"
 
     def to_pyarrow(self) -> pa.Table:
-        """A row a cell, in the order they were asked: verb, trace, volume, each parameter, error, elapsed_s, processor_s,
-        peak_mib, each figure."""
+        """Returns one row per cell, in the order of the sweep: verb, trace, volume, each parameter, error, elapsed_s,
+        processor_s, peak_mib, each figure.
+        """
         names = {cell.name: at for at, cell in enumerate(self._asked)}
         rows = self._dataset.rows(set(names)).to_pylist()
         rows.sort(key=lambda row: names[row["cell"]])
         return pa.Table.from_pylist([_wide(row) for row in rows], _columns(rows))
 
     def to_polars(self) -> polars.DataFrame:
-        """The same as a Polars frame."""
+        """Returns the same table as a Polars frame."""
         import polars
 
         frame = polars.from_arrow(self.to_pyarrow())
@@ -131,17 +132,17 @@ class Answers:
         return frame
 
     def to_pandas(self) -> Any:
-        """The same as a pandas frame."""
+        """Returns the same table as a pandas frame."""
         return self.to_pyarrow().to_pandas()
 
     def failed(self) -> list[dict[str, Any]]:
-        """The cells that have no answer: verb, trace, volume, parameters, error."""
+        """Returns the failed cells: verb, trace, volume, parameters, error."""
         kept = ("verb", "trace", "volume", "parameters", "error")
         rows = self._dataset.rows({cell.name for cell in self._asked}).select(kept).to_pylist()
         return [row for row in rows if row["error"] is not None]
 
     def whole(self) -> Iterable[tuple[Cell, dict[str, Any] | None]]:
-        """Each cell with all of its answer; none where it failed."""
+        """Returns each cell with its whole answer, or None if it failed."""
         rows = self._dataset.rows({cell.name for cell in self._asked})
         pairs = zip(rows["cell"].to_pylist(), rows["answer"].to_pylist(), strict=True)
         found = dict(pairs)
@@ -164,7 +165,7 @@ def _plain(value: Any) -> Any:
 
 
 def _columns(rows: list[dict[str, Any]]) -> pa.Schema:
-    """Parameters of one kind keep it, others are texts; figures are numbers."""
+    """Builds columns. Parameters with values of one type keep that type, others become text; figures are numbers."""
     kinds: dict[str, set[pa.DataType]] = {}
     for row in rows:
         for name, value in json.loads(row["parameters"]).items():

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from distributed import Client
 
 Progress = Callable[[int, int, int], None]
-"""Told how many cells are answered, of how many, and how many of them failed."""
+"""Called with the number of answered cells, the number of all cells, and the number of failed cells."""
 
-# Rows are written when there are so many, or when the first has waited so long.
+# Rows are written when this many have accumulated, or when the first has waited this long.
 _ROWS_A_PART = 512
 _SECONDS_A_PART = 2.0
-# Cells are dealt out in so many batches, of at most so many cells.
+# Cells are divided into about this many batches, each with a limited number of cells.
 _BATCHES = 512
 _CELLS_A_BATCH = 32
-# A scheduler answers within so long.
+# The timeout for connecting to a Dask scheduler.
 _SCHEDULER_S = 10
 
 
@@ -45,16 +45,17 @@ def sweep(
     storage: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Answers:
-    """Asks every question of `grid` about every trace, and keeps the answers in the folder `output`.
+    """Asks every question of `grid` about every trace, and stores the answers in the folder `output`.
 
-    `grid` holds the verbs simulate, plan, describe, fit, compare, advise, cache and windows, each with its parameters: a
-    list is an axis. `traces` are paths, or fsspec addresses with `storage` as their options; with `by_volume` they are folders that
-    `forebay convert --partition-by volume` made, with None each that is one. What `output` has already is not asked again, but with `retry` what
-    failed is. It runs on `processes` of this machine (all processors), on an `executor`, or on the Dask cluster of
-    `client`, which may be the address of its scheduler. `shard=(2, 8)` asks the second of eight parts only.
+    `grid` maps the verbs simulate, plan, describe, fit, compare, advise, cache and windows to their parameters; a list
+    of values is an axis of the grid. `traces` are paths, or fsspec addresses with options in `storage`. With
+    `by_volume`, they are folders created by `forebay convert --partition-by volume`; with None, such folders are
+    detected. Cells that have an answer in `output` are skipped, and so are failed cells unless `retry` is set. The
+    sweep runs on `processes` processes of this machine (by default one per processor), on an `executor`, or on the Dask
+    cluster of `client`, which may be the address of its scheduler. `shard=(2, 8)` runs only the second of eight parts.
 
-    A cell that fails, whose trace cannot be read or whose worker dies twice, is a row with an `error`. Ctrl-C keeps
-    what is answered. Raises `forebay.Error` where nothing can be asked.
+    A cell fails if its trace cannot be read or its worker dies twice; its row then has an `error`. Ctrl-C preserves all
+    answers so far. Raises `forebay.Error` if nothing can be run.
     """
     leave_if_begun_by_sweep()
     _check(executor, processes, shard)
@@ -121,7 +122,7 @@ def _batches(missing: list[Cell]) -> list[list[Cell]]:
 
 
 class _Keeping:
-    """Writes rows as parts, and tells how far it is."""
+    """Writes rows as parts, and reports progress."""
 
     def __init__(self, dataset: Dataset, total: int, progress: Progress | None) -> None:
         self.dataset, self.total = dataset, total

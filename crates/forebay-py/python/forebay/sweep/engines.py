@@ -1,4 +1,4 @@
-"""Who does the work: any executor, or processes of this machine that are replaced when they die."""
+"""Runs batches on any executor, or on processes of this machine that are replaced when they die."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .work import Row, answer_all
 Batch = list[Cell]
 Keep = Callable[[list[Row]], None]
 
-# Batches that an executor is given at a time.
+# The maximum number of batches in flight on an executor.
 _IN_FLIGHT = 256
-# How often a cell may take its worker with it.
+# How often a cell may crash its worker before it is given up.
 _DEATHS = 2
 
 
@@ -31,24 +31,24 @@ def drive(
     keep: Keep,
     storage: Mapping[str, Any] | None = None,
 ) -> None:
-    """Has all batches answered and each batch's rows kept as they come.
+    """Runs all batches, and passes each batch's rows to `keep` as they arrive.
 
-    Where a worker died, those it may have been asked for are asked again, one by one. An executor that is broken for good
-    raises what it raises.
+    If a worker dies, the cells that it may have been running are retried one at a time. If an executor breaks
+    permanently, its exception is raised.
     """
     waiting = batches[::-1]
     deaths: dict[str, int] = {}
     flying: dict[Future[list[Row]], Batch] = {}
     try:
         while waiting or flying:
-            # A cell that may have killed a worker flies alone, so that it is known which one it was.
+            # A cell that may have killed a worker runs alone, so that the culprit can be identified.
             alone = bool(waiting) and waiting[-1][0].name in deaths
             while waiting and len(flying) < (1 if alone else _IN_FLIGHT):
                 batch = waiting.pop()
                 try:
                     flying[engine.submit(answer_all, batch, storage)] = batch
                 except BrokenExecutor:
-                    # A worker has died that those under way will tell of.
+                    # A worker has died, which the batches in flight will report.
                     waiting.append(batch)
                     if not isinstance(engine, Processes):
                         raise
@@ -75,7 +75,7 @@ def drive(
             if why is None:
                 continue
             if isinstance(why, BrokenExecutor):
-                # All that was under way is lost with it.
+                # All batches in flight are lost as well.
                 lost += flying.values()
                 flying.clear()
                 if not isinstance(engine, Processes):
@@ -83,7 +83,7 @@ def drive(
                 engine.renew()
             singles = [cell for batch in lost for cell in batch]
             for cell in reversed(singles):
-                # Of several nobody knows which one it was.
+                # If several cells were in flight, the culprit is unknown.
                 deaths[cell.name] = deaths.get(cell.name, 0) + (len(singles) == 1)
                 if deaths[cell.name] >= _DEATHS:
                     keep([_died(cell, why)])
@@ -105,10 +105,11 @@ def _died(cell: Cell, why: Exception) -> Row:
 
 
 class Processes:
-    """Processes of this machine, each new one begun afresh; they leave Ctrl-C to their parent.
+    """Processes of this machine, each started in a fresh interpreter. They leave Ctrl-C to their parent.
 
-    Python begins them by reading the script anew. A script that sweeps without a guard would sweep in each of them, so they
-    end; then nothing can be answered, and `renew` says so.
+    Python starts such processes by importing the main script. A script that sweeps without a `__main__` guard would
+    start another sweep in each of them, so these processes exit; then nothing can be run, and `renew` reports the
+    reason.
     """
 
     def __init__(self, count: int) -> None:
@@ -126,7 +127,7 @@ class Processes:
         return self.pool.submit(work, *what)
 
     def renew(self) -> None:
-        """Others in place of those that died."""
+        """Replaces dead processes."""
         self.pool.shutdown(wait=False, cancel_futures=True)
         self.pool = self._begun()
         try:
@@ -139,20 +140,22 @@ class Processes:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            # What is under way would go on to its end, and nobody wants it.
+            # Cells in flight would otherwise run to their end although their results are not needed.
             for process in list((getattr(self.pool, "_processes", None) or {}).values()):
                 process.terminate()
         self.pool.shutdown(cancel_futures=True)
 
 
 def leave_if_begun_by_sweep() -> None:
-    """Ends a process that is one of a sweep's and reads a script that sweeps: its parent says what is wrong."""
+    """Exits if this process was started by a sweep and is importing a script that sweeps; the parent reports the
+    problem.
+    """
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise SystemExit(1)
 
 
 def _begin_worker() -> None:
-    """Leaves Ctrl-C to the parent, and ends when that is gone, however it went."""
+    """Ignores Ctrl-C, and exits when the parent ends for any reason."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

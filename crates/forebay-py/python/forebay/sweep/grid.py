@@ -1,4 +1,4 @@
-"""What is asked: grids and traces as cells, each with a name that says what its answer hangs on."""
+"""Expands grids and traces to cells, each named by a hash of everything that its answer depends on."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Grid = Mapping[str, Mapping[str, Any]]
 class Cell:
     """One question.
 
-    `trace` is a path or an fsspec address, `volume` one of a folder that `convert --partition-by volume` made, or empty;
-    `parameters` are JSON, sorted by name; `likeness` says what the trace was like when it was asked, `files` what files were
-    like that parameters name (a device, another trace).
+    `trace` is a path or an fsspec address. `volume` is a volume in a folder created by `convert --partition-by volume`,
+    or empty. `parameters` is JSON, sorted by name. `likeness` identifies the version of the trace, and `files` the
+    versions of files that parameters name (a device, another trace).
     """
 
     verb: str
@@ -38,7 +38,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The hash of all its answer hangs on: 32 hexadecimal digits."""
+        """The hash of everything that the answer depends on, as 32 hexadecimal digits."""
         asked = json.dumps([__version__, *asdict(self).values()])
         return hashlib.sha256(asked.encode()).hexdigest()[:32]
 
@@ -50,10 +50,10 @@ def cells(
     by_volume: bool | None = False,
     storage: Mapping[str, Any] | None = None,
 ) -> list[Cell]:
-    """The questions of a grid about traces, in order: by trace, volume, verb, parameters; each once.
+    """Returns the distinct questions of a grid about traces, ordered by trace, volume, verb and parameters.
 
-    With `by_volume` the traces are folders that `forebay convert --partition-by volume` made, and each volume is asked
-    about; with None each that is such a folder is. `storage` are fsspec's options for addresses.
+    With `by_volume`, the traces are folders created by `forebay convert --partition-by volume`, and each question is
+    asked about each volume; with None, such folders are detected. `storage` contains fsspec options for addresses.
     """
     paths = _paths(traces)
     asked = [(verb, parameters, _files_named(parameters)) for verb, parameters in _questions(grid)]
@@ -83,7 +83,7 @@ def _paths(traces: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) ->
 
 
 def _files_named(parameters: str) -> str:
-    """What the files are like that are values of parameters."""
+    """Identifies the versions of files that are values of parameters."""
     likenesses = {}
     left = [*json.loads(parameters).values()]
     while left:
@@ -120,17 +120,17 @@ def _questions(grid: Grid | Sequence[Grid]) -> Iterator[tuple[str, str]]:
 
 
 def is_address(trace: str) -> bool:
-    """Whether a trace is fsspec's to fetch."""
+    """Returns whether a trace is fetched through fsspec."""
     return len(urlparse(trace).scheme) > 1
 
 
 def _is_parted(trace: str, storage: Mapping[str, Any] | None) -> bool:
-    """Whether a trace is a folder of volumes."""
+    """Returns whether a trace is a folder of volumes."""
     if not is_address(trace):
         return os.path.isdir(trace)
     try:
         _read(f"{trace.rstrip('/')}/manifest.json", storage)
-    # Whatever is wrong with it, its cell will say.
+    # Errors are reported by the trace's cells.
     except Exception:
         return False
     return True
@@ -139,7 +139,7 @@ def _is_parted(trace: str, storage: Mapping[str, Any] | None) -> bool:
 def _files(
     trace: str, by_volume: bool, storage: Mapping[str, Any] | None
 ) -> Iterator[tuple[str, str]]:
-    """A trace's volumes and their files; of one that is not parted its own."""
+    """Returns the volumes of a trace and their files, or the trace's own file if it is not a folder of volumes."""
     if not by_volume:
         yield "", trace
         return
@@ -172,7 +172,7 @@ def _read(file: str, storage: Mapping[str, Any] | None) -> bytes:
 
 
 def _likeness(file: str, storage: Mapping[str, Any] | None) -> str:
-    """What tells a file from another one of the same address; empty where it cannot be had: then its cells fail."""
+    """Identifies the version of a file at an address; empty if that fails, in which case its cells fail too."""
     try:
         if not is_address(file):
             found = os.stat(file)
@@ -183,6 +183,6 @@ def _likeness(file: str, storage: Mapping[str, Any] | None) -> str:
         about = system.info(path)
         changed = about.get("ETag") or about.get("mtime") or about.get("LastModified")
         return f"{about.get('size')}/{changed}"
-    # Whatever is wrong with it, its cells will say.
+    # Errors are reported by the file's cells.
     except Exception:
         return ""

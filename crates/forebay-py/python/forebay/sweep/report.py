@@ -1,8 +1,9 @@
-"""A sweep as a page: how many cells have an answer, what was found by verb, one figure over one parameter, what failed.
+"""A sweep as a page: how many cells have an answer, results by verb, a chart of one figure over one parameter, and
+failures.
 
 Invariants: every cell is counted once; a figure over a parameter is the median of the cells that share all other
-parameters, and the page says of how many; a page is there whole or not at all. A figure or a parameter is named by its key
-in what is asked, and in words, with its unit by magnitude, on the page.
+parameters, and the page states their number; pages are written atomically. In the API, a figure or a parameter is named
+by its key; on the page, it is named in words, with a unit chosen by magnitude.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ def report(
     figure: str | None = None,
     along: str | None = None,
 ) -> None:
-    """Writes what a sweep found as a page, in the design of `forebay advise --output`.
+    """Writes the results of a sweep as a page, in the design of `forebay advise --output`.
 
-    `answers` is what `forebay.sweep` returned, or the folder of its answers, all of which are then shown. The picture shows
-    `figure`, a column of `to_pyarrow()`, over `along`, a parameter, or `trace` or `volume`; without them it takes the first
-    parameter that has several values, and the figure that tells most of its verb.
+    `answers` is the result of `forebay.sweep`, or the folder of its answers, all of which are then shown. The chart
+    shows `figure`, a column of `to_pyarrow()`, over `along`, which is a parameter, `trace` or `volume`. By default it
+    shows the verb's most informative figure over the first parameter with several values.
 
-    Raises `forebay.Error` where there are no answers, or none has the figure or the parameter, and `OSError` where the page
+    Raises `forebay.Error` if there are no answers or none has the figure or the parameter, and `OSError` if the page
     cannot be written.
     """
     rows = [_flat(row) for row in _rows(answers)]
@@ -61,7 +62,7 @@ def report(
 
 
 def _rows(answers: Answers | str | os.PathLike[str]) -> list[Row]:
-    """A row a cell; of a sweep in the order it was asked, of a folder by what was asked."""
+    """Returns one row per cell: for a sweep in its order, for a folder sorted by question."""
     if isinstance(answers, Answers):
         names = {cell.name: at for at, cell in enumerate(answers._asked)}
         rows = answers._dataset.rows(set(names)).to_pylist()
@@ -74,7 +75,7 @@ def _rows(answers: Answers | str | os.PathLike[str]) -> list[Row]:
 
 
 def _flat(row: Row) -> Row:
-    """What was asked, what came of it, and its figures, whole numbers as such."""
+    """Flattens a cell's question, outcome and figures; integers stay integers."""
     answer = json.loads(row["answer"]) if row["answer"] else {}
     return {
         "verb": row["verb"],
@@ -91,7 +92,7 @@ def _flat(row: Row) -> Row:
 
 
 def _numbers(answer: Any, prefix: str = "") -> dict[str, float]:
-    """Numbers by dotted name; a list of one table, as of one promise, counts as that table."""
+    """Returns numbers by dotted name; a list with a single table counts as that table."""
     found: dict[str, float] = {}
     for name, value in answer.items() if isinstance(answer, dict) else ():
         if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
@@ -155,7 +156,7 @@ def _took(done: list[Row]) -> str:
 
 
 def _varying(rows: Iterable[Row]) -> list[str]:
-    """What was asked with several values, the verb's own parameters first."""
+    """Returns the parameters with several values, the verb's own ones first."""
     values: dict[str, set[Any]] = {}
     for row in rows:
         for name, value in row["asked"].items():
@@ -170,7 +171,9 @@ def _best_figures(verb: str, rows: list[Row]) -> list[str]:
 
 
 def _chosen(done: list[Row], figure: str | None, along: str | None) -> tuple[str, str, str] | None:
-    """The verb, the figure and what it is drawn over; none where nothing varies and nothing was asked for."""
+    """Chooses the verb, the figure and the parameter for the chart; returns None if nothing varies and no chart was
+    requested.
+    """
     for name in dict.fromkeys(row["verb"] for row in done):
         rows = [row for row in done if row["verb"] == name]
         over = [along] if along else _varying(rows)
@@ -188,7 +191,7 @@ def _chosen(done: list[Row], figure: str | None, along: str | None) -> tuple[str
 
 
 def _picture(done: list[Row], verb: str, figure: str, along: str) -> tuple[dict[str, Any], list[str]]:
-    """Lines over a number, bars over anything else, and what is to be seen, in a sentence."""
+    """Draws lines over a number or bars over anything else, and describes the result in a sentence."""
     rows = [row for row in done if row["verb"] == verb and figure in row["figures"] and along in row["asked"]]
     others = [name for name in _varying(rows) if name not in (along, "trace", "volume")]
     groups: dict[str, dict[Any, list[float]]] = {}
@@ -251,7 +254,7 @@ def _table(verb: str, rows: list[Row]) -> dict[str, Any]:
 
 
 def _axis(key: str, values: Iterable[float]) -> tuple[float, str]:
-    """By what a key's values are multiplied on an axis, and what the axis is called."""
+    """Returns the factor for a key's values on an axis, and the label of the axis."""
     times, unit = axis_scale(key, max(map(abs, values), default=0.0))
     return times, f"{key_words(key)}, {unit}" if unit else key_words(key)
 
@@ -261,19 +264,19 @@ def _figure(key: str, value: float | None) -> str | None:
 
 
 def _parameter(name: str, value: Any) -> str:
-    """A parameter and its value in words."""
+    """Describes a parameter and its value in words."""
     return f"{key_words(name)} {_cell(name, value)}"
 
 
 def _cell(name: str, value: Any) -> Any:
-    """A parameter as it was asked, which is no figure of ours; in its unit where its name has one."""
+    """Formats a parameter as it was given, with its unit if its name has one."""
     if isinstance(value, (int, float)) and axis_scale(name, 1.0)[1]:
         return shown_value(name, value)
     return value if isinstance(value, (int, type(None))) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _failures(failed: Sequence[Row]) -> list[dict[str, Any]]:
-    """One table of what failed, those first that share a message with most."""
+    """Builds a table of failures, with the most frequent messages first."""
     if not failed:
         return []
     messages = Counter(row["error"] for row in failed)

@@ -1,4 +1,4 @@
-"""What can be asked of a trace in a sweep: a verb's parameters to what the library answers, as a dict."""
+"""The verbs that a sweep can run on a trace: each maps parameters to the library's answer as a dict."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _advise(trace: str, **rest: Any) -> dict[str, Any]:
 
 
 def _windows(trace: str, window_ms: float) -> dict[str, Any]:
-    """Requests in each window that has any; windows count from the first request."""
+    """Returns the number of requests in each non-empty window; windows are counted from the first request."""
     width = round(window_ms * 1e6)
     if not 1 <= width <= 10**15:
         raise forebay.Error(f"window_ms: got {window_ms}, expected 0.000001 to 1e9")
@@ -61,7 +61,7 @@ VERBS: dict[str, Callable[..., dict[str, Any]]] = {
 """By name. `policy`, `within` and `fraction` are one value each, which lists in a grid make axes of."""
 
 
-# The functions that take the remaining parameters of a verb.
+# The functions that accept a verb's remaining parameters.
 _REST: dict[str, Callable[..., Any]] = {
     "simulate": forebay.simulate,
     "plan": forebay.plan_capacity,
@@ -71,7 +71,7 @@ _REST: dict[str, Callable[..., Any]] = {
 
 
 def check(verb: str, parameters: Iterable[str]) -> None:
-    """Refuses parameters that the verb does not have, and the lack of those that it needs."""
+    """Rejects unknown parameters, and missing ones that the verb requires."""
     own = [one for one in _after_trace(VERBS[verb]) if one.kind is not Parameter.VAR_KEYWORD]
     needed = {one.name for one in own if one.default is Parameter.empty}
     rest = _after_trace(_REST[verb]) if verb in _REST else []
@@ -90,7 +90,7 @@ def _after_trace(function: Callable[..., Any]) -> list[Parameter]:
 
 
 def figures(answer: Any, prefix: str = "") -> dict[str, float]:
-    """The numbers of an answer by dotted names; those within lists are left in the answer."""
+    """Returns the numbers of an answer by dotted names; those within lists remain in the answer."""
     found: dict[str, float] = {}
     for name, value in answer.items() if isinstance(answer, dict) else ():
         if isinstance(value, dict):

@@ -1,4 +1,6 @@
-"""A worker's part: questions to rows. A question that fails is a row that says why, and no other suffers."""
+"""A worker's part of a sweep: turns questions into rows. A question that fails becomes a row with the reason and does
+not affect others.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,12 @@ Row = dict[str, Any]
 
 
 def answer_all(batch: list[Cell], storage: Mapping[str, Any] | None = None) -> list[Row]:
-    """The rows of a batch; `storage` are fsspec's options for addresses."""
+    """Returns the rows of a batch; `storage` contains fsspec options for addresses."""
     return [answer(cell, storage) for cell in batch]
 
 
 def answer(cell: Cell, storage: Mapping[str, Any] | None = None) -> Row:
-    """The row of a cell."""
+    """Returns the row of a cell."""
     begun, used = time.perf_counter(), time.process_time()
     found: dict[str, Any] | None = None
     trace, error, notes = cell.file, None, []
@@ -34,9 +36,9 @@ def answer(cell: Cell, storage: Mapping[str, Any] | None = None) -> Row:
             trace = fetch(cell.file, cell.likeness, storage)
             found = VERBS[cell.verb](trace, **json.loads(cell.parameters))
         notes = [str(one.message) for one in said if issubclass(one.category, TraceWarning)]
-    # Whatever is wrong with one cell is that cell's answer.
+    # Any error in a cell becomes that cell's answer.
     except Exception as wrong:
-        # What was fetched is called by its address.
+        # Messages name the address rather than the local copy.
         error = (str(wrong) or type(wrong).__name__).replace(trace, cell.file)
     return {
         "cell": cell.name,
@@ -56,7 +58,9 @@ def answer(cell: Cell, storage: Mapping[str, Any] | None = None) -> Row:
 
 
 def peak_mib() -> float | None:
-    """The most memory that this process had; none where the system does not say (what `getrusage` says is a parent's)."""
+    """Returns the peak memory of this process, or None if the system does not report it (`getrusage` would report the
+    parent's).
+    """
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
         return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
@@ -65,7 +69,7 @@ def peak_mib() -> float | None:
 
 
 class _Copy:
-    """The trace that this worker fetched last. Cells are asked trace by trace, so one is enough."""
+    """A local copy of the trace that this worker fetched last. Cells are ordered by trace, so one copy is enough."""
 
     def __init__(self) -> None:
         self.of: tuple[str, str] | None = None
@@ -89,7 +93,7 @@ _copies = threading.local()
 
 
 def fetch(file: str, likeness: str, storage: Mapping[str, Any] | None) -> str:
-    """A path of the trace: its own, or that of a copy of what is at its address."""
+    """Returns a local path of the trace: its own, or that of a copy of the data at its address."""
     if not is_address(file):
         return file
     if not hasattr(_copies, "last"):

@@ -1,4 +1,5 @@
-//! Which command goes next: the catch margin, commands chosen ahead, the order of admission.
+//! Tests the order of commands: the catch margin, commands chosen ahead, and the order of
+//! admission.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Where roles of units go that have lost others.
+//! Tests where the roles of incomplete units are placed.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Whether answers are right: who asks for what is durable is told of what was lost before it was, once, and of
+//! Checks answers: a client that requests durability is told of data lost before then, once, and of
 //! nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};

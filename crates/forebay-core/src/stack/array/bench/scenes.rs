@@ -1,4 +1,4 @@
-//! What tests of losses have in common.
+//! Common parts of tests of losses.
 
 use std::collections::BTreeSet;
 

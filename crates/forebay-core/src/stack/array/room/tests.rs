@@ -1,5 +1,5 @@
-//! The law of room: all that is promised can be written, and then written over, whatever levels, rules, hints, drives
-//! and flushes there are. No write is refused.
+//! The law of room: everything promised can be written and rewritten, for all levels, rules, hints,
+//! drives and flushes. No write is refused.
 
 mod configurations;
 mod rig;

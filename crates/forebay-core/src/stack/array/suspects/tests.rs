@@ -1,4 +1,4 @@
-//! What counts on a cell that may be lost.
+//! Tests what relies on a cell that may be lost.
 
 use super::super::bench::{Bench, LANES, Rates, created};
 use super::super::job::Doing;

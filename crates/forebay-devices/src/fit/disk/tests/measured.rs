@@ -1,10 +1,11 @@
-//! What others measured on three disks with fio: random reads and writes of 4 KiB over the whole drive, libaio, direct, one
-//! job.
+//! Published fio measurements of three disks: random reads and writes of 4 KiB over the whole
+//! drive, with libaio, direct I/O and one job.
 //!
-//! The first two: louwrentius/fio-plot (BSD 3-Clause), 60 s a row, from `test-data500gb` (a 7200-rpm SATA disk
-//! whose model is not stated) and `benchmark_data/SERVER/IBM_M1015`. The third: lumir-sliva/ublk-disksim,
-//! `docs/VALIDATION.md`, a Seagate ST2000DM006 through NTFS. A row has the operation, the queue depth, I/Os a
-//! second, and the mean, median, 99th and 99.9th percentile and maximum of latency in microseconds.
+//! The first two: louwrentius/fio-plot (BSD 3-Clause), 60 s per row, from `test-data500gb` (a
+//! 7200-rpm SATA disk whose model is not stated) and `benchmark_data/SERVER/IBM_M1015`. The third:
+//! lumir-sliva/ublk-disksim, `docs/VALIDATION.md`, a Seagate ST2000DM006 through NTFS. A row
+//! contains the operation, the queue depth, I/Os per second, and the mean, median, 99th and 99.9th
+//! percentile and maximum of the latency in microseconds.
 
 use forebay_core::Op;
 
@@ -54,7 +55,7 @@ read 32 93.6 - - - - -
 write 1 124 - - - - -
 ";
 
-/// The rows of `table`.
+/// Parses the rows of `table`.
 pub(crate) fn rows(table: &str) -> Vec<SweepRow> {
     let row = |line: &str| {
         let mut words = line.split(' ');

@@ -1,4 +1,4 @@
-//! Which volumes there are, and what is asked of them.
+//! The volumes to test, and the workloads on them.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! An array on drives that do I/Os in any order, which bytes do not matter to.
+//! An array on drives that complete I/Os in any order and store no data.
 
 use std::collections::BTreeSet;
 
