@@ -43,7 +43,10 @@ fn argument(input: &Input) -> String {
 }
 
 fn default(input: &Input) -> String {
-    match (input.default.or(input.command_default), input.default_said) {
+    if let Some(default) = input.command_default {
+        return format!("`{default}` on the command line");
+    }
+    match (input.default, input.default_said) {
         (Some(default), _) => format!("`{default}`"),
         (None, Some(said)) => said.to_string(),
         (None, None) if input.is_required() => "required".to_string(),

@@ -51,7 +51,7 @@ fn every_command_of_the_guide_does_what_it_says() {
         "119 streams",
         "44.4 %",
         "65.0 %",
-        "mq-deadline and nr_requests 1024",
+        "2 of them, or 6.07 GiB of flash, would",
         "4740 IOPS",
     ] {
         assert!(printed.contains(said), "no {said:?} in:\n{printed}");

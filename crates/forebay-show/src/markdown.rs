@@ -15,12 +15,17 @@ pub fn text(page: &Page) -> String {
     if !figures.is_empty() {
         parts.push(figures.join("\n"));
     }
+    let about = page.about.iter().map(|(term, text)| format!("- **{term}**: {text}"));
+    parts.push(about.collect::<Vec<_>>().join("\n"));
     for section in &page.sections {
-        if !section.title.is_empty() {
+        let blocks: Vec<String> =
+            section.blocks.iter().map(block).filter(|text| !text.is_empty()).collect();
+        if !section.title.is_empty() && !blocks.is_empty() {
             parts.push(format!("## {}", section.title));
         }
-        parts.extend(section.blocks.iter().map(block).filter(|text| !text.is_empty()));
+        parts.extend(blocks);
     }
+    parts.retain(|part| !part.is_empty());
     parts.join("\n\n") + "\n"
 }
 

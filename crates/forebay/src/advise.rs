@@ -7,8 +7,9 @@
 //! *Total time* is the time the disk works under open replay (arrivals are given, so that is what a
 //! scheduler can save), which is then called busy time, and the time to the last completion under closed replay.
 
-use forebay_ask::named;
+use forebay_ask::{named, nearest};
 use forebay_core::Device;
+use forebay_core::catalog::POLICIES;
 use forebay_trace::describe::Description;
 use serde::Serialize;
 
@@ -89,7 +90,7 @@ pub fn linux_default(device: &OpenDevice) -> &'static str {
 pub enum Verdict {
     /// A scheduler saves time or tail.
     Recommended,
-    /// First in, first out is best, and others do worse.
+    /// The present scheduler is best, and others do worse.
     BaselineIsBest,
     /// The trace does not load the disk enough for scheduling to matter.
     LoadTooLow,
@@ -246,7 +247,7 @@ pub fn advise(
 ) -> Result<Advice, Error> {
     Bed { flash: Some(flash), ..Bed::of(device) }.check_flash()?;
     let current = options.current.as_deref().unwrap_or(linux_default(device));
-    Bed::of(device).check(current)?;
+    check_current(device, current)?;
     let times = Times::of(input)?;
     let setting = Setting { input, device, flash, setup, current };
     if let Some(why) = times.why_not() {
@@ -296,6 +297,7 @@ pub fn advise(
     )?;
     let (verdict, recommended) = judge::scheduler(&choice, span_s);
     let today = today(device, verdict, &choice).filter(|today| today.policy != current);
+    let today = today.filter(|_| verdict == Verdict::Recommended);
     let ranking = leading.ranking(&choice, recommended.as_deref());
     let other_replay = other.as_ref().map(|other| OtherReplay::of(other, &choice, prefer));
     let baseline = choice.baseline();
@@ -417,6 +419,13 @@ pub fn advise(
 }
 
 impl Advice {
+    /// Names the disk in commands: `node` is its kernel name, such as sdb.
+    fn name_disk(&mut self, node: &str) {
+        let named = |text: &mut String| *text = text.replace("nvmeXn1", node).replace("sdX", node);
+        self.today.iter_mut().for_each(|today| named(&mut today.now));
+        self.findings.iter_mut().for_each(named);
+    }
+
     /// Whether `policy` is what to set today, where what is recommended is not Linux's.
     pub fn is_for_today(&self, policy: &str) -> bool {
         let is_best = |best: &str| best == policy || From::of(best) == From::Linux;
@@ -451,6 +460,22 @@ impl Advice {
         }
         reasons
     }
+}
+
+/// Refuses a current scheduler that is none.
+fn check_current(device: &OpenDevice, current: &str) -> Result<(), Error> {
+    let name = current.split(':').next().unwrap_or_default();
+    let known: Vec<&str> = POLICIES.iter().map(|listed| listed.name).collect();
+    if !known.contains(&name) {
+        let near =
+            nearest(name, &known).map_or(String::new(), |near| format!("; did you mean {near}?"));
+        return Err(Error::Unfit(format!(
+            "{}: got '{current}', expected a scheduler, one of {}{near}",
+            named("current"),
+            known.join(", ")
+        )));
+    }
+    Bed::of(device).check(current)
 }
 
 /// What an advice is about, before anything is tried.

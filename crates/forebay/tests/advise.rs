@@ -363,7 +363,7 @@ fn a_recording_from_flash_is_tried_on_flash() {
         (0..2000).map(one).collect()
     };
     let input = Input::from_records(recorded(80), vec!["reader".into()]);
-    let (device, reason) = default_device(&input, Setup::default(), &mut unheard).unwrap();
+    let (device, reason) = default_device(&input, None, Setup::default(), &mut unheard).unwrap();
     assert_eq!(device.model.cylinders(), 0, "{}", device.name);
     assert!(reason.starts_with("flash, as the trace ran on: 99 % of its reads took"), "{reason}");
     let flash = default_flash().unwrap();
@@ -384,7 +384,7 @@ fn a_recording_from_flash_is_tried_on_flash() {
     assert!(told.contains("half of its reads took less than 80 µs"), "{told}");
     assert!(told.contains("it did 5003 requests a second where st1000nm0011 does"), "{told}");
     let input = Input::from_records(recorded(9000), vec!["reader".into()]);
-    let (device, reason) = default_device(&input, Setup::default(), &mut unheard).unwrap();
+    let (device, reason) = default_device(&input, None, Setup::default(), &mut unheard).unwrap();
     assert!(device.model.cylinders() > 0 && reason.contains("smallest"), "{reason}");
 }
 
@@ -607,16 +607,17 @@ fn a_distant_request_changes_neither_the_drive_nor_what_it_does() {
         forebay::simulate::run(input, device, "noop", Setup::default()).unwrap().result.total_s()
     };
     let plain = input(near(0), &[]);
-    let (smallest, reason) = default_device(&plain, Setup::default(), &mut unheard).unwrap();
+    let (smallest, reason) = default_device(&plain, None, Setup::default(), &mut unheard).unwrap();
     assert!(!reason.contains("distant"), "{reason}");
     // A drive that also holds the distant request is chosen, and the advice says why.
     let (larger, reason) =
-        default_device(&input(near(0), &[3 << 40]), Setup::default(), &mut unheard).unwrap();
+        default_device(&input(near(0), &[3 << 40]), None, Setup::default(), &mut unheard).unwrap();
     assert!(larger.model.capacity() > smallest.model.capacity());
     assert!(reason.contains("distant") && reason.contains(&smallest.name), "{reason}");
     // Requests spread over a large drive do not count as distant.
     let wide = (0..4_000u64).map(|n| read(n * 9_000, 0, scattered(n) * 40, 16 * KIB)).collect();
-    let (_, reason) = default_device(&input(wide, &[]), Setup::default(), &mut unheard).unwrap();
+    let (_, reason) =
+        default_device(&input(wide, &[]), None, Setup::default(), &mut unheard).unwrap();
     assert!(!reason.contains("distant"), "{reason}");
     for (base, far) in [
         (0, vec![1u64 << 50]),
@@ -626,7 +627,7 @@ fn a_distant_request_changes_neither_the_drive_nor_what_it_does() {
         (1 << 46, vec![0]),
     ] {
         let with = input(near(base), &far);
-        let (device, reason) = default_device(&with, Setup::default(), &mut unheard).unwrap();
+        let (device, reason) = default_device(&with, None, Setup::default(), &mut unheard).unwrap();
         assert_eq!(device.name, smallest.name, "{reason}");
         assert!(reason.contains("long gaps left out"), "{reason}");
         let (own, others) = (busy_s(&with, &device), busy_s(&plain, &smallest));

@@ -6,7 +6,7 @@
 use forebay_core::Device;
 use serde::Serialize;
 
-use super::{Remedy, Setting};
+use super::{Remedy, RemedyKind, Setting};
 use crate::error::Error;
 use crate::progress::{Telling, Told};
 use crate::simulate::{Bed, Replay, RunResult, Setup, run_on};
@@ -15,7 +15,7 @@ use crate::simulate::{Bed, Replay, RunResult, Setup, run_on};
 const DISKS: [u16; 7] = [2, 3, 4, 6, 8, 12, 16];
 
 /// A run that ends so much later than the recording, as a share of that, keeps up all the same.
-const LATE_SHARE: f64 = 0.01;
+pub(super) const LATE_SHARE: f64 = 0.01;
 
 /// What would keep up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -36,10 +36,12 @@ impl Enough {
     ) -> Result<Enough, Error> {
         // Where requests wait for answers, a device that is a little slower than the recorded one adds up to a lag.
         let is_done_in_time = |run: &RunResult| {
-            !run.figures.is_overloaded() || run.figures.makespan_s <= span_s * (1.0 + LATE_SHARE)
+            let is_early = run.figures.makespan_s <= span_s * (1.0 + LATE_SHARE);
+            !run.figures.is_overloaded() || run.replay != Replay::Open && is_early
         };
+        // Offloading works only in the kernel.
         let keeps_up = |remedy: &&Remedy| {
-            remedy.flash_bytes > 0 && remedy.run.as_deref().is_some_and(is_done_in_time)
+            remedy.kind == RemedyKind::Caching && remedy.run.as_deref().is_some_and(is_done_in_time)
         };
         let flash_bytes = remedies.iter().filter(keeps_up).map(|remedy| remedy.flash_bytes).min();
         Ok(Enough { disks: Self::disks(setting, progress)?, flash_bytes })

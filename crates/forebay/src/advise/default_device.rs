@@ -20,10 +20,12 @@ pub fn default_flash() -> Result<OpenDevice, Error> {
     Ok(devices::open(FLASH)?)
 }
 
-/// Chooses the smallest of the general bundled drives ([`devices::general`]) that holds the trace and keeps up with it; if
-/// none keeps up, the one that falls behind least; or flash where the recording's latencies show that it ran on that; with the reason.
+/// Chooses the smallest of the general bundled drives ([`devices::general`]) that holds the trace and keeps up with it under
+/// the scheduler `current`; if none keeps up, the one that falls behind least; or flash if the recording's latencies show that
+/// it ran on flash. Returns the reason too.
 pub fn default_device(
     input: &Input,
+    current: Option<&str>,
     setup: Setup,
     progress: Telling<'_>,
 ) -> Result<(OpenDevice, String), Error> {
@@ -31,13 +33,14 @@ pub fn default_device(
         return Ok((default_flash()?, reason));
     }
     let mut drives = devices::general()?;
-    let (first, holds) = smallest(input, &drives)?;
+    let (first, holds, remark) = smallest(input, &drives)?;
     let mut lags_ms = Vec::new();
     for drive in &drives[first..] {
         let doing = format!("trying whether {} keeps up", drive.name);
         let mut tell = |_| progress(&Told { doing: doing.clone(), done_share: 0.0 });
         let bed = Bed::of(drive);
-        let run = run_on(input, bed, linux_default(drive), setup, &mut tell)?.result;
+        let policy = current.unwrap_or(linux_default(drive));
+        let run = run_on(input, bed, policy, setup, &mut tell)?.result;
         if !run.figures.is_overloaded() {
             break;
         }
@@ -56,22 +59,19 @@ pub fn default_device(
             // Of those that fall behind, the one that does so least says most.
             let least = all.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
             let at = first + least.map_or(0, |(nth, _)| nth);
-            return Ok((drives.swap_remove(at), nearest(&holds)));
+            let why = format!(
+                "of the general bundled drives, none of which keeps up with it, the one that comes nearest and {holds}{remark}"
+            );
+            return Ok((drives.swap_remove(at), why));
         }
     };
-    let why = format!("the smallest of the general bundled drives that {holds}{keeps_up}");
+    let why = format!("the smallest of the general bundled drives that {holds}{keeps_up}{remark}");
     Ok((drives.swap_remove(at), why))
 }
 
-/// Why a drive was chosen that does not keep up.
-fn nearest(holds: &str) -> String {
-    format!(
-        "of the general bundled drives, none of which keeps up with it, the one that comes nearest and {holds}"
-    )
-}
-
-/// Finds the first of `drives`, which grow, that holds the trace, and says how it does.
-fn smallest(input: &Input, drives: &[OpenDevice]) -> Result<(usize, String), Error> {
+/// Finds the first of `drives`, which grow, that holds the trace: its place, how it holds the trace, and a remark, which is
+/// often empty.
+fn smallest(input: &Input, drives: &[OpenDevice]) -> Result<(usize, &'static str, String), Error> {
     let reach = |device: &OpenDevice| {
         VolumeLayout::new(&input.extents, device.model.capacity(), Map::Scale)
     };
@@ -83,17 +83,17 @@ fn smallest(input: &Input, drives: &[OpenDevice]) -> Result<(usize, String), Err
     if let Some(at) = drives.iter().position(holds_all) {
         // A few distant requests may decide which drive the answer is about: say so.
         let smaller = used.filter(|used| *used < at).map(|used| &drives[used].name);
-        let but = smaller.map_or(String::new(), |smaller| {
+        let remark = smaller.map_or(String::new(), |smaller| {
             format!(
                 "; a few distant requests may have decided this, as without its long unused gaps it would fit on {smaller}"
             )
         });
-        return Ok((at, format!("holds the trace{but}")));
+        return Ok((at, "holds the trace", remark));
     }
     let beyond = format!("; the trace reaches beyond it (see {})", named("map"));
     match (used, drives.len()) {
-        (Some(at), _) => Ok((at, format!("holds what the trace uses, long gaps left out{beyond}"))),
+        (Some(at), _) => Ok((at, "holds what the trace uses, long gaps left out", beyond)),
         (None, 0) => Err(Error::Unfit("no drives are bundled".to_string())),
-        (None, count) => Ok((count - 1, format!("is the largest of them{beyond}"))),
+        (None, count) => Ok((count - 1, "is not too small for most of it", beyond)),
     }
 }

@@ -7,6 +7,7 @@ use forebay_show::plural::{listed, verb};
 mod load;
 
 use super::available::{EQUAL_SLOTS, served};
+use super::capacity::LATE_SHARE;
 use super::choice::Choice;
 use super::judge::{
     SHARE_THAT_MATTERS, TOO_FEW, Tail, is_at_ease, keeps_up, share_busy, tells_latencies,
@@ -80,6 +81,14 @@ impl Case<'_> {
     /// That the device cannot keep up, where it cannot.
     fn behind_in_full(&self) -> String {
         let Some(run) = self.behind else { return String::new() };
+        if run.figures.makespan_s <= self.span_s * (1.0 + LATE_SHARE) {
+            return format!(
+                "In bursts this {} falls up to {} behind {} with requests as recorded, though it catches up. ",
+                self.drive(),
+                millis(run.figures.longest_lag_ms),
+                under(&run.policy)
+            );
+        }
         format!(
             "This {} cannot keep up with the recording: {} it falls up to {} behind with requests as recorded, and is done after {} \
              instead of {}. ",

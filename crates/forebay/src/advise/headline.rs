@@ -3,37 +3,44 @@
 use forebay_core::Device;
 use forebay_trace::describe::printable;
 
+use super::capacity::LATE_SHARE;
 use super::findings::Case;
 use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, tells_latencies};
 use super::{From, RemedyKind, Verdict};
 use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::RunResult;
 
+/// Words of a headline.
+const WORDS_MAX: usize = 25;
+
 impl Case<'_> {
     /// The answer.
     pub(super) fn headline(&self) -> String {
-        let free = self.free();
-        let Some(behind) = self.behind_in_short() else {
-            return match self.flash_in_short() {
-                Some(flash) => format!("{free} {flash}."),
-                None => free,
-            };
-        };
-        match self.enough.and_then(|enough| enough.said()) {
-            Some(would) => format!("{behind}; {would}."),
-            None => format!("{behind}. {free}"),
+        if let Some(behind) = self.behind_in_short() {
+            let would = self.enough.and_then(|enough| enough.said());
+            let would = would.unwrap_or_else(|| "nothing that was tried keeps up".to_string());
+            return format!("{behind}; {would}.");
         }
+        let free = self.free();
+        let both = self.flash_in_short().map(|flash| format!("{free} {flash}."));
+        both.filter(|both| both.split_whitespace().count() <= WORDS_MAX).unwrap_or(free)
     }
 
     /// That the device cannot keep up, where it cannot.
     fn behind_in_short(&self) -> Option<String> {
-        self.behind?;
-        Some(format!(
-            "This {} cannot keep up: it needs {} for what was recorded in {}",
-            self.drive(),
-            seconds(self.baseline.figures.makespan_s),
-            seconds(self.span_s)
-        ))
+        let (drive, behind) = (self.drive(), self.behind?);
+        let needs_s = self.baseline.figures.makespan_s;
+        Some(match needs_s > self.span_s * (1.0 + LATE_SHARE) {
+            true => format!(
+                "This {drive} cannot keep up: it needs {} for requests that come in {}",
+                seconds(needs_s),
+                seconds(self.span_s)
+            ),
+            false => format!(
+                "In bursts this {drive} falls {} behind",
+                millis(behind.figures.longest_lag_ms)
+            ),
+        })
     }
 
     /// What flash would bring, where it is recommended.
@@ -101,12 +108,12 @@ impl Case<'_> {
             Verdict::NothingToGain => {
                 format!("{keep}: schedulers differ by at most {}.", percent(self.spread()))
             }
-            Verdict::Depends => format!(
-                "{keep}: whether another scheduler helps depends on whether requests wait for one another."
-            ),
-            Verdict::DependsOnDrive => format!(
-                "{keep}: whether another scheduler helps depends on figures of the drive that nobody publishes."
-            ),
+            Verdict::Depends => {
+                format!("{keep}: it depends on whether requests wait for one another.")
+            }
+            Verdict::DependsOnDrive => {
+                format!("{keep}: it depends on figures of the drive that nobody publishes.")
+            }
             Verdict::TooShort | Verdict::NoTimes => {
                 let requests = self.baseline.figures.requests;
                 format!(
@@ -129,10 +136,11 @@ impl Case<'_> {
             contention.fights.first().filter(|_| self.input.names_submitters && moving_s > 0.0);
         match pair {
             Some(pair) => format!(
-                "{} of the heads' travel is between streams, most of it between {} and {}",
+                "{} of the time lost moving heads is lost between streams; the costliest pair, {} and {}, costs {}",
                 percent(contention.between_streams_s / moving_s),
                 printable(&pair.stream_a),
-                printable(&pair.stream_b)
+                printable(&pair.stream_b),
+                percent(pair.cost_s / moving_s)
             ),
             None if self.device.model.cylinders() > 0 => format!(
                 "the {} is busy {} of the time, {} of that moving heads",

@@ -16,6 +16,8 @@ use crate::error::Error;
 pub(super) struct LocalDisk {
     /// Its file, as the user named it.
     pub(super) path: PathBuf,
+    /// The kernel's name of the whole disk, such as sdb.
+    pub(super) node: String,
     /// The scheduler that is set, if Forebay has it.
     pub(super) scheduler: Option<String>,
     /// What the drive calls itself.
@@ -53,6 +55,7 @@ impl LocalDisk {
             Some(parent) if own.join("partition").exists() => parent.to_path_buf(),
             _ => own,
         };
+        let node = whole.file_name().map_or(name.into(), |node| node.to_string_lossy());
         let text = |file: &str| {
             let text = fs::read_to_string(whole.join(file)).ok()?;
             Some(text.trim().to_string()).filter(|text| !text.is_empty())
@@ -67,6 +70,7 @@ impl LocalDisk {
         };
         LocalDisk {
             path: path.to_path_buf(),
+            node: node.into_owned(),
             scheduler: text("queue/scheduler").and_then(set),
             name: text("device/model"),
             rotates: number("queue/rotational") != Some(0),
@@ -80,26 +84,28 @@ impl LocalDisk {
         let called = self.name.as_deref().unwrap_or("of an unknown model");
         if let Some(device) = self.name.as_deref().and_then(bundled) {
             let reason = format!("{} is a {called}", self.path.display());
-            return Ok(StandIn { device: self.at_its_depth(device)?, reason, is_known: true });
+            let bytes = devices::open(&device)?.model.capacity() as f64;
+            let is_known = (self.bytes as f64 / bytes - 1.0).abs() < SAME_SIZE_SHARE;
+            return Ok(StandIn { device: self.at_its_depth(device)?, reason, is_known });
         }
         let reason = |kind: &str| {
             format!(
-                "{} ({called}) is not among the bundled devices, so {kind} stands for it; docs/measure-a-drive.md shows how to \
-                 measure it",
+                "stand-in for {} ({called}): {kind}; docs/measure-a-drive.md shows how to measure yours",
                 self.path.display()
             )
         };
         if !self.rotates {
             let device = default_flash()?.name;
-            return Ok(StandIn { device, reason: reason("flash"), is_known: false });
+            return Ok(StandIn { device, reason: reason("flash of its kind"), is_known: false });
         }
         let drives = devices::general()?;
         let large = drives.iter().find(|drive| drive.model.capacity() >= self.bytes);
         let Some(drive) = large.or(drives.last()) else {
             return Err(Error::Unfit("no drives are bundled".to_string()));
         };
+        let kind = if large.is_some() { "a disk as large" } else { "the largest disk there is" };
         let device = self.at_its_depth(drive.name.clone())?;
-        Ok(StandIn { device, reason: reason("a disk as large"), is_known: false })
+        Ok(StandIn { device, reason: reason(kind), is_known: false })
     }
 
     /// The device with the disk's own queue depth, if that is shorter.
@@ -109,6 +115,9 @@ impl LocalDisk {
         Ok(shorter.map_or(device, |open| open.name))
     }
 }
+
+/// A drive of the same name is the bundled one if its size differs by less than this share.
+const SAME_SIZE_SHARE: f64 = 0.1;
 
 /// The bundled device whose name is part of what a drive calls itself.
 fn bundled(called: &str) -> Option<String> {
@@ -152,7 +161,7 @@ mod tests {
         let root = sysfs(&DISK);
         for name in ["sdb", "sdb1"] {
             let disk = LocalDisk::read(root.path(), name, Path::new("/dev/sdb"));
-            assert_eq!(disk.scheduler.as_deref(), Some("bfq"));
+            assert_eq!((disk.scheduler.as_deref(), &disk.node[..]), (Some("bfq"), "sdb"));
             let model = disk.model().unwrap();
             assert_eq!(model.device, "st1000nm0011:queue-depth=4");
             assert_eq!((&model.reason[..], model.is_known), ("/dev/sdb is a ST1000NM0011", true));
@@ -167,9 +176,18 @@ mod tests {
         let read = || LocalDisk::read(root.path(), "sdb", Path::new("/dev/sdb"));
         let model = read().model().unwrap();
         assert_eq!((&model.device[..], model.is_known), ("st1000nm0011:queue-depth=4", false));
-        assert!(model.reason.contains("(NO SUCH DRIVE) is not among"), "{}", model.reason);
+        assert!(model.reason.starts_with("stand-in for /dev/sdb (NO SUCH DRIVE): a disk as large"));
         fs::write(root.path().join("sdb/queue/rotational"), "0\n").unwrap();
         assert_eq!(read().model().unwrap().device, default_flash().unwrap().name);
+    }
+
+    #[test]
+    fn a_drive_of_another_size_is_no_known_one() {
+        let mut files = DISK;
+        files[4].1 = "3907029168\n";
+        let root = sysfs(&files);
+        let model = LocalDisk::read(root.path(), "sdb", Path::new("/dev/sdb")).model().unwrap();
+        assert_eq!((&model.device[..], model.is_known), ("st1000nm0011:queue-depth=4", false));
     }
 
     #[test]

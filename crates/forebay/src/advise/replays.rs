@@ -94,15 +94,12 @@ pub(super) struct Tryouts {
 }
 
 impl Tryouts {
-    /// The run under the current scheduler that tells how far the device falls behind: with arrivals as recorded, where it
-    /// ran so.
+    /// The run under the current scheduler with arrivals as recorded, if the device falls behind there. Where requests wait
+    /// for answers, a lag is no overload: it adds up on any device that is slower than the recorded one.
     pub(super) fn behind(&self) -> Option<&RunResult> {
-        let is_open = |tryout: &&Tryout| tryout.setup.replay == Replay::Open;
-        match self.other.as_ref().filter(is_open) {
-            Some(open) => open.behind(),
-            None => self.leading.behind(),
-        }
-        .filter(|run| run.figures.requests >= TOO_FEW)
+        let mut tryouts = std::iter::once(&self.leading).chain(&self.other);
+        let open = tryouts.find(|tryout| tryout.setup.replay == Replay::Open)?;
+        open.behind().filter(|run| run.figures.requests >= TOO_FEW)
     }
 
     /// Under the replay of `setup` and, if `both` are wanted and the trace has latencies, open and dependent.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_ask::{Choice as Word, Value};
+use forebay_ask::{Choice as Word, Value, named};
 
 use forebay_core::Nanos;
 use forebay_trace::TraceError;
@@ -10,7 +10,10 @@ use tempfile::TempDir;
 
 use super::local_disk::LocalDisk;
 use super::page;
-use super::{Advice, AdviceOptions, Prefer, advise, default_device, default_flash, redundancy};
+use super::{
+    Advice, AdviceOptions, Prefer, Verdict, advise, check_current, default_device, default_flash,
+    redundancy,
+};
 use crate::devices;
 use crate::error::Error;
 use crate::layout::Map;
@@ -30,14 +33,14 @@ forebay_ask::ask! {
         /// input; the bundled sample if none is given
         trace: Option<TraceInput> [.positional()],
         /// How long to capture the requests of a disk of this machine
-        r#for: Nanos = "60s",
+        r#for: Option<Nanos> [.otherwise("60s")],
         /// A bundled device, a device file, or fixed:RATE
         device: Option<DeviceInput> [.otherwise("the smallest drive that holds the trace and keeps up with it")],
         /// The scheduler that the disk has now, which everything is compared with (on Linux: /sys/block/sdX/queue/scheduler)
         current: Option<String> [.word("POLICY").otherwise("what Linux sets: mq-deadline for a disk, none for flash")],
         /// Fit the few figures of the disk that no data sheet gives to the first half of the trace, test them on the second, and
         /// use them if they are closer to it
-        fit_device: bool [.requires("device")],
+        fit_device: bool,
         /// A solid-state drive to try offloading and caching with
         flash: Option<DeviceInput> [.otherwise("d7-p5520")],
         /// Also say which redundancy pays on an array of this many such drives
@@ -90,12 +93,17 @@ impl Verb for AdviseAsk {
     }
 
     fn run(mut self, session: &mut dyn Session) -> Result<Answered<Advice>, Error> {
-        let captured = self.capture(session)?;
-        let device = self.device.as_ref().map(|device| devices::open(&device.0)).transpose()?;
         let flash = match &self.flash {
             Some(flash) => devices::open(&flash.0)?,
             None => default_flash()?,
         };
+        let captured = self.capture(session)?;
+        let device = self.device.as_ref().map(|device| devices::open(&device.0)).transpose()?;
+        if self.fit_device && device.is_none() {
+            let (fit, device) = (named("fit_device"), named("device"));
+            let said = format!("{fit}: has an effect only with {device}; add it");
+            return Err(Error::Unfit(said));
+        }
         let input = match &self.trace {
             Some(trace) => {
                 let mut input = self.source.read(trace, self.streams.by(), session)?;
@@ -112,12 +120,16 @@ impl Verb for AdviseAsk {
         let setup = self.setup(&input, session)?;
         let is_named = captured.as_ref().map_or(device.is_some(), |captured| captured.is_known);
         session.begin("simulating", None);
+        let node = captured.as_ref().map(|captured| captured.disk.node.clone());
         let (device, reason) = match device {
             Some(device) => {
                 let reason = captured.map(|captured| captured.reason);
                 (device, reason.unwrap_or_else(|| "as asked for".to_string()))
             }
-            None => default_device(&input, setup, &mut |told| session.progress(told))?,
+            None => {
+                let current = self.current.as_deref();
+                default_device(&input, current, setup, &mut |told| session.progress(told))?
+            }
         };
         let options = AdviceOptions {
             current: self.current.clone(),
@@ -130,7 +142,11 @@ impl Verb for AdviseAsk {
         let mut advice = advise(&input, &device, reason, &flash, setup, options, &mut |told| {
             session.progress(told)
         })?;
-        if let Some(drives) = self.array.filter(|_| !advice.runs.is_empty()) {
+        if let Some(node) = node {
+            advice.name_disk(&node);
+        }
+        let tells = !matches!(advice.verdict, Verdict::TooShort | Verdict::NoTimes);
+        if let Some(drives) = self.array.filter(|_| tells) {
             session.begin("trying redundancy", None);
             let scheduler = advice.recommended.as_ref().unwrap_or(&advice.baseline);
             let tried = redundancy(&input, &device, drives, scheduler, setup, &mut |told| {
@@ -161,12 +177,26 @@ impl AdviseAsk {
         let Some(trace) = self.trace.as_ref().filter(|trace| trace.is_file()) else {
             return Ok(None);
         };
-        let Some(disk) = LocalDisk::find(trace.name()) else { return Ok(None) };
+        let Some(disk) = LocalDisk::find(trace.name()) else {
+            if self.r#for.is_some() {
+                return Err(Error::Unfit(format!(
+                    "{}: got a trace, {}, expected a disk of this machine to capture from; leave it out",
+                    named("for"),
+                    trace.name().display()
+                )));
+            }
+            return Ok(None);
+        };
         let model = disk.model()?;
+        let stands_in = self.device.as_ref().map_or(&model.device, |device| &device.0);
+        if let Some(current) = &self.current {
+            check_current(&devices::open(stands_in)?, current)?;
+        }
         let folder = tempfile::tempdir()
             .map_err(|source| Error::output(TraceError::Io { path: disk.path.clone(), source }))?;
         let output = folder.path().join("captured.parquet");
-        session.capture(&disk.path, self.r#for, &output)?;
+        let length = self.r#for.unwrap_or(Nanos::from_secs(60));
+        session.capture(&disk.path, length, &output)?;
         let is_named = self.device.is_some();
         self.trace = Some(output.into());
         self.current = self.current.take().or_else(|| disk.scheduler.clone());

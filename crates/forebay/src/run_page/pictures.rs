@@ -62,7 +62,7 @@ pub(crate) fn head_views(
     }
     let about = format!(
         "The drive has {cylinders} cylinders; the pictures show those in use. Flushes and trims move no heads and are left \
-         out. Point at a picture to see its I/Os."
+         out."
     );
     Some(HeadViews { about, rows })
 }

@@ -3,6 +3,7 @@
 use forebay::advise::verb::AdviseAsk;
 use forebay_show::page::{Block, Page, Place};
 
+use super::law::refused;
 use super::{Traces, answered, first_table};
 
 /// Returns the terms of the first screen.
@@ -39,6 +40,7 @@ fn an_overload_is_said_first_with_what_would_keep_up() {
     let page = answered::<AdviseAsk>(&given).page;
     assert!(page.headline.starts_with("This disk cannot keep up: it needs "), "{}", page.headline);
     assert!(page.headline.contains(" of them"), "{}", page.headline);
+    assert!(page.headline.ends_with(" would."), "{}", page.headline);
     assert_eq!(page.verdict.words, "Overloaded");
     // Latencies of a backlog are not shown.
     let heads: Vec<&str> = first_table(&page).columns.iter().map(|one| &one.head[..]).collect();
@@ -48,21 +50,33 @@ fn an_overload_is_said_first_with_what_would_keep_up() {
 #[test]
 fn a_drive_is_chosen_that_keeps_up() {
     let traces = Traces::new();
-    let trace = bursts(&traces, 80, 1000);
-    let page = answered::<AdviseAsk>(&[("trace", &trace)]).page;
-    let device = &page.about.iter().find(|(term, _)| term == "Device").unwrap().1;
-    assert!(device.contains("holds the trace"), "{device}");
-    assert!(!page.headline.contains("cannot keep up"), "{}", page.headline);
+    let device = |burst| {
+        let trace = bursts(&traces, burst, 1000);
+        let page = answered::<AdviseAsk>(&[("trace", &trace), ("prefer", "total")]).page;
+        let is_behind = page.headline.contains("cannot keep up");
+        let device = page.about.into_iter().find(|(term, _)| term == "Device").unwrap().1;
+        (device, is_behind)
+    };
+    let (first, is_behind) = device(80);
+    assert!(first.starts_with("sata250 (the smallest ") && !is_behind, "{first}");
+    let (larger, is_behind) = device(300);
+    assert!(larger.starts_with("exos-x18 (the smallest ") && !is_behind, "{larger}");
+    assert!(larger.contains("holds the trace and keeps up with it (sata250 falls "), "{larger}");
+    let (nearest, _) = device(900);
+    assert!(nearest.starts_with("exos-x18 (of the general bundled drives, none "), "{nearest}");
 }
 
 #[test]
 fn commands_stand_only_where_they_help() {
     let traces = Traces::new();
-    let trace = bursts(&traces, 30, 1500);
-    for current in ["none", "mq-deadline", "bfq"] {
-        let given = [("trace", &trace[..]), ("device", "st1000nm0011"), ("current", current)];
+    let trace = bursts(&traces, 100, 2000);
+    let mut with_commands = 0;
+    for current in ["none", "mq-deadline", "bfq", "clook"] {
+        let given = [("trace", &trace[..]), ("device", "st1000nm0011:plain"), ("current", current)];
         let answered = answered::<AdviseAsk>(&given);
         let today = answered.data["today"]["policy"].as_str();
+        with_commands += u32::from(today.is_some());
+        assert!(!answered.page.headline.starts_with("Keep") || today.is_none(), "{current}");
         assert_ne!(today, Some(current));
         assert_eq!(has_commands(&answered.page), today.is_some());
         let does_nothing = terms(&answered.page).iter().any(|(term, _)| term == "Do now");
@@ -71,6 +85,7 @@ fn commands_stand_only_where_they_help() {
         let row = format!("now: {current}");
         assert_eq!(first_table(&answered.page).rows[0].cells[0], row.as_str().into());
     }
+    assert!((1..4).contains(&with_commands), "{with_commands}");
 }
 
 #[test]
@@ -78,4 +93,49 @@ fn the_bundled_trace_has_an_answer() {
     let answered = answered::<AdviseAsk>(&[]);
     assert!(answered.data["trace"].as_str().unwrap().contains("TeraSort"));
     assert!(terms(&answered.page).iter().any(|(term, _)| term == "Why"));
+}
+
+/// A burst that the disk works off in time is no load that it cannot keep up with.
+#[test]
+fn a_burst_in_a_calm_trace_is_told_as_a_burst() {
+    let traces = Traces::new();
+    let mut text = "time_us,op,offset,len\n".to_string();
+    for n in 0..1200u64 {
+        let offset = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (200 << 30) / 4096 * 4096;
+        text += &format!("{},read,{offset},4096\n", 1_000_000 + n * 37);
+    }
+    (0..600u64)
+        .for_each(|n| text += &format!("{},read,{},4096\n", 20_000_003 + n * 150_007, n << 20));
+    let trace = traces.file("burst.csv", &text).display().to_string();
+    let page = answered::<AdviseAsk>(&[("trace", &trace), ("device", "sata250")]).page;
+    assert!(page.headline.starts_with("In bursts this disk falls "), "{}", page.headline);
+}
+
+#[test]
+fn a_lag_is_no_overload_where_requests_wait_for_answers() {
+    let traces = Traces::new();
+    let mut text = "time_us,op,offset,len,latency_us\n".to_string();
+    for n in 0..600u64 {
+        let offset = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (200 << 30) / 4096 * 4096;
+        text += &format!("{},read,{offset},4096,200\n", n * 8003);
+    }
+    let trace = traces.file("waits.csv", &text).display().to_string();
+    let given = [("trace", &trace[..]), ("device", "sata250"), ("replay", "dependent")];
+    let page = answered::<AdviseAsk>(&given).page;
+    assert!(!page.headline.contains("cannot keep up"), "{}", page.headline);
+}
+
+#[test]
+fn what_does_not_fit_together_is_refused_by_name() {
+    let traces = Traces::new();
+    let trace = bursts(&traces, 30, 1500);
+    for (name, text, said) in [
+        ("current", "cache", "--current: got 'cache', expected a scheduler, one of noop"),
+        ("current", "mq-deadlin", "did you mean mq-deadline?"),
+        ("for", "5m", "--for: got a trace, "),
+        ("fit_device", "true", "--fit-device: has an effect only with --device"),
+    ] {
+        let error = refused::<AdviseAsk>(&[("trace", &trace), (name, text)]);
+        assert!(error.contains(said), "{error}");
+    }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use forebay::progress::Told;
 use forebay::verb::{Answered, Session, Verb, answer};
-use forebay_ask::{Ask, Given, Spelling, read};
+use forebay_ask::{Ask, Given, Spelling, read, spelled};
 use forebay_show::page::{Block, Page};
 use forebay_show::table::{Cell, Table};
 use forebay_show::terminal::{self, Extent};
@@ -47,6 +47,18 @@ pub(crate) fn answered<V: Verb>(given: &[(&str, &str)]) -> Answered<V::Beyond> {
     let answered = answer(ask, &mut Quiet::default(), Spelling::Command).unwrap();
     is_sound(<V as Ask>::VERB, &answered);
     answered
+}
+
+/// The message that verb `V` refuses these inputs with.
+#[allow(dead_code)] // not every crate that includes this file refuses inputs here
+pub(crate) fn refused<V: Verb>(given: &[(&str, &str)]) -> String {
+    let mut all = Given::default();
+    for (name, text) in given {
+        all.text(name, *text);
+    }
+    let ask = read::<V>(&all).unwrap();
+    let refused = answer(ask, &mut Quiet::default(), Spelling::Command).map(drop).unwrap_err();
+    spelled(&refused.to_string(), Spelling::Command)
 }
 
 /// Checks that every form of the page is sound, and that every figure on it is in the data.
