@@ -385,7 +385,7 @@ fn a_recording_from_flash_is_tried_on_flash() {
     assert!(told.contains("it did 5003 requests a second where st1000nm0011 does"), "{told}");
     let input = Input::from_records(recorded(9000), vec!["reader".into()]);
     let (device, reason) = default_device(&input, None, Setup::default(), &mut unheard).unwrap();
-    assert!(device.model.cylinders() > 0 && reason.contains("smallest"), "{reason}");
+    assert!(device.model.cylinders() > 0 && reason.contains("general bundled drives"), "{reason}");
 }
 
 fn advice_of(input: &Input, device: &OpenDevice) -> Advice {

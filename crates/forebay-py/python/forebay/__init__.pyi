@@ -759,7 +759,7 @@ def volume_check(
     *,
     rate: int | None = None,
 ) -> dict[str, Any]:
-    """Read everything on a volume, with all copies and parities, and repair what is wrong."""
+    """Read everything on a volume, including all copies and parities, and repair errors."""
 
 def volume_create(
     drives: _Path | Sequence[_Path] | None = None,
@@ -770,7 +770,7 @@ def volume_create(
     chunks: int = 4,
     overwrite: bool = False,
 ) -> dict[str, Any]:
-    """Make a volume of drives."""
+    """Create a volume from drives."""
 
 def volume_grow(
     drives: _Path | Sequence[_Path],
@@ -779,7 +779,7 @@ def volume_grow(
     ssd: bool = False,
     overwrite: bool = False,
 ) -> dict[str, Any]:
-    """Make a volume larger, with more drives or with drives that have become larger."""
+    """Enlarge a volume with more drives, or with drives that have become larger."""
 
 def volume_replace(
     drives: _Path | Sequence[_Path],
@@ -787,9 +787,9 @@ def volume_replace(
     with_: _Path,
     overwrite: bool = False,
 ) -> dict[str, Any]:
-    """Put a new drive in the place of a missing one, and restore its data."""
+    """Replace a missing drive with a new one, and restore its data."""
 
 def volume_status(
     drives: _Path | Sequence[_Path],
 ) -> dict[str, Any]:
-    """Show the state of a volume, and write nothing."""
+    """Show the state of a volume without writing anything."""
