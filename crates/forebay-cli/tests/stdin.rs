@@ -32,7 +32,7 @@ const ASKED: [&str; 16] = [
     "compare t.spc @",
     "fit @ -o m.model",
     "retrodict @ --device sata250",
-    "offline @ --device sata250 --policy noop --windows 2 --ios 4",
+    "offline @ --device sata250:plain --policy noop --windows 2 --ios 4",
     "plan capacity @ --within 10ms",
     "plan consolidate @ t.spc --within 10ms --fraction 0.9",
     "plan sla tiers.toml @",

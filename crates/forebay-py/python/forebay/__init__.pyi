@@ -352,7 +352,7 @@ class Snapshot:
 def advise(
     trace: _Source | None = None,
     *,
-    for_: str = "60s",
+    for_: str | None = None,
     device: _Path | None = None,
     current: str | None = None,
     fit_device: bool = False,
