@@ -247,7 +247,8 @@ pub fn advise(
 ) -> Result<Advice, Error> {
     Bed { flash: Some(flash), ..Bed::of(device) }.check_flash()?;
     let current = options.current.as_deref().unwrap_or(linux_default(device));
-    check_current(device, current)?;
+    check_current(current)?;
+    Bed::of(device).check(current)?;
     let times = Times::of(input)?;
     let setting = Setting { input, device, flash, setup, current };
     if let Some(why) = times.why_not() {
@@ -463,7 +464,7 @@ impl Advice {
 }
 
 /// Refuses a current scheduler that is none.
-fn check_current(device: &OpenDevice, current: &str) -> Result<(), Error> {
+fn check_current(current: &str) -> Result<(), Error> {
     let name = current.split(':').next().unwrap_or_default();
     let known: Vec<&str> = POLICIES.iter().map(|listed| listed.name).collect();
     if !known.contains(&name) {
@@ -475,7 +476,7 @@ fn check_current(device: &OpenDevice, current: &str) -> Result<(), Error> {
             known.join(", ")
         )));
     }
-    Bed::of(device).check(current)
+    Ok(())
 }
 
 /// What an advice is about, before anything is tried.

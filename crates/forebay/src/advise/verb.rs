@@ -93,6 +93,7 @@ impl Verb for AdviseAsk {
     }
 
     fn run(mut self, session: &mut dyn Session) -> Result<Answered<Advice>, Error> {
+        self.current.as_deref().map(check_current).transpose()?;
         let flash = match &self.flash {
             Some(flash) => devices::open(&flash.0)?,
             None => default_flash()?,
@@ -188,9 +189,8 @@ impl AdviseAsk {
             return Ok(None);
         };
         let model = disk.model()?;
-        let stands_in = self.device.as_ref().map_or(&model.device, |device| &device.0);
-        if let Some(current) = &self.current {
-            check_current(&devices::open(stands_in)?, current)?;
+        if let Some(device) = &self.device {
+            devices::open(&device.0)?;
         }
         let folder = tempfile::tempdir()
             .map_err(|source| Error::output(TraceError::Io { path: disk.path.clone(), source }))?;
