@@ -140,6 +140,9 @@ pub struct Advice {
     pub baseline: String,
     /// Whether the user named it.
     pub is_baseline_known: bool,
+    /// Whether the device is a stand-in for a disk of this machine, as `device_reason` says.
+    #[serde(skip)]
+    pub stands_in: bool,
     /// What would keep up; none where the device does.
     pub enough: Option<Enough>,
     /// What is preferred among schedulers that nothing beats.
@@ -402,6 +405,7 @@ pub fn advise(
         remedies,
         baseline: baseline.policy.clone(),
         is_baseline_known: options.current.is_some(),
+        stands_in: false,
         enough,
         recommended,
         prefer,
@@ -513,6 +517,7 @@ fn untimed(setting: Setting<'_>, why: &str, progress: Progress<'_>) -> Result<Ad
         recommended: None,
         baseline: baseline.to_string(),
         is_baseline_known: false,
+        stands_in: false,
         enough: None,
         prefer: Prefer::default(),
         today: None,

@@ -23,6 +23,7 @@ use forebay_trace::write::Kept;
 use forebay_trace::{Columns, Notes, Reader, TraceError, open};
 use serde::Serialize;
 
+use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::{self, Opening};
 use crate::jobs;
@@ -535,6 +536,12 @@ pub fn warn_notes(session: &mut dyn Session, trace: &Path, notes: &Notes) {
 /// Warns with each of `sentences` about a trace.
 pub fn warn_all(session: &mut dyn Session, trace: &Path, sentences: &[String]) {
     sentences.iter().for_each(|sentence| session.warn(trace, sentence));
+}
+
+/// Warns with `cautions` about `device`, except for those that name another subject before a colon.
+pub fn warn_device(session: &mut dyn Session, device: &OpenDevice, cautions: &[String]) {
+    let subject = Path::new(&device.name);
+    cautions.iter().for_each(|caution| warn_named(session, subject, caution));
 }
 
 /// Warns with a sentence about the subject that it names before a colon, or else about `subject`.

@@ -549,7 +549,7 @@ fn one_request_is_one_request() {
     let mut texts = vec![advice.headline.clone()];
     texts.extend(advice.findings.iter().chain(&advice.cautions).cloned());
     texts.extend(advice.remedies.iter().map(|remedy| remedy.reason.clone()));
-    assert_eq!(texts[0], "Too short to advise: 1 request, of at least 100.");
+    assert_eq!(texts[0], "Too short to advise: 1 request; at least 100 are needed.");
     assert!(texts[1].contains("1 request in"), "{}", texts[1]);
     assert!(texts.iter().all(|text| !text.contains("1 requests")), "{texts:?}");
 }

@@ -7,7 +7,7 @@ use forebay::Error;
 use forebay::devices::{self, OpenDevice};
 use forebay::plan::power::Disk;
 use forebay::progress::Told;
-use forebay::verb::{Answered, DeviceInput, Session, Verb, warn_named};
+use forebay::verb::{Answered, DeviceInput, Session, Verb, warn_device};
 use forebay_ask::{Delay, Face};
 use forebay_core::device::list::DeviceModel;
 
@@ -95,9 +95,7 @@ impl Verb for StoreSimulateAsk {
     fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
         let device = devices::open(&self.device.0)?;
         let cautions = devices::cautions(&[&device]);
-        for caution in &cautions {
-            warn_named(session, Path::new(&device.name), caution);
-        }
+        warn_device(session, &device, &cautions);
         session.begin("putting", None);
         let mut rows = Vec::new();
         for (nth, of) in self.arrangement.iter().enumerate() {

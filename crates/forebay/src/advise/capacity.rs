@@ -1,7 +1,6 @@
-//! What would keep up with a load that the device cannot keep up with: several such disks, or flash beside it.
+//! The capacity that would keep up with an overload: several such disks, or flash beside the disk.
 //!
-//! Disks are striped in chunks of 512 KiB, md's own, and each has the scheduler that the disk has now. Arrivals are as
-//! recorded: where requests waited for answers, more of them would wait less.
+//! Disks are striped in chunks of 512 KiB, md's default, and each has the present scheduler. Arrivals are as recorded.
 
 use forebay_core::Device;
 use serde::Serialize;
@@ -11,35 +10,38 @@ use crate::error::Error;
 use crate::progress::{Telling, Told};
 use crate::simulate::{Bed, Replay, RunResult, Setup, run_on};
 
-/// Numbers of disks that are tried.
+/// The numbers of disks to try.
 const DISKS: [u16; 7] = [2, 3, 4, 6, 8, 12, 16];
 
-/// A run that ends so much later than the recording, as a share of that, keeps up all the same.
+/// The share by which a run may take longer than the recording and still keep up.
 pub(super) const LATE_SHARE: f64 = 0.01;
 
-/// What would keep up.
+/// The capacity that would keep up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Enough {
-    /// So many such disks, striped; none if the most that were tried do not.
+    /// The number of such disks, striped; none if even 16 fall behind.
     pub disks: Option<u16>,
-    /// So much flash beside the disk, as the remedy that needs least uses it; none if none of those that were tried does.
+    /// Bytes of flash used as a cache in front of the disk; none if no cache that was tried keeps up.
     pub flash_bytes: Option<u64>,
 }
 
 impl Enough {
-    /// Of a device that cannot keep up with requests that come for `span_s` seconds.
+    /// Finds the capacity for requests that arrive within `span_s` seconds.
+    ///
+    /// # Errors
+    /// A trace that cannot be read again.
     pub(super) fn of(
         setting: &Setting<'_>,
         remedies: &[Remedy],
         span_s: f64,
         progress: Telling<'_>,
     ) -> Result<Enough, Error> {
-        // Where requests wait for answers, a device that is a little slower than the recorded one adds up to a lag.
+        // If requests wait for answers, small delays add up to a lag, so the time until all is done decides.
         let is_done_in_time = |run: &RunResult| {
             let is_early = run.figures.makespan_s <= span_s * (1.0 + LATE_SHARE);
             !run.figures.is_overloaded() || run.replay != Replay::Open && is_early
         };
-        // Offloading works only in the kernel.
+        // Offloading is only possible in the kernel.
         let keeps_up = |remedy: &&Remedy| {
             remedy.kind == RemedyKind::Caching && remedy.run.as_deref().is_some_and(is_done_in_time)
         };
@@ -67,15 +69,15 @@ impl Enough {
         Ok(None)
     }
 
-    /// "two of them, or 3 GiB of flash, would".
+    /// Names the capacity: "2 of them, or 3 GiB of flash," or "2 of them".
     pub(super) fn said(self) -> Option<String> {
         let disks = self.disks.map(|disks| format!("{disks} of them"));
         let flash = self
             .flash_bytes
             .map(|bytes| format!("{} of flash", crate::quantities::bytes(bytes as f64)));
         match (disks, flash) {
-            (Some(disks), Some(flash)) => Some(format!("{disks}, or {flash}, would")),
-            (disks, flash) => disks.or(flash).map(|what| format!("{what} would")),
+            (Some(disks), Some(flash)) => Some(format!("{disks}, or {flash},")),
+            (disks, flash) => disks.or(flash),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The devices that are tried where the user names none.
+//! The devices to try if the user names none.
 
 use forebay_ask::named;
 use forebay_core::Device;
@@ -12,10 +12,10 @@ use crate::progress::{Telling, Told};
 use crate::quantities::millis;
 use crate::simulate::{Bed, Setup, run_on};
 
-/// The flash that is tried unless another is named: a present-day drive for servers.
+/// The default flash drive: a current server drive.
 const FLASH: &str = "d7-p5520";
 
-/// Opens the flash to try where nobody names one.
+/// Opens the flash drive to try if the user names none.
 pub fn default_flash() -> Result<OpenDevice, Error> {
     Ok(devices::open(FLASH)?)
 }
@@ -56,11 +56,11 @@ pub fn default_device(
             (first + all.len(), format!(" and keeps up with it ({smaller})"))
         }
         all => {
-            // Of those that fall behind, the one that does so least says most.
+            // If all fall behind, the one that falls behind least is most informative.
             let least = all.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
             let at = first + least.map_or(0, |(nth, _)| nth);
             let why = format!(
-                "of the general bundled drives, none of which keeps up with it, the one that comes nearest and {holds}{remark}"
+                "none of the general bundled drives keeps up with it; this one comes nearest and {holds}{remark}"
             );
             return Ok((drives.swap_remove(at), why));
         }
@@ -69,8 +69,8 @@ pub fn default_device(
     Ok((drives.swap_remove(at), why))
 }
 
-/// Finds the first of `drives`, which grow, that holds the trace: its place, how it holds the trace, and a remark, which is
-/// often empty.
+/// Finds the first of `drives`, sorted by size, that holds the trace. Returns its index, how it holds the trace, and a remark,
+/// which may be empty.
 fn smallest(input: &Input, drives: &[OpenDevice]) -> Result<(usize, &'static str, String), Error> {
     let reach = |device: &OpenDevice| {
         VolumeLayout::new(&input.extents, device.model.capacity(), Map::Scale)
@@ -81,7 +81,7 @@ fn smallest(input: &Input, drives: &[OpenDevice]) -> Result<(usize, &'static str
         |device: &OpenDevice| !reach(device).without_gaps(&input.stretches).is_beyond();
     let used = drives.iter().position(holds_used);
     if let Some(at) = drives.iter().position(holds_all) {
-        // A few distant requests may decide which drive the answer is about: say so.
+        // A few distant requests may decide the choice of the drive; the reason has to say so.
         let smaller = used.filter(|used| *used < at).map(|used| &drives[used].name);
         let remark = smaller.map_or(String::new(), |smaller| {
             format!(

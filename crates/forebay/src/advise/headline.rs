@@ -10,47 +10,49 @@ use super::{From, RemedyKind, Verdict};
 use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::RunResult;
 
-/// Words of a headline.
+/// The most words in a headline.
 const WORDS_MAX: usize = 25;
 
 impl Case<'_> {
-    /// The answer.
+    /// Returns the answer.
     pub(super) fn headline(&self) -> String {
-        if let Some(behind) = self.behind_in_short() {
-            let would = self.enough.and_then(|enough| enough.said());
-            let would = would.unwrap_or_else(|| "nothing that was tried keeps up".to_string());
-            return format!("{behind}; {would}.");
+        if let Some(behind) = self.behind {
+            return self.overload(behind);
         }
         let free = self.free();
         let both = self.flash_in_short().map(|flash| format!("{free} {flash}."));
         both.filter(|both| both.split_whitespace().count() <= WORDS_MAX).unwrap_or(free)
     }
 
-    /// That the device cannot keep up, where it cannot.
-    fn behind_in_short(&self) -> Option<String> {
-        let (drive, behind) = (self.drive(), self.behind?);
-        let needs_s = self.baseline.figures.makespan_s;
-        Some(match needs_s > self.span_s * (1.0 + LATE_SHARE) {
-            true => format!(
-                "This {drive} cannot keep up: it needs {} for requests that come in {}",
+    /// Says how far a device falls behind, and what would not.
+    fn overload(&self, behind: &RunResult) -> String {
+        let (drive, needs_s) = (self.drive(), self.baseline.figures.makespan_s);
+        let enough = self.enough.and_then(|enough| enough.said());
+        if needs_s > self.span_s * (1.0 + LATE_SHARE) {
+            let would = enough.map(|enough| format!("{enough} would"));
+            return format!(
+                "This {drive} cannot keep up: it needs {} for requests that come in {}; {}.",
                 seconds(needs_s),
-                seconds(self.span_s)
-            ),
-            false => format!(
-                "In bursts this {drive} falls {} behind",
-                millis(behind.figures.longest_lag_ms)
-            ),
-        })
+                seconds(self.span_s),
+                would.unwrap_or_else(|| "nothing that was tried keeps up".to_string())
+            );
+        }
+        let would = enough.map(|enough| format!("{enough} would not"));
+        format!(
+            "In bursts this {drive} falls {} behind; {}.",
+            millis(behind.figures.longest_lag_ms),
+            would.unwrap_or_else(|| "so does everything that was tried".to_string())
+        )
     }
 
-    /// What flash would bring, where it is recommended.
+    /// Returns the gain from flash, if flash is recommended.
     fn flash_in_short(&self) -> Option<String> {
         let remedy = self.remedies.iter().find(|one| one.recommended && one.flash_bytes > 0)?;
         let change = self.change(remedy.run.as_deref()?, Latencies::All);
         Some(format!("With {} of flash {change}", bytes(remedy.flash_bytes as f64)))
     }
 
-    /// What costs no money.
+    /// Returns the advice that costs nothing.
     fn free(&self) -> String {
         let recommended = |kind: RemedyKind| {
             self.remedies.iter().find(|remedy| remedy.recommended && remedy.kind == kind)
@@ -73,7 +75,7 @@ impl Case<'_> {
         self.keep()
     }
 
-    /// The scheduler to set today, and what Forebay's own would bring.
+    /// Names the scheduler to set today, and the gain from one of Forebay's own.
     fn scheduler_in_short(&self) -> String {
         let (chosen, current) = (self.chosen, &self.baseline.policy);
         let is_ours = From::of(&chosen.policy) == From::Forebay;
@@ -96,7 +98,7 @@ impl Case<'_> {
         }
     }
 
-    /// Why the scheduler stays as it is.
+    /// Says why the scheduler should stay.
     fn keep(&self) -> String {
         let keep = format!("Keep {}", self.baseline.policy);
         match self.verdict {
@@ -117,7 +119,7 @@ impl Case<'_> {
             Verdict::TooShort | Verdict::NoTimes => {
                 let requests = self.baseline.figures.requests;
                 format!(
-                    "Too short to advise: {}, of at least {TOO_FEW}.",
+                    "Too short to advise: {}; at least {TOO_FEW} are needed.",
                     counted(requests, "request")
                 )
             }
@@ -127,7 +129,7 @@ impl Case<'_> {
         }
     }
 
-    /// Why, in a sentence: who fights whom for the heads, or what the heads do.
+    /// Explains the answer in a sentence: the streams that compete for the heads, or the device's load.
     pub(super) fn why(&self) -> String {
         let contention = &self.baseline.contention;
         let moving_s = contention.between_streams_s + contention.within_streams_s;
@@ -156,7 +158,7 @@ impl Case<'_> {
         }
     }
 
-    /// How the time that improves most changes against the baseline: "read p99 falls from 96 ms to 58 ms".
+    /// Returns how the time that improves most changes against the baseline: "read p99 falls from 96 ms to 58 ms".
     fn change(&self, run: &RunResult, latencies: Latencies) -> String {
         let pair = |of: fn(&RunResult) -> Option<f64>, requests: u64| {
             let counts = requests >= TOO_FEW && tells_latencies(self.baseline);
@@ -191,6 +193,6 @@ impl Case<'_> {
 enum Latencies {
     /// The 99th percentiles, which schedulers are chosen by.
     Tails,
-    /// Medians too.
+    /// Medians as well.
     All,
 }

@@ -1,4 +1,4 @@
-//! A disk of this machine: what Linux says of it in sysfs, and the bundled device that stands for it.
+//! A disk of this machine: its description in sysfs, and the bundled device that represents it.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -20,29 +20,29 @@ pub(super) struct LocalDisk {
     pub(super) node: String,
     /// The scheduler that is set, if Forebay has it.
     pub(super) scheduler: Option<String>,
-    /// What the drive calls itself.
+    /// The model name that the drive reports.
     name: Option<String>,
-    /// Whether it rotates; true if sysfs does not say.
+    /// Whether it rotates; assumed if sysfs does not say.
     rotates: bool,
-    /// Its size.
+    /// Its size in bytes.
     bytes: u64,
-    /// Commands that it may have at a time, where that is a setting.
+    /// The length of its command queue, if that can be set.
     queue_depth: Option<u32>,
 }
 
-/// The bundled device that stands for a disk, as device inputs are written, and why it does.
+/// The bundled device that represents a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StandIn {
-    /// The device.
+    /// The device, as device inputs are written.
     pub(super) device: String,
-    /// The reason.
+    /// The reason for this device.
     pub(super) reason: String,
     /// Whether it is a model of this very drive.
     pub(super) is_known: bool,
 }
 
 impl LocalDisk {
-    /// The disk that `path` is, or the one that it is a partition of; none if it is no block device.
+    /// Returns the disk at `path`, or the disk of the partition at `path`; none if it is no block device.
     pub(super) fn find(path: &Path) -> Option<LocalDisk> {
         let is_block = fs::metadata(path).is_ok_and(|of| of.file_type().is_block_device());
         let name = fs::canonicalize(path).ok().filter(|_| is_block)?;
@@ -61,7 +61,7 @@ impl LocalDisk {
             Some(text.trim().to_string()).filter(|text| !text.is_empty())
         };
         let number = |file: &str| text(file)?.parse::<u64>().ok();
-        // Disks without a choice name their only scheduler without brackets.
+        // A disk with a single scheduler has no brackets around it.
         let set = |text: String| {
             let marked = text.split_whitespace().find(|word| word.starts_with('['));
             let word = marked.unwrap_or(&text).trim_matches(['[', ']']);
@@ -79,7 +79,7 @@ impl LocalDisk {
         }
     }
 
-    /// The bundled device that stands for it: a model of this drive, or else one of its kind that is as large.
+    /// Chooses the bundled device: a model of this drive, or else one of its kind and size.
     pub(super) fn model(&self) -> Result<StandIn, Error> {
         let called = self.name.as_deref().unwrap_or("of an unknown model");
         if let Some(device) = self.name.as_deref().and_then(bundled) {
@@ -88,12 +88,8 @@ impl LocalDisk {
             let is_known = (self.bytes as f64 / bytes - 1.0).abs() < SAME_SIZE_SHARE;
             return Ok(StandIn { device: self.at_its_depth(device)?, reason, is_known });
         }
-        let reason = |kind: &str| {
-            format!(
-                "stand-in for {} ({called}): {kind}; docs/measure-a-drive.md shows how to measure yours",
-                self.path.display()
-            )
-        };
+        let reason =
+            |kind: &str| format!("a stand-in for {} ({called}): {kind}", self.path.display());
         if !self.rotates {
             let device = default_flash()?.name;
             return Ok(StandIn { device, reason: reason("flash of its kind"), is_known: false });
@@ -108,7 +104,7 @@ impl LocalDisk {
         Ok(StandIn { device, reason: reason(kind), is_known: false })
     }
 
-    /// The device with the disk's own queue depth, if that is shorter.
+    /// Returns the device with the disk's own queue depth, if that is shorter.
     fn at_its_depth(&self, device: String) -> Result<String, Error> {
         let open = devices::open(&device)?;
         let shorter = self.queue_depth.and_then(|depth| OpenDevice::at_queue_depth(&open, depth));
@@ -116,10 +112,10 @@ impl LocalDisk {
     }
 }
 
-/// A drive of the same name is the bundled one if its size differs by less than this share.
+/// The share by which the size may differ from that of the bundled drive of the same name.
 const SAME_SIZE_SHARE: f64 = 0.1;
 
-/// The bundled device whose name is part of what a drive calls itself.
+/// Returns the bundled device whose name is part of the name that a drive reports.
 fn bundled(called: &str) -> Option<String> {
     let plain = |text: &str| -> String {
         text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
@@ -176,7 +172,9 @@ mod tests {
         let read = || LocalDisk::read(root.path(), "sdb", Path::new("/dev/sdb"));
         let model = read().model().unwrap();
         assert_eq!((&model.device[..], model.is_known), ("st1000nm0011:queue-depth=4", false));
-        assert!(model.reason.starts_with("stand-in for /dev/sdb (NO SUCH DRIVE): a disk as large"));
+        assert!(
+            model.reason.starts_with("a stand-in for /dev/sdb (NO SUCH DRIVE): a disk as large")
+        );
         fs::write(root.path().join("sdb/queue/rotational"), "0\n").unwrap();
         assert_eq!(read().model().unwrap().device, default_flash().unwrap().name);
     }

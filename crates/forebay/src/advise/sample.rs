@@ -232,6 +232,7 @@ pub(crate) fn advice() -> Advice {
         recommended: Some("deadline".to_string()),
         baseline: "noop".to_string(),
         is_baseline_known: false,
+        stands_in: false,
         enough: None,
         why: Some("62 % of the heads' travel is between streams".to_string()),
         prefer: Prefer::Balance,

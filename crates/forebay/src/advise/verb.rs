@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use forebay_ask::{Choice as Word, Value, named};
-
 use forebay_core::Nanos;
 use forebay_trace::TraceError;
 use tempfile::TempDir;
@@ -143,6 +142,7 @@ impl Verb for AdviseAsk {
         let mut advice = advise(&input, &device, reason, &flash, setup, options, &mut |told| {
             session.progress(told)
         })?;
+        advice.stands_in = node.is_some() && !is_named;
         if let Some(node) = node {
             advice.name_disk(&node);
         }
@@ -160,20 +160,20 @@ impl Verb for AdviseAsk {
     }
 }
 
-/// What was captured of a disk of this machine.
+/// A captured disk of this machine.
 struct CapturedDisk {
     disk: LocalDisk,
-    /// Why the device stands for it.
+    /// The reason for the device that represents it.
     reason: String,
     /// Whether the device is a model of this very drive.
     is_known: bool,
-    /// Holds the trace.
+    /// The folder of the trace, which is deleted with it.
     _folder: TempDir,
 }
 
 impl AdviseAsk {
-    /// If a block device is named in place of a trace: captures its requests, and takes its scheduler and a model of it for
-    /// what the user did not name.
+    /// Captures the requests of a block device, if one is named instead of a trace. Its scheduler and a model of it become the
+    /// inputs that the user did not give.
     fn capture(&mut self, session: &mut dyn Session) -> Result<Option<CapturedDisk>, Error> {
         let Some(trace) = self.trace.as_ref().filter(|trace| trace.is_file()) else {
             return Ok(None);

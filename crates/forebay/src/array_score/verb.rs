@@ -10,7 +10,7 @@ use super::{ArrayLoad, Score, page, score};
 use crate::devices;
 use crate::error::Error;
 use crate::progress::Told;
-use crate::verb::{Answered, DeviceInput, Session, Verb, warn_named};
+use crate::verb::{Answered, DeviceInput, Session, Verb, warn_device};
 
 forebay_ask::ask! {
     /// Score RAID 6 and three copies for writes of 1 to 4 chunks, by simulation of six drives or more
@@ -69,9 +69,7 @@ impl Verb for ArrayScoreAsk {
     fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
         let device = devices::open(&self.device.0)?;
         let cautions = devices::cautions(&[&device]);
-        for caution in &cautions {
-            warn_named(session, Path::new(&device.name), caution);
-        }
+        warn_device(session, &device, &cautions);
         session.begin("simulating", None);
         let mut rows = Vec::new();
         for &outstanding in &self.outstanding {

@@ -18,7 +18,7 @@ use crate::input::Input;
 use crate::progress::untold;
 use crate::verb::{
     Answered, DeviceInput, JobsAsk, ReplayAsk, Session, SourceAsk, StreamsAsk, TraceInput, Verb,
-    warn_named,
+    warn_device,
 };
 
 forebay_ask::ask! {
@@ -183,9 +183,7 @@ impl Verb for SimulateAsk {
             defragmentation.push(defragment::study(&input, bed, policy, setup, &mut untold)?);
         }
         let cautions = bed.cautions(runs.first().map(|run| &run.result));
-        for caution in &cautions {
-            warn_named(session, Path::new(&device.name), caution);
-        }
+        warn_device(session, &device, &cautions);
         let results = Results {
             trace: self.trace.name().display().to_string(),
             runs: runs.iter().map(|run| run.result.clone()).collect(),

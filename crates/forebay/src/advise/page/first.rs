@@ -10,15 +10,15 @@ use crate::advise::{Advice, From, Remedy, RemedyKind, Verdict};
 use crate::quantities::bytes;
 use crate::simulate::{Replay, RunResult};
 
-/// A way to go on, with what it comes to.
+/// A row of the first screen's table.
 struct Alternative<'a> {
     name: String,
     run: &'a RunResult,
     mark: RowMark,
 }
 
-/// What the first screen compares: the present state, the best that Linux has, the best that Forebay has, and flash. What
-/// is recommended and costs nothing is marked, or else what is recommended and costs flash.
+/// Returns the rows: the present state, the best of Linux, the best of Forebay, and flash. The recommendation that costs
+/// nothing is marked, or else the recommended flash.
 fn compared(advice: &Advice) -> Vec<Alternative<'_>> {
     let run = |policy: &str| advice.runs.iter().find(|run| run.policy == policy);
     let plain = |name: String, run| Alternative { name, run, mark: RowMark::Plain };
@@ -50,14 +50,14 @@ fn compared(advice: &Advice) -> Vec<Alternative<'_>> {
     all
 }
 
-/// The scheduler that is recommended, if it is one of Forebay's own.
+/// Returns the recommended scheduler, if it is one of Forebay's own.
 fn own(advice: &Advice) -> Option<&str> {
     let recommended = advice.recommended.as_deref()?;
     let is_own = From::of(recommended) == From::Forebay && recommended != advice.baseline;
     is_own.then_some(recommended)
 }
 
-/// The use of flash that is recommended, or else a cache that makes no latency worse.
+/// Returns the recommended use of flash, or else a cache that makes no latency worse.
 pub(super) fn flash(advice: &Advice) -> Option<&Remedy> {
     let tried =
         || advice.remedies.iter().filter(|one| one.flash_bytes > 0 && one.total_s.is_some());
@@ -75,7 +75,7 @@ pub(super) fn flash(advice: &Advice) -> Option<&Remedy> {
     tried().find(|one| one.recommended).or_else(|| tried().filter(is_cache).find(harmless))
 }
 
-/// The times of what is compared. Latencies of a backlog are left out.
+/// Builds the table. Latencies that only measure a backlog are left out.
 fn times(advice: &Advice) -> Option<Table> {
     let options = compared(advice);
     let now = options.first()?.run;
@@ -108,7 +108,7 @@ fn times(advice: &Advice) -> Option<Table> {
     Some(table)
 }
 
-/// The answer's figures, what to do, why, and how far to trust it.
+/// Returns the table, the commands, the reason, and how far to trust it.
 pub(super) fn answer(advice: &Advice) -> Vec<Block> {
     let mut blocks: Vec<Block> = times(advice).map(Block::Table).into_iter().collect();
     let mut terms = Vec::new();
@@ -129,20 +129,24 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
     if let Some(own) = own(advice) {
         terms.push(("Serve", format!("{own} needs Forebay in the data path (docs/serve.md)")));
     }
-    terms.extend(flash(advice).map(|remedy| ("Flash", flash_use(remedy))));
+    let keeps_up = advice.enough.and_then(|enough| enough.flash_bytes);
+    terms.extend(flash(advice).map(|remedy| ("Flash", flash_use(remedy, keeps_up))));
     terms.extend(advice.why.clone().map(|why| ("Why", why)));
     if is_told {
         let assumed = match advice.is_baseline_known {
             true => String::new(),
-            false => format!("; {baseline} now is assumed: name yours with {}", named("current")),
+            false => format!("; assumes {baseline} now, {} names another", named("current")),
         };
-        let stands_in = match advice.device_reason.split_once(';') {
-            Some((reason, _)) if reason.starts_with("stand-in") => format!(", {reason}"),
-            _ => String::new(),
+        let stands_in = match advice.stands_in {
+            true => format!(
+                ", {} (docs/measure-a-drive.md shows how to measure it)",
+                advice.device_reason
+            ),
+            false => String::new(),
         };
         terms.push(("Model", format!("{}{stands_in}{assumed}", advice.device)));
     }
-    // What the sentence rests on is for whoever asks for everything.
+    // The first sentence; the details are not for the first screen.
     let trust =
         advice.trust.said.split_once(". ").map_or(&advice.trust.said[..], |(first, _)| first);
     terms.push(("Trust", trust.trim_end_matches('.').to_string()));
@@ -151,20 +155,25 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
     blocks
 }
 
-/// How flash is used, and whether it is worth that.
-fn flash_use(remedy: &Remedy) -> String {
+/// Says how flash is used, and whether it is worth it. So many bytes of it, if any, keep up with an overload.
+fn flash_use(remedy: &Remedy, keeps_up: Option<u64>) -> String {
     let how = match remedy.kind {
         RemedyKind::Caching => "as a write-back cache",
         _ => "for offloaded writes (in the kernel only)",
     };
     let size = bytes(remedy.flash_bytes as f64);
-    match (remedy.recommended, remedy.kind) {
-        (true, _) => format!("{size} {how}; `forebay cache` shows other sizes"),
-        (false, _) => format!("{size} {how} is not sure to be worth it; the report says why"),
+    match remedy.recommended {
+        true => format!("{size} {how}; `forebay cache` shows other sizes"),
+        false if keeps_up == Some(remedy.flash_bytes) => {
+            format!(
+                "{size} {how} keeps up, but may not be better in everything; the report says why"
+            )
+        }
+        false => format!("{size} {how} may not be worth it; the report says why"),
     }
 }
 
-/// How the recommendation changes what people wait for, and how long the device works.
+/// Returns how the recommendation changes the tails and the total time.
 pub(super) fn key_figures(advice: &Advice) -> Vec<KeyFigure> {
     let options = compared(advice);
     let (Some(now), Some(best)) = (
