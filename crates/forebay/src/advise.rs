@@ -148,7 +148,7 @@ pub struct Advice {
     pub baseline: String,
     /// Whether the user named the baseline.
     pub is_baseline_known: bool,
-    /// A device that would keep up with the trace; none if this one does.
+    /// The disks or flash that would keep up with the trace; none if the device keeps up.
     pub enough: Option<Enough>,
     /// The preference that decides between schedulers that no other scheduler beats.
     pub prefer: Prefer,

@@ -46,7 +46,7 @@ pub(super) struct Case<'a> {
     pub(super) span_s: f64,
     /// The baseline's run with arrivals as recorded, if the device cannot keep up with them.
     pub(super) behind: Option<&'a RunResult>,
-    /// A device that would keep up.
+    /// The disks or flash that would keep up.
     pub(super) enough: Option<&'a Enough>,
 }
 
