@@ -1,11 +1,14 @@
-//! The verb `advise`, the main job: describe a trace, try every scheduler on a disk, rank them by
-//! total time with the tail beside it; try defragmentation, and flash for offloading and caching;
-//! explain, and recommend, or say that nothing is to be gained.
+//! The `advise` command. It describes a trace, simulates every scheduler on a disk, and ranks the
+//! schedulers by total time, with tail latencies beside it. It also tries defragmentation and flash
+//! (for offloading and for caching). It then explains the results and recommends a change, or
+//! reports that no change would help.
 //!
-//! Where the trace has no usable times nothing is simulated; where it is short nothing is ranked.
+//! Nothing is simulated if the trace has no usable timestamps, and nothing is ranked if the trace
+//! is too short.
 //!
-//! *Total time* is the time the disk works under open replay (arrivals are given, so that is what a
-//! scheduler can save), which is then called busy time, and the time to the last completion under closed replay.
+//! *Total time* depends on the replay. In open replay, arrivals are fixed, so a scheduler can only
+//! save device work: total time is the time the disk works, and is called busy time. In closed
+//! replay, total time is the time until the last completion.
 
 use forebay_ask::{named, nearest};
 use forebay_core::Device;
@@ -71,150 +74,161 @@ pub use sizing::Sizing;
 use trial::{Trial, Tried, none_tried};
 pub use trust::Trust;
 
-/// Draws the resamples.
+/// The seed for drawing resamples.
 const SEED: u64 = 1;
 
-/// Figures of runs as chance may have them, drawn alike each time.
+/// Resamples the runs' figures to estimate how much they vary by chance. The same resamples are
+/// drawn every time.
 fn resampled(slices: &[&Slices]) -> Resampled {
     Resampled::of(slices, SEED)
 }
 
-/// The scheduler that Linux sets by default for a device of this kind. Some distributions set bfq for disks.
+/// Returns the scheduler that Linux sets by default for this kind of device. Some distributions use
+/// bfq for disks.
 pub fn linux_default(device: &OpenDevice) -> &'static str {
     if device.model.cylinders() > 0 { "mq-deadline" } else { "none" }
 }
 
-/// What kind of answer it is, as far as schedulers go; other remedies say it each for itself.
+/// The kind of answer as far as schedulers are concerned. Other remedies carry their own results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// A scheduler saves time or tail.
+    /// A scheduler saves time or improves tail latency.
     Recommended,
-    /// The present scheduler is best, and others do worse.
+    /// The present scheduler is the best, and others are worse.
     BaselineIsBest,
     /// The trace does not load the disk enough for scheduling to matter.
     LoadTooLow,
-    /// Every scheduler comes to the same.
+    /// All schedulers give the same results.
     NothingToGain,
-    /// It depends on whether requests wait for one another: open and dependent replay do not agree.
+    /// The answer depends on whether requests wait for one another: open and dependent replay
+    /// disagree.
     Depends,
-    /// It depends on figures of the drive that nobody tells: what is better at one end of their range is not at the other.
+    /// The answer depends on drive parameters that are not published: the scheduler that is better
+    /// at one end of their range is not better at the other.
     DependsOnDrive,
-    /// There are too few requests to tell.
+    /// There are too few requests to draw a conclusion.
     TooShort,
-    /// The trace does not say when requests came.
+    /// The trace does not record when requests arrived.
     NoTimes,
 }
 
-/// What is to be done with a remedy.
+/// What the user should do with a remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It is recommended.
+    /// The remedy is recommended.
     Recommended,
-    /// It is what Linux has, until what is recommended can be had.
+    /// The best option that Linux offers, until the recommended one is available.
     ForToday,
-    /// Nothing.
+    /// The remedy is not recommended.
     PassedOver,
 }
 
-/// The answer.
+/// The result of `advise`.
 #[derive(Serialize)]
 pub struct Advice {
-    /// The trace.
+    /// The trace's name.
     pub trace: String,
-    /// The device everything was tried on.
+    /// The device that everything was simulated on.
     pub device: String,
-    /// Why this one.
+    /// Why this device was chosen.
     pub device_reason: String,
-    /// How requests arrived.
+    /// How requests arrive in the simulation.
     pub replay: Replay,
-    /// How much faster than recorded.
+    /// The replay speed, relative to the recording.
     pub intensity: f64,
-    /// What total times are: "busy time" of the devices, or "total time" until all is done.
+    /// The name of total time: "busy time" of the devices, or "total time" until everything is
+    /// done.
     pub total_is: &'static str,
     /// The kind of answer.
     pub verdict: Verdict,
-    /// The scheduler to use; none where nothing can be said of schedulers.
+    /// The scheduler to use; none if schedulers could not be compared.
     pub recommended: Option<String>,
-    /// The scheduler that the disk has now, or is assumed to have: gains are measured against it.
+    /// The scheduler that the disk uses now, or is assumed to use. Gains are measured against it.
     pub baseline: String,
-    /// Whether the user named it.
+    /// Whether the user named the baseline.
     pub is_baseline_known: bool,
     /// Whether the device is a stand-in for a disk of this machine, as `device_reason` says.
     #[serde(skip)]
     pub stands_in: bool,
-    /// What would keep up; none where the device does.
+    /// The disks or flash that would keep up with the trace; none if the device keeps up.
     pub enough: Option<Enough>,
-    /// What is preferred among schedulers that nothing beats.
+    /// The preference that decides between schedulers that no other scheduler beats.
     pub prefer: Prefer,
-    /// The one to use of those that Linux has, and how; none where nothing need be changed.
+    /// The scheduler to use among those in Linux, and how to set it; none if nothing needs to
+    /// change.
     pub today: Option<Today>,
     /// The answer in at most 25 words.
     pub headline: String,
-    /// Why, in a sentence; none where nothing was simulated.
+    /// The reason for the answer, in one sentence; none if nothing was simulated.
     pub why: Option<String>,
-    /// The answer in full and why, one thing a paragraph; in it, lines to be copied stand alone, indented by four blanks.
+    /// The full answer with its reasons, one topic per paragraph. Lines to be copied stand alone in
+    /// a paragraph, indented by four spaces.
     pub findings: Vec<String>,
-    /// What to keep in mind when believing it.
+    /// Limits on how far the answer can be trusted.
     pub cautions: Vec<String>,
-    /// How far the model is off what the recorded device did.
+    /// How far the model deviates from the recorded device.
     pub trust: Trust,
-    /// Every scheduler, that with the least total time first; as they are listed where there are too few requests to compare.
+    /// Every scheduler, by increasing total time. If there are too few requests to compare,
+    /// schedulers keep the order of the list.
     pub ranking: Vec<Ranked>,
-    /// The same under the other replay, where there is one.
+    /// The ranking under the other replay, if both were simulated.
     pub other_replay: Option<OtherReplay>,
-    /// The flash that was tried beside the device.
+    /// The flash device that was tried beside the disk.
     pub flash_device: String,
-    /// Every kind of remedy, those that are free first.
+    /// Every kind of remedy, free ones first.
     pub remedies: Vec<Remedy>,
-    /// How large a cache has to be; none where it was not asked.
+    /// The required cache size; none if it was not requested.
     pub cache_sizing: Option<Sizing>,
-    /// What defragmentation does; none where it was not tried.
+    /// The effect of defragmentation; none if it was not tried.
     pub defragmentation: Option<Defragmentation>,
-    /// The same disk without its controller, as papers model disks; none of a device without such a form.
+    /// The same disk without its controller, as papers model disks; none if the device has no such
+    /// form.
     pub plain: Option<Plain>,
-    /// What the recommended scheduler saves where what is assumed of the drive is halved and doubled.
+    /// The savings of the recommended scheduler when assumed drive parameters are halved and
+    /// doubled.
     pub sensitivity: Vec<Sensitivity>,
-    /// Which redundancy pays on an array; none where it was not asked.
+    /// The redundancy scheme that pays off on an array; none if it was not requested.
     pub redundancy: Option<Redundancy>,
-    /// What the trace is like.
+    /// A description of the trace.
     pub description: Description,
-    /// The runs in full, in the order schedulers are listed.
+    /// The complete runs, in the order in which schedulers are listed.
     pub runs: Vec<RunResult>,
-    /// What is drawn.
+    /// The data for the report's pictures.
     #[serde(skip)]
     pub pictures: Pictures,
 }
 
-/// Material for the report's pictures.
+/// The data for the report's pictures.
 pub struct Pictures {
-    /// (seconds, requests per second) of the trace's arrivals.
+    /// The trace's arrivals, as (seconds, requests per second).
     pub arrivals: Vec<(f64, f64)>,
-    /// Each run by policy name: heads and distributions.
-    /// Those with flash last.
+    /// Each run with its policy's name, for head positions and distributions. Runs with flash come
+    /// last.
     pub runs: Vec<(String, Run)>,
-    /// What the streams are called.
+    /// The streams' names.
     pub streams: Vec<String>,
-    /// Cylinders of the disk; 0 for a device without heads.
+    /// The disk's number of cylinders; 0 for a device without heads.
     pub cylinders: u32,
 }
 
-/// What the user chose.
+/// The user's options.
 #[derive(Clone, Debug)]
 pub struct AdviceOptions {
-    /// The scheduler that the disk has now; none if that is not known.
+    /// The scheduler that the disk uses now; none if that is unknown.
     pub current: Option<String>,
-    /// What is preferred among schedulers that nothing beats.
+    /// The preference that decides between schedulers that no other scheduler beats.
     pub prefer: Prefer,
-    /// The most runs at a time; fewer where what waits in them might not fit a gigabyte.
+    /// The maximum number of parallel runs. Fewer are used if their pending requests might not fit
+    /// into a gigabyte.
     pub jobs: usize,
-    /// Whether schedulers are tried both in open and in dependent replay, where open replay is asked for and the trace
-    /// has latencies.
+    /// Whether to try schedulers in both open and dependent replay, provided that open replay was
+    /// requested and the trace has latencies.
     pub both_replays: bool,
-    /// Whether the user named the device: then it is taken for the one that the trace was recorded on, and the model is
-    /// compared with the recording.
+    /// Whether the user named the device. If so, that device is assumed to be the recorded one, and
+    /// the model is compared with the recording.
     pub device_named: bool,
-    /// Whether the device is fitted to the first half of the trace, and judged on the second.
+    /// Whether to fit the device to the first half of the trace and evaluate it on the second half.
     pub fit_device: bool,
 }
 
@@ -231,14 +245,15 @@ impl Default for AdviceOptions {
     }
 }
 
-/// Shares of the work that are done when all schedulers have run, when some have on the plain disk, and
-/// on drives that differ in what is assumed; then come all other remedies.
+/// Progress, as shares of the total work: after the schedulers' runs, after the runs on the plain
+/// disk, and after the runs on drives with other assumed parameters. All other remedies follow.
 const SCHEDULERS_SHARE: f64 = 0.5;
 const PLAIN_SHARE: f64 = 0.55;
 const ASSUMED_SHARE: f64 = 0.7;
 
-/// Tries every listed scheduler for `input` on `device`, and the other remedies, with `flash` for
-/// those that need it, some at a time; tells `progress` now and then what is under way.
+/// Tries every listed scheduler for `input` on `device`, and the other remedies, using `flash` for
+/// those that need it. Several runs execute in parallel. Reports the current activity to `progress`
+/// from time to time.
 pub fn advise(
     input: &Input,
     device: &OpenDevice,
@@ -424,21 +439,22 @@ pub fn advise(
 }
 
 impl Advice {
-    /// Names the disk in commands: `node` is its kernel name, such as sdb.
+    /// Inserts the disk's kernel name (`node`, such as sdb) into commands.
     fn name_disk(&mut self, node: &str) {
         let named = |text: &mut String| *text = text.replace("nvmeXn1", node).replace("sdX", node);
         self.today.iter_mut().for_each(|today| named(&mut today.now));
         self.findings.iter_mut().for_each(named);
     }
 
-    /// Whether `policy` is what to set today, where what is recommended is not Linux's.
+    /// Returns whether to set `policy` today because the recommended scheduler is not in Linux.
     pub fn is_for_today(&self, policy: &str) -> bool {
         let is_best = |best: &str| best == policy || From::of(best) == From::Linux;
         !self.recommended.as_deref().is_some_and(is_best)
             && self.today.as_ref().is_some_and(|today| today.policy == policy)
     }
 
-    /// What is to be done with a remedy: one of what is free, and one of what needs flash.
+    /// Returns what the user should do with a remedy. At most one free remedy and one that needs
+    /// flash are recommended.
     pub fn standing(&self, remedy: &Remedy) -> Standing {
         let is_ours =
             self.recommended.as_deref().is_some_and(|policy| From::of(policy) == From::Forebay);
@@ -446,7 +462,7 @@ impl Advice {
         match remedy.kind {
             _ if !remedy.recommended => Standing::PassedOver,
             RemedyKind::QueueSizes if is_ours => Standing::ForToday,
-            // Other queues are recommended over every scheduler of Linux's.
+            // Changed queue sizes are only recommended if they beat every scheduler in Linux.
             RemedyKind::Scheduling if !is_ours && self.remedies.iter().any(is_queues) => {
                 Standing::PassedOver
             }
@@ -454,7 +470,8 @@ impl Advice {
         }
     }
 
-    /// Why each remedy is recommended, or not, or was not tried; those with one reason together.
+    /// Returns why each remedy is recommended, not recommended, or was not tried. Consecutive
+    /// remedies with the same reason are grouped.
     pub fn reasons(&self) -> Vec<(String, &str)> {
         let mut reasons: Vec<(String, &str)> = Vec::new();
         for remedy in &self.remedies {
@@ -467,7 +484,7 @@ impl Advice {
     }
 }
 
-/// Refuses a current scheduler that is none.
+/// Fails if the current scheduler is not a known scheduler.
 fn check_current(current: &str) -> Result<(), Error> {
     let name = current.split(':').next().unwrap_or_default();
     let known: Vec<&str> = POLICIES.iter().map(|listed| listed.name).collect();
@@ -483,17 +500,18 @@ fn check_current(current: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// What an advice is about, before anything is tried.
+/// The subject of an advice, before anything is simulated.
 struct Setting<'a> {
     input: &'a Input,
     device: &'a OpenDevice,
     flash: &'a OpenDevice,
     setup: Setup,
-    /// The scheduler that the disk has now.
+    /// The scheduler that the disk uses now.
     current: &'a str,
 }
 
-/// The advice on a trace whose times say nothing, for the reason `why`: what order alone tells.
+/// Returns the advice for a trace with unusable timestamps (`why` says why), based only on the
+/// order of requests.
 fn untimed(setting: Setting<'_>, why: &str, progress: Progress<'_>) -> Result<Advice, Error> {
     let Setting { input, device, flash, setup, current: baseline } = setting;
     let sizing = Sizing::of(input, progress)?;
@@ -549,8 +567,8 @@ fn untimed(setting: Setting<'_>, why: &str, progress: Progress<'_>) -> Result<Ad
     })
 }
 
-/// The baseline, the recommended, what can be set today, and of what can be had that with the least total time: each
-/// once.
+/// Returns the runs to report in detail, each once: the baseline, the recommended scheduler, the
+/// one to set today, and the available scheduler with the least total time.
 fn worth_telling<'a>(
     results: &'a [RunResult],
     ranking: &[Ranked],
@@ -571,12 +589,12 @@ fn worth_telling<'a>(
     told
 }
 
-/// What to set on Linux: nothing where all that it has comes to the same.
+/// Returns the scheduler to set on Linux; none if all Linux schedulers give the same results.
 fn today(device: &OpenDevice, verdict: Verdict, choice: &Choice<'_>) -> Option<Today> {
     let rotates = device.model.cylinders() > 0;
     let policy = match verdict {
         Verdict::Recommended | Verdict::BaselineIsBest => choice.today(),
-        // Flash may have another set: then the baseline is as good and takes less of the processor.
+        // Flash may be set to another scheduler. The baseline is then as good and uses less CPU.
         Verdict::LoadTooLow
         | Verdict::NothingToGain
         | Verdict::Depends

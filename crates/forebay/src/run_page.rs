@@ -1,5 +1,5 @@
-//! Sections about runs, as the pages of `simulate` and `advise` show them: devices, head positions, latencies, arrivals,
-//! streams, and every figure.
+//! Sections about runs on the pages of `simulate` and `advise`: devices, head positions, latencies,
+//! arrivals, streams, and all figures.
 
 mod closer;
 mod heads;
@@ -17,26 +17,26 @@ use crate::words;
 use heads::{IO_HEADS, IoRow};
 use rows::{ALL, across};
 
-/// Runs that stand side by side: so many fit a sheet of paper.
+/// The number of runs side by side that fit on a sheet of paper.
 const RUNS_BESIDE: usize = 8;
-/// Streams with a row.
+/// The number of streams that get a row.
 const STREAMS_MAX: usize = 20;
 
 /// Runs of one trace on one device.
 pub(crate) struct RunSections<'a> {
-    /// Every run, by the policy's name.
+    /// The runs, by policy name.
     pub(crate) runs: &'a [(String, Run)],
-    /// The figures of every run, and of runs that have no more than figures.
+    /// The figures of all runs, including runs for which only figures exist.
     pub(crate) results: &'a [RunResult],
     /// The runs that are compared: one or two of `results`.
     pub(crate) compared: Vec<&'a RunResult>,
     /// The names of the runs whose latencies are drawn.
     pub(crate) latencies_of: Vec<&'a str>,
-    /// Cylinders of the disk; 0 for a device without heads.
+    /// The disk's number of cylinders; 0 for a device without heads.
     pub(crate) cylinders: u32,
     /// The names of the streams.
     pub(crate) streams: &'a [String],
-    /// Arrivals as (seconds, requests per second).
+    /// The arrivals, as (seconds, requests per second).
     pub(crate) arrivals: &'a [(f64, f64)],
 }
 
@@ -67,7 +67,7 @@ impl RunSections<'_> {
         page.add("All figures of all runs", Place::Folded, all);
     }
 
-    /// Where the heads are under one policy and another.
+    /// Adds the head positions under the compared policies.
     fn add_heads(&self, page: &mut Page) {
         let other = self.compared.get(1).map(|run| run.policy.as_str());
         let disk = (self.cylinders, self.streams);
@@ -89,7 +89,7 @@ impl RunSections<'_> {
         page.add("I/Os of the closer look", Place::Folded, lists);
     }
 
-    /// How latencies are distributed; the compared runs stand out.
+    /// Draws the distribution of latencies, with the compared runs highlighted.
     fn latencies(&self) -> Vec<Block> {
         type Points = Vec<(f64, f64)>;
         let chart = |id: &str, kind: &str, of: fn(&Run) -> &Points| {
@@ -136,12 +136,13 @@ fn listed(rows: &[IoRow]) -> Table {
     table
 }
 
-/// A time in seconds.
+/// Formats a latency in seconds.
 fn time(ms: Option<f64>) -> Cell {
     Cell::value(ms.map(|ms| ms / 1e3))
 }
 
-/// Classes of service and their response times under each policy that has any.
+/// Builds the table of service classes with their response times under each policy that has
+/// classes.
 pub(crate) fn classes(runs: &[RunResult]) -> Option<Table> {
     let mut table = Table::new([
         Column::words("policy"),
@@ -172,7 +173,7 @@ pub(crate) fn classes(runs: &[RunResult]) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// Each device of each run, where there are several or flash wears.
+/// Builds the table of each run's devices, if a run has several or flash wears out.
 fn devices(runs: &[RunResult]) -> Option<Table> {
     let several = runs.iter().any(|run| run.devices.len() > 1);
     if !several && runs.iter().all(|run| run.erases.is_none()) {
@@ -212,7 +213,7 @@ fn devices(runs: &[RunResult]) -> Option<Table> {
     Some(table)
 }
 
-/// What each policy counted for itself.
+/// Builds the table of each policy's own counters.
 fn counted(runs: &[RunResult]) -> Option<Block> {
     let mut table = Table::new(["policy", "figure", "value"].map(Column::words));
     for run in runs {
@@ -225,7 +226,7 @@ fn counted(runs: &[RunResult]) -> Option<Block> {
     (!table.rows.is_empty()).then_some(Block::Table(table))
 }
 
-/// A policy as a name of a table: one with many parameters may be broken after each.
+/// Formats a policy's name for tables. A long name may break between its parameters.
 pub(crate) fn name(policy: &str) -> String {
     const ONE_LINE_MAX: usize = 20;
     match policy.chars().count() {
@@ -234,13 +235,13 @@ pub(crate) fn name(policy: &str) -> String {
     }
 }
 
-/// The share of the first run's total time that a run saves; negative where it takes longer.
+/// Returns the share of the first run's total time that a run saves; negative if it takes longer.
 pub(crate) fn less(run: &RunResult, first: &RunResult) -> f64 {
     let (total, of_first) = (run.total_s(), first.total_s());
     if of_first > 0.0 { 1.0 - total / of_first } else { 0.0 }
 }
 
-/// How a run's total time compares with the first one's.
+/// Formats a run's total time compared with the first run's.
 pub(crate) fn against(run: &RunResult, first: &RunResult) -> Cell {
     const SAME: f64 = 5e-5;
     match less(run, first) {
@@ -251,7 +252,7 @@ pub(crate) fn against(run: &RunResult, first: &RunResult) -> Cell {
     }
 }
 
-/// The streams that cost each other most under the first of these runs.
+/// Lists the streams that delay one another most in the first run.
 fn fights(shown: &[&RunResult]) -> Vec<Block> {
     let contention = &shown[0].contention;
     let lost_s = contention.between_streams_s + contention.within_streams_s;
@@ -283,7 +284,7 @@ fn fights(shown: &[&RunResult]) -> Vec<Block> {
     vec![Block::Text(said), Block::Table(table)]
 }
 
-/// The busiest streams under the first of these runs, and how they fare under the other.
+/// Lists the busiest streams of the first run, with their figures in the other run.
 fn streams(shown: &[&RunResult]) -> Table {
     let mut columns = vec![
         Column::words("stream"),
@@ -325,7 +326,7 @@ fn streams(shown: &[&RunResult]) -> Table {
     table
 }
 
-/// The simulator's own speed.
+/// Builds the table of the simulator's own speed.
 fn speeds(runs: &[RunResult]) -> Table {
     let heads = runs.iter().map(|run| Column::words(name(&run.policy)));
     let mut table = Table::new([Column::words("")].into_iter().chain(heads));

@@ -1,36 +1,37 @@
-//! Where a scheduler can be had, and the lines that set it.
+//! The availability of schedulers, and the commands that set them.
 
 use forebay_core::catalog::{ARRAYS, Origin, PLACEMENTS, POLICIES, SHAPERS, YARDSTICKS};
 use serde::Serialize;
 
 use super::queues::QueueSizes;
 
-/// Who offers a scheduler.
+/// The provider of a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum From {
-    /// Linux has it.
+    /// Current Linux.
     Linux,
-    /// Linux had it until 5.0, which did away with single queues.
+    /// Linux before 5.0, which removed single-queue schedulers.
     UntilLinux5,
-    /// Linux had it until 2.6.33.
+    /// Linux up to 2.6.33.
     UntilLinux2_6_33,
     /// Forebay.
     Forebay,
-    /// Nobody: it goes by process, which only a scheduler within the kernel sees.
+    /// No provider: the scheduler uses the process that issued a request, which only a scheduler
+    /// inside the kernel can see.
     KernelOnly,
-    /// Linux, with as many requests as those of Forebay have: a yardstick.
+    /// Linux with as many request slots as Forebay's schedulers: a reference for comparison.
     EqualSlots,
 }
 
-/// What Linux's mq-deadline comes to with as many places as Forebay's schedulers have: only what they save beyond
-/// that is their order's.
+/// The name of Linux's mq-deadline with as many request slots as Forebay's schedulers have. Only
+/// what those save beyond it is due to their order.
 pub(super) const EQUAL_SLOTS: &str = "mq-deadline, equal slots";
-/// The same, as `simulate --policy` takes it.
+/// The same configuration, as accepted by `simulate --policy`.
 pub(super) const EQUAL_SLOTS_SPEC: &str = "mq-deadline:requests-max=128:writes-max=128";
 
 impl From {
-    /// Of a scheduler by name.
+    /// Returns the provider of a scheduler, given the scheduler's name.
     pub fn of(policy: &str) -> From {
         if policy == EQUAL_SLOTS {
             return From::EqualSlots;
@@ -47,12 +48,12 @@ impl From {
         }
     }
 
-    /// Whether it can still be had.
+    /// Returns whether the scheduler is still available.
     pub(super) fn is_to_be_had(self) -> bool {
         matches!(self, From::Linux | From::Forebay)
     }
 
-    /// In a word or two.
+    /// Returns a short name.
     pub fn name(self) -> &'static str {
         match self {
             From::Linux => "Linux",
@@ -65,8 +66,8 @@ impl From {
     }
 }
 
-/// In words: how to put a scheduler of Forebay's in the path of a disk's clients, with Linux's own out of its way.
-/// Lines to be copied are indented by four blanks.
+/// Explains how to place one of Forebay's schedulers between a disk and its clients, with Linux's
+/// own scheduler disabled. Lines to be copied are indented by four spaces.
 pub(super) fn served(policy: &str) -> String {
     let none = Today::of("none", true).now;
     format!(
@@ -78,19 +79,21 @@ pub(super) fn served(policy: &str) -> String {
 /// A scheduler that can be set today.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Today {
-    /// It.
+    /// The scheduler.
     pub policy: String,
-    /// The queues' sizes, where they change.
+    /// The queue sizes, if they change.
     #[serde(flatten)]
     pub queues: QueueSizes,
-    /// Sets it until the next start; `sdX` or `nvmeXn1` is the device.
+    /// A command that sets the scheduler until the next reboot; `sdX` or `nvmeXn1` stands for the
+    /// device.
     pub now: String,
-    /// A udev rule that sets it for every device of its kind, disks or flash, from the next start on.
+    /// A udev rule that sets the scheduler on every device of this kind (disks or flash) from the
+    /// next reboot on.
     pub for_good: String,
 }
 
 impl Today {
-    /// The lines for a scheduler of Linux, on a disk that `rotates` or on flash.
+    /// Returns the commands for a Linux scheduler, on a disk (`rotates`) or on flash.
     pub fn of(policy: &str, rotates: bool) -> Today {
         let (device, kernel) = match rotates {
             true => ("sdX", "sd[a-z]*"),
@@ -108,7 +111,7 @@ impl Today {
         }
     }
 
-    /// What it is called.
+    /// Formats the name of the setting.
     pub(super) fn name(&self) -> String {
         match self.queues == QueueSizes::default() {
             true => self.policy.clone(),
@@ -116,7 +119,7 @@ impl Today {
         }
     }
 
-    /// In words: what to do. Lines to be copied are indented by four blanks.
+    /// Formats the instructions. Lines to be copied are indented by four spaces.
     pub fn told(&self) -> String {
         format!(
             "To set {} until the next start{}:\n    {}\nFor good, in /etc/udev/rules.d/60-scheduler.rules:\n    {}",

@@ -1,4 +1,4 @@
-//! What to keep in mind when believing an advice.
+//! Limits on how far an advice can be trusted.
 
 use forebay_show::plural::verb;
 

@@ -1,25 +1,30 @@
-//! Which scheduler to use: one rule that a reader can repeat.
+//! Chooses the scheduler to use, by one rule that a reader can repeat:
 //!
-//! 1. Figures that count: the total time where the device cannot keep up (else its time is nobody's wait), the 99th
-//!    percentile of reads and that of writes, where there are enough of them. In open replay tails do not count where the
-//!    baseline is overloaded ([`crate::statistics::Figures::is_overloaded`]): they are how long a backlog is, or how
-//!    little of it may wait. One that is overloaded where the baseline is not is no candidate.
-//! 2. One scheduler is better in a figure where that is at least 3 % less, and less in 95 % of resamples of the run (a
-//!    block bootstrap, [`crate::slices`]). It beats another if it is better in one figure and 3 % worse in none, be that
-//!    by chance or not.
-//! 3. Among those that can be had and that none of these beats the preference picks: least time, read tail, write tail,
-//!    or their product.
-//! 4. Those that cannot be told from that one and are within a tenth of it are as good. One cannot be told where the
-//!    preference does not, and it is not better in one figure while the other is better in none. Of these the baseline
-//!    is chosen if it is among them, else one that beats the baseline, of these one that Linux has, else the first of
-//!    the list, which is simplest.
+//! 1. These figures count: the total time if the device cannot keep up (otherwise nobody waits for
+//!    it), and the 99th percentiles of reads and of writes if there are enough of them. In open
+//!    replay, tails do not count if the baseline is overloaded
+//!    ([`crate::statistics::Figures::is_overloaded`]), because they then measure how long the
+//!    backlog is, or how little of it may wait. A scheduler that is overloaded when the baseline is
+//!    not is no candidate.
+//! 2. A scheduler is better in a figure if the figure is at least 3 % less, and less in 95 % of
+//!    resamples of the run (a block bootstrap, [`crate::slices`]). A scheduler beats another if it
+//!    is better in one figure and 3 % worse in none, whether or not by chance.
+//! 3. Among the available schedulers that no other available scheduler beats, the preference picks
+//!    one: least time, read tail, write tail, or the product of these figures.
+//! 4. Schedulers that cannot be distinguished from that pick and are within a tenth of it count as
+//!    equally good. Two schedulers cannot be distinguished if the preference does not separate
+//!    them, and the pick is not better in one figure while the other is better in none. Among the
+//!    equally good schedulers, the baseline is chosen if it is one of them; else one that beats the
+//!    baseline, preferably one in Linux; else the first in the list, which is the simplest.
 //!
-//! Where the trace is replayed both open and dependent, only those are candidates that beat the baseline in both
-//! ([`Choice::agreeing`]).
+//! If the trace is replayed both open and dependent, only schedulers that beat the baseline in both
+//! replays are candidates ([`Choice::agreeing`]).
 //!
-//! Flash is worth its price where it is better by a tenth than the baseline, than what is chosen and than all that can be
-//! had and nothing beats, either under the same preference or in the mean or the median of the requests that this looks
-//! at; and 3 % worse than the first two in none of these figures. Of two uses of it the one that needs less is chosen, unless the other is better by a tenth again.
+//! Flash is worth its price if it is better by a tenth than the baseline, than the chosen
+//! scheduler, and than every available scheduler that no other beats, either under the same
+//! preference or in the mean or the median of the requests that the preference considers. It must
+//! also not be 3 % worse than the baseline or the chosen scheduler in any of these figures. Of two
+//! uses of flash, the one that needs less is chosen, unless the other is better by another tenth.
 
 mod passed_over;
 
@@ -34,28 +39,30 @@ use crate::slices::{Compared, Resampled};
 
 pub use passed_over::PassedOver;
 
-/// What the ratio of two runs' busy times is multiplied by for that of their totals. Of these no slice tells a part: they are
-/// taken to be as much longer or shorter as the devices' work.
+/// Returns the factor that converts the ratio of two runs' busy times into the ratio of their total
+/// times. Slices do not record total times, so a resample's total time is assumed to change in
+/// proportion to its busy time.
 pub(super) fn total_scale(a: &RunResult, b: &RunResult) -> f64 {
     let busy = a.figures.busy_s / b.figures.busy_s.max(1e-9);
     a.total_s() / b.total_s().max(1e-9) / busy.max(1e-9)
 }
 
-/// Flash has to make figures better by this share in the mean.
+/// Flash has to improve figures by this share on average.
 const FLASH_SHARE_THAT_MATTERS: f64 = 0.1;
 
-/// What is worse than the best by more than this share is not chosen for being simple.
+/// A scheduler that is worse than the best by more than this share is not chosen for its
+/// simplicity.
 const NEAR_SHARE: f64 = 0.1;
 
-/// What is preferred among schedulers that nothing beats.
+/// The preference that decides between schedulers that no other scheduler beats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prefer {
-    /// The least time of the device, or until all is done.
+    /// The least busy time of the device, or the least time until everything is done.
     Total,
-    /// The fastest reads, 99 of 100.
+    /// The lowest 99th percentile of reads.
     Reads,
-    /// The fastest writes, 99 of 100.
+    /// The lowest 99th percentile of writes.
     Writes,
     /// The least product of all figures that count.
     #[default]
@@ -63,10 +70,10 @@ pub enum Prefer {
 }
 
 impl Prefer {
-    /// All of them.
+    /// All preferences.
     pub const ALL: [Prefer; 4] = [Prefer::Total, Prefer::Reads, Prefer::Writes, Prefer::Balance];
 
-    /// Its name.
+    /// Returns the name of the preference.
     pub fn name(self) -> &'static str {
         match self {
             Prefer::Total => "total",
@@ -76,7 +83,7 @@ impl Prefer {
         }
     }
 
-    /// By name.
+    /// Returns the preference with this name.
     pub fn named(name: &str) -> Option<Prefer> {
         Prefer::ALL.into_iter().find(|prefer| prefer.name() == name)
     }
@@ -91,7 +98,7 @@ impl Prefer {
     }
 }
 
-/// A figure that schedulers are compared by; less is better.
+/// A figure by which schedulers are compared; less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Figure {
     Total,
@@ -135,7 +142,7 @@ impl Figure {
         }
     }
 
-    /// Its name, of runs like `run`.
+    /// Returns the figure's name for runs with the replay of `run`.
     fn name(self, run: &RunResult) -> &'static str {
         match self {
             Figure::Total => run.replay.total_name(),
@@ -149,26 +156,27 @@ impl Figure {
     }
 }
 
-/// Schedulers and what they came to.
+/// The schedulers' runs and the rule's parameters.
 pub(super) struct Choice<'a> {
     runs: &'a [RunResult],
-    /// Which of them gains are measured against.
+    /// The index of the run that gains are measured against.
     baseline: usize,
     resampled: &'a Resampled,
     figures: Vec<Figure>,
     prefer: Prefer,
-    /// Whether each run beats the baseline under another replay too; none where there is no other.
+    /// Whether each run also beats the baseline under the other replay; none if there is only one
+    /// replay.
     agreed: Option<Vec<bool>>,
-    /// Whether the other replay has one to use in place of the baseline.
+    /// Whether the other replay has a scheduler that should replace the baseline.
     other_moves: bool,
-    /// Whether Forebay's own may be chosen.
+    /// Whether Forebay's own schedulers may be chosen.
     own: bool,
-    /// Runs that are not better than the baseline on every drive that it may be.
+    /// Runs that are not better than the baseline on every drive that the device may be.
     unsure: Vec<usize>,
 }
 
 impl<'a> Choice<'a> {
-    /// Of runs of one trace, among them that of `baseline`.
+    /// Creates a choice between runs of one trace, which include the run of `baseline`.
     pub(super) fn new(
         runs: &'a [RunResult],
         baseline: &str,
@@ -199,7 +207,8 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// The same, but for what does not beat the baseline in `other` too: the same schedulers under another replay.
+    /// Excludes schedulers that do not also beat the baseline in `other`, which has the same
+    /// schedulers under another replay.
     pub(super) fn agreeing(self, other: &Choice<'_>) -> Self {
         let beats = |run: &RunResult| {
             let at = other.runs.iter().position(|other| other.policy == run.policy);
@@ -210,26 +219,28 @@ impl<'a> Choice<'a> {
         Choice { agreed: Some(agreed), other_moves, ..self }
     }
 
-    /// The same without Forebay's own: on flash the way through a server takes about as long as the device, and is in no
-    /// figure.
+    /// Excludes Forebay's own schedulers. On flash, the path through a server takes about as long
+    /// as the device itself, and no figure includes that time.
     pub(super) fn without_own(self) -> Self {
         Choice { own: false, ..self }
     }
 
-    /// Whether one replay has a scheduler to use in place of the baseline, and both together have none.
+    /// Returns whether one replay has a scheduler that should replace the baseline, but the two
+    /// replays together have none.
     pub(super) fn is_disputed(&self) -> bool {
         let stays = |choice: &Choice<'_>| choice.best() == Some(self.baseline().policy.as_str());
         self.agreed.is_some() && stays(self) && (self.other_moves || !stays(&self.alone()))
     }
 
-    /// By this replay alone.
+    /// Returns the choice by this replay alone.
     pub(super) fn alone(&self) -> Choice<'a> {
         let (figures, unsure) = (self.figures.clone(), self.unsure.clone());
         Choice { agreed: None, figures, unsure, ..*self }
     }
 
-    /// Whether `policy` is still better than the baseline on a drive that is not quite as assumed: in the figure that
-    /// speaks for it most, and by more than 3 % worse in none.
+    /// Returns whether `policy` is still better than the baseline on a drive that differs slightly
+    /// from the assumed one: better in the figure where it gains most, and no more than 3 % worse
+    /// in any other.
     pub(super) fn holds(&self, policy: &str, elsewhere: &Sensitivity) -> bool {
         let Some(run) = self.runs.iter().position(|run| run.policy == policy) else { return true };
         let gain = |figure: Figure| match figure {
@@ -243,33 +254,34 @@ impl<'a> Choice<'a> {
         best.is_none_or(|gain| gain > 0.0) && gains.all(|gain| gain >= -SHARE_THAT_MATTERS)
     }
 
-    /// The run of `policy`.
+    /// Returns the run of `policy`.
     pub(super) fn run(&self, policy: &str) -> Option<&'a RunResult> {
         self.runs.iter().find(|run| run.policy == policy)
     }
 
-    /// Whether something was passed over since it is not better on every drive.
+    /// Returns whether a scheduler was rejected because it is not better on every drive.
     pub(super) fn is_unsure(&self) -> bool {
         !self.unsure.is_empty()
     }
 
-    /// The same without `policy`, which is not better on every drive that this one may be.
+    /// Excludes `policy`, which is not better on every drive that the device may be.
     pub(super) fn without(mut self, policy: &str) -> Self {
         self.unsure.extend(self.runs.iter().position(|run| run.policy == policy));
         self
     }
 
-    /// The run that gains are measured against.
+    /// Returns the run that gains are measured against.
     pub(super) fn baseline(&self) -> &'a RunResult {
         &self.runs[self.baseline]
     }
 
-    /// Whether run `a` is better than `b` in a figure.
+    /// Returns whether run `a` is better than `b` in a figure.
     fn is_less(&self, figure: Figure, a: usize, b: usize) -> bool {
         self.is_less_by(SHARE_THAT_MATTERS, figure, a, b)
     }
 
-    /// Whether run `a` is better than `b` in a figure by such a share, and by any in 95 % of resamples.
+    /// Returns whether run `a` is better than `b` in a figure by `share`, and better at all in 95 %
+    /// of resamples.
     fn is_less_by(&self, share: f64, figure: Figure, a: usize, b: usize) -> bool {
         let point = figure.of(&self.runs[a]).zip(figure.of(&self.runs[b]));
         let ratio = self.resampled.ratio((a, b), |run| figure.resampled(run));
@@ -280,9 +292,9 @@ impl<'a> Choice<'a> {
             .is_some_and(|((is, was), (_, high))| is < was * (1.0 - share) && high * scale < 1.0)
     }
 
-    /// The figure in which `a` beats `b` most.
+    /// Returns the figure in which `a` beats `b` most; none if `a` does not beat `b`.
     fn beats(&self, a: usize, b: usize) -> Option<Figure> {
-        // What may well be worse is not taken for no worse.
+        // A figure that may well be worse does not count as unharmed.
         if self.figures.iter().any(|figure| self.share(*figure, a, b) > 1.0 + SHARE_THAT_MATTERS) {
             return None;
         }
@@ -295,14 +307,15 @@ impl<'a> Choice<'a> {
         values.map_or(1.0, |(is, was)| is / was.max(1e-9))
     }
 
-    /// What the preference looks at: its figure if that counts, else all that do.
+    /// Returns the figures that the preference considers: its own figure if that counts, else all
+    /// that count.
     fn looked_at(&self) -> &[Figure] {
         let own = self.prefer.figure();
         let at = self.figures.iter().position(|figure| Some(*figure) == own);
         at.map_or(&self.figures, |at| &self.figures[at..=at])
     }
 
-    /// The means and medians of the requests that the preference looks at.
+    /// Returns the means and medians of the requests that the preference considers.
     fn typical(&self) -> Vec<Figure> {
         let of = |figure: &Figure| match figure {
             Figure::Reads => vec![Figure::ReadMean, Figure::ReadMedian],
@@ -317,7 +330,8 @@ impl<'a> Choice<'a> {
         values.map(|value| value.unwrap_or(0.0).max(1e-9)).product()
     }
 
-    /// Whether the preference tells `a` from `b`, and `a` is better, by such a share of each figure in the mean.
+    /// Returns whether the preference distinguishes `a` from `b`, and `a` is better by `share` of
+    /// each figure on average.
     fn is_better_by(&self, share: f64, a: usize, b: usize) -> bool {
         let looked_at = self.looked_at();
         let weight = |run: &Compared| {
@@ -328,22 +342,22 @@ impl<'a> Choice<'a> {
             && self.resampled.ratio((a, b), weight).is_some_and(|(_, high)| high < 1.0)
     }
 
-    /// Whether `a` is at most a tenth worse than `b` in each figure in the mean.
+    /// Returns whether `a` is at most a tenth worse than `b` in each figure on average.
     fn is_near(&self, a: usize, b: usize) -> bool {
         let most = (1.0 + NEAR_SHARE).powi(self.looked_at().len().max(1) as i32);
         self.weight(a) <= self.weight(b) * most
     }
 
-    /// Those of `among` that none of them beats.
+    /// Returns the runs in `among` that no other run in `among` beats.
     fn front(&self, among: &[usize]) -> Vec<usize> {
         let is_beaten = |run: &usize| among.iter().any(|other| self.beats(*other, *run).is_some());
         among.iter().copied().filter(|run| !is_beaten(run)).collect()
     }
 
-    /// The one to use of `among`.
+    /// Returns the run to use from `among`.
     fn pick(&self, among: &[usize]) -> Option<usize> {
         let mut front = self.front(among);
-        // Whoever has the baseline need not move for what chance may be all of.
+        // A user of the baseline need not change for a difference that may be chance.
         if front.contains(&self.baseline) {
             let moves =
                 |run: &usize| *run == self.baseline || self.is_told_apart(*run, self.baseline);
@@ -358,7 +372,8 @@ impl<'a> Choice<'a> {
         front.into_iter().filter(near).min_by_key(rank)
     }
 
-    /// Whether `best` is better than `other` under the preference, or in a figure and worse in none.
+    /// Returns whether `best` is better than `other` under the preference, or better in a figure
+    /// and worse in none.
     fn is_told_apart(&self, best: usize, other: usize) -> bool {
         let less =
             |a: usize, b: usize| self.figures.iter().any(|figure| self.is_less(*figure, a, b));
@@ -366,12 +381,12 @@ impl<'a> Choice<'a> {
             || (less(best, other) && !less(other, best))
     }
 
-    /// Runs that can be had and that none of these beats.
+    /// Returns the candidates that no other candidate beats.
     pub(super) fn unbeaten(&self) -> Vec<&'a RunResult> {
         self.front(&self.candidates()).into_iter().map(|run| &self.runs[run]).collect()
     }
 
-    /// The scheduler to use of all that can be had: Linux or Forebay has it, or it is the baseline.
+    /// Returns the best available scheduler: one from Linux or Forebay, or the baseline.
     pub(super) fn best(&self) -> Option<&'a str> {
         self.pick(&self.candidates()).map(|run| self.policy(run))
     }
@@ -384,24 +399,26 @@ impl<'a> Choice<'a> {
         run == self.baseline || may && !falls_behind
     }
 
-    /// Whether the device is overloaded in `run`, and not in the baseline's.
+    /// Returns whether the device is overloaded in `run` but not in the baseline's run.
     pub(super) fn falls_behind(&self, run: &RunResult) -> bool {
         !self.baseline().figures.is_overloaded() && run.figures.is_overloaded()
     }
 
-    /// Whether no other replay, and no other drive that it may be, has anything against it.
+    /// Returns whether the run also holds in the other replay and on every drive that the device
+    /// may be.
     fn is_agreed(&self, run: usize) -> bool {
         let agreed = self.agreed.as_ref().is_none_or(|agreed| agreed[run]);
         run == self.baseline || agreed && !self.unsure.contains(&run)
     }
 
-    /// Those that may be chosen: of what can be had, what both replays agree on.
+    /// Returns the runs that may be chosen: available schedulers that both replays agree on.
     fn candidates(&self) -> Vec<usize> {
         let may = |run: &usize| self.can_be_had(*run) && self.is_agreed(*run);
         (0..self.runs.len()).filter(may).collect()
     }
 
-    /// The one to use of those that Linux has: what is best of all, where Linux has it.
+    /// Returns the Linux scheduler to use: the best of all schedulers if it is in Linux, else the
+    /// best of those in Linux.
     pub(super) fn today(&self) -> Option<&'a str> {
         if let Some(best) = self.best().filter(|best| From::of(best) == From::Linux) {
             return Some(best);
@@ -419,8 +436,10 @@ impl<'a> Choice<'a> {
         self.runs[run].policy.as_str()
     }
 
-    /// Why the first run is not worth flash against each other one; none if it is. It has to be better by a tenth under
-    /// the preference, and worse than the first `unharmed` of the others in nothing that this looks at.
+    /// Returns why the first run, which uses flash, does not justify its price; none if it does.
+    /// The first run has to be better than each other run by a tenth under the preference, or in a
+    /// mean or median that the preference considers. In none of these figures may it be worse than
+    /// the first `unharmed` of the other runs.
     pub(super) fn against_flash(&self, unharmed: usize) -> Option<String> {
         let typical = self.typical();
         let harmed = (1..=unharmed).find_map(|other| {
@@ -452,8 +471,10 @@ impl<'a> Choice<'a> {
         Some(format!("Not worth flash: {why} {policy}{together} ({figures})"))
     }
 
-    /// What the first run is worse in than another, or no better than it under the preference, of runs on a drive that is
-    /// not quite as assumed; none if it is better than each of the others.
+    /// Returns the figures of the first run and of a run that it does not improve on: the first run
+    /// is worse in a figure, or no better under the preference. Returns none if the first run is
+    /// better than each of the others. The runs are on a drive that differs slightly from the
+    /// assumed one.
     pub(super) fn against_first(&self) -> Option<String> {
         let (first, figures) = (0, self.looked_at());
         let is_worse = |other: usize| {
@@ -465,19 +486,19 @@ impl<'a> Choice<'a> {
         Some(format!("{} under {}", self.held_against(first, other), self.policy(other)))
     }
 
-    /// A figure of two runs.
+    /// Formats a figure of two runs.
     fn told(&self, figure: Figure, run: usize, other: usize) -> Option<String> {
         let (is, was) = (figure.of(&self.runs[run])?, figure.of(&self.runs[other])?);
         let name = figure.name(&self.runs[run]);
         Some(format!("{name} {} against {}", figure.told(is), figure.told(was)))
     }
 
-    /// All figures of two runs that the preference looks at.
+    /// Formats all figures that the preference considers, for two runs.
     fn held_against(&self, run: usize, other: usize) -> String {
         self.told_of(self.looked_at().iter(), run, other)
     }
 
-    /// Those of them in which they are not told alike.
+    /// Formats those of the considered figures that differ in print.
     fn told_apart(&self, run: usize, other: usize) -> String {
         let told =
             |figure: &Figure, run: usize| figure.of(&self.runs[run]).map(|is| figure.told(is));
@@ -496,19 +517,20 @@ impl<'a> Choice<'a> {
         told.join(", ")
     }
 
-    /// Whether the first run is worth more flash than the second: better by a tenth under the preference.
+    /// Returns whether the first run justifies more flash than the second: it is better by a tenth
+    /// under the preference.
     pub(super) fn is_worth_more_flash(&self) -> bool {
         self.is_better_by(FLASH_SHARE_THAT_MATTERS, 0, 1)
     }
 
-    /// The run to use of all; none if that is the baseline.
+    /// Returns the run to use of all runs; none if that is the baseline.
     pub(super) fn best_over_baseline(&self) -> Option<&'a RunResult> {
         let all: Vec<usize> = (0..self.runs.len()).collect();
         let best = self.pick(&all).filter(|run| *run != self.baseline)?;
         Some(&self.runs[best])
     }
 
-    /// Why `run` is not to be used in place of the baseline, in words.
+    /// Explains why `run` should not replace the baseline.
     pub(super) fn why_not_over_baseline(&self, run: &RunResult) -> String {
         let at = self.runs.iter().position(|other| other.policy == run.policy);
         let at = at.unwrap_or(self.baseline);
@@ -522,14 +544,14 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Of the runs but the baseline the one that the preference likes best.
+    /// Returns the run, other than the baseline, that is best under the preference.
     pub(super) fn nearest_other(&self) -> Option<&'a RunResult> {
         let others = (0..self.runs.len()).filter(|run| *run != self.baseline);
         let best = others.min_by(|a, b| self.weight(*a).total_cmp(&self.weight(*b)))?;
         Some(&self.runs[best])
     }
 
-    /// All figures of a run that count, against the baseline's.
+    /// Formats all figures of a run that count, compared with the baseline's.
     pub(super) fn against_baseline(&self, run: &RunResult) -> String {
         let at = self.runs.iter().position(|other| other.policy == run.policy);
         let at = at.unwrap_or(self.baseline);
@@ -537,12 +559,12 @@ impl<'a> Choice<'a> {
         self.figures.iter().filter_map(one).collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether any scheduler that can be had differs from the baseline in a figure that counts.
+    /// Returns whether any available scheduler differs from the baseline in a figure that counts.
     pub(super) fn differs(&self) -> bool {
         (0..self.runs.len()).any(|run| self.can_be_had(run) && self.is_apart(run))
     }
 
-    /// Whether any that Linux has differs from the baseline in a figure that counts.
+    /// Returns whether any Linux scheduler differs from the baseline in a figure that counts.
     pub(super) fn differs_today(&self) -> bool {
         (0..self.runs.len()).any(|run| self.is_today(run) && self.is_apart(run))
     }
@@ -554,9 +576,10 @@ impl<'a> Choice<'a> {
         self.figures.iter().any(less)
     }
 
-    /// Which is best in what: (the preference, the scheduler, its figure), of those that can be had; of all figures that
-    /// count together where there are several, without a figure. Nothing where no other is better than `chosen` in a
-    /// figure by more than chance.
+    /// Returns the best available scheduler in each figure that counts, as (preference, scheduler,
+    /// formatted figure). If several figures count, a last entry without a figure names the best
+    /// scheduler in all of them together. Returns nothing unless some other scheduler is better
+    /// than `chosen` in a figure by more than chance.
     pub(super) fn extremes(&self, chosen: &str) -> Vec<(Prefer, &'a str, Option<String>)> {
         let at = (0..self.runs.len()).find(|run| self.policy(*run) == chosen).unwrap_or(0);
         let is_less = |run: usize| self.figures.iter().any(|figure| self.is_less(*figure, run, at));
@@ -570,7 +593,7 @@ impl<'a> Choice<'a> {
             let best = had().min_by(|a, b| of(*a).total_cmp(&of(*b)))?;
             Some((prefer, self.policy(best), Some(figure.told(of(best)))))
         };
-        // What the preference would pick, which goes by more than the least product.
+        // The pick under the balanced preference, which considers more than the least product.
         let balance = Choice { prefer: Prefer::Balance, ..self.alone() };
         let together = balance.best().filter(|_| self.figures.len() > 1);
         let together = together.map(|policy| (Prefer::Balance, policy, None));

@@ -1,4 +1,5 @@
-//! The drives that the device may be, where part of it is a guess, and what ran on them: each run is made once.
+//! The drives that the device may be, if some of its parameters are guesses, and a cache of the
+//! runs on them: each run is made only once.
 
 use std::sync::Mutex;
 
@@ -8,14 +9,14 @@ use crate::input::Input;
 use crate::progress::{Progress, Telling, Told, untold};
 use crate::simulate::{Bed, Replay, RunResult, Setup, run_all, run_on};
 
-/// A run on one of the drives: which, in what replay, and what came of it.
+/// A run on one of the drives: the drive's index, the replay, and the result.
 type Ran = (usize, Replay, RunResult);
 
-/// The drives.
+/// The drives, with the runs made so far.
 pub(super) struct Drives<'a> {
     input: &'a Input,
     flash: &'a OpenDevice,
-    /// Those at both ends of the catch margin's range first.
+    /// The drives; those at the two ends of the catch margin's range come first.
     all: Vec<Varied>,
     margins: usize,
     ran: Mutex<Vec<Ran>>,
@@ -29,12 +30,13 @@ impl<'a> Drives<'a> {
         Drives { input, flash, all, margins: count, ran: Mutex::new(Vec::new()) }
     }
 
-    /// Those at both ends of the range of the catch margin; none where the margin is known.
+    /// Returns the drives at the two ends of the catch margin's range; none if the margin is known.
     pub(super) fn at_margins(&self) -> &[Varied] {
         &self.all[..self.margins]
     }
 
-    /// These, and those of which another part is halved or doubled.
+    /// Returns all drives: those at the ends of the catch margin's range, and those with another
+    /// parameter halved or doubled.
     pub(super) fn all(&self) -> &[Varied] {
         &self.all
     }
@@ -50,14 +52,14 @@ impl<'a> Drives<'a> {
         ran.iter().find(is_it).map(|(_, _, run)| run.clone())
     }
 
-    /// Keeps what ran on drive `at`.
+    /// Caches a run on drive `at`.
     pub(super) fn keep(&self, at: usize, run: &RunResult) {
         if let Ok(mut ran) = self.ran.lock() {
             ran.push((at, run.replay, run.clone()));
         }
     }
 
-    /// The run of `policy` on drive `at`.
+    /// Returns the run of `policy` on drive `at`.
     pub(super) fn run(
         &self,
         at: usize,
@@ -73,7 +75,7 @@ impl<'a> Drives<'a> {
         Ok(run)
     }
 
-    /// The runs of both `policies` on drive `at`, some at a time.
+    /// Returns the runs of both `policies` on drive `at`, using up to `jobs` parallel runs.
     pub(super) fn both(
         &self,
         at: usize,
@@ -91,7 +93,7 @@ impl<'a> Drives<'a> {
         Ok([one?, other?])
     }
 
-    /// What is under way, on drive `at`.
+    /// Returns the progress report for drive `at`.
     pub(super) fn told(&self, at: usize, done_share: f64) -> Told {
         Told { doing: format!("with {}", self.all[at].with), done_share }
     }
@@ -121,7 +123,7 @@ mod tests {
         assert_eq!((kept(), again[0].figures.busy_s), (3, first[0].figures.busy_s));
         drives.run(1, "noop", setup, &mut untold).unwrap();
         assert_eq!(kept(), 3);
-        // Another drive, another replay: another run.
+        // Another drive or another policy requires a new run.
         drives.run(0, "noop", setup, &mut untold).unwrap();
         drives.run(1, "cache:size-mib=64", setup, &mut untold).unwrap();
         assert_eq!(kept(), 5);

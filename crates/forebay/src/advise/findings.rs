@@ -1,4 +1,4 @@
-//! The advice in words: headline and findings, all derived from the runs.
+//! The findings of an advice in words, all derived from the runs.
 
 use forebay_ask::named;
 use forebay_core::Device;
@@ -22,7 +22,7 @@ use crate::input::Input;
 use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::{Replay, RunResult, Setup};
 
-/// Everything the words are about.
+/// The data that the findings are derived from.
 pub(super) struct Case<'a> {
     pub(super) remedies: &'a [Remedy],
     pub(super) flash: &'a OpenDevice,
@@ -42,11 +42,11 @@ pub(super) struct Case<'a> {
     pub(super) plain: Option<&'a Plain>,
     pub(super) sensitivity: &'a [Sensitivity],
     pub(super) unsure: &'a [Unsure],
-    /// How long requests come.
+    /// The time span over which requests arrive.
     pub(super) span_s: f64,
-    /// The baseline's run with arrivals as recorded, where the device cannot keep up with them.
+    /// The baseline's run with arrivals as recorded, if the device cannot keep up with them.
     pub(super) behind: Option<&'a RunResult>,
-    /// What would keep up.
+    /// The disks or flash that would keep up.
     pub(super) enough: Option<&'a Enough>,
 }
 
@@ -63,22 +63,22 @@ impl Case<'_> {
         }
     }
 
-    /// The share of the time that the device works.
+    /// Returns the share of the time that the device is busy.
     pub(super) fn share_busy(&self) -> f64 {
         share_busy(self.baseline(), self.span_s)
     }
 
-    /// The tail that is told.
+    /// Returns the tail latency to report.
     fn tail(&self) -> Tail {
         Tail::of(self.baseline)
     }
 
-    /// What to do in full: what is free, and apart from it what needs flash.
+    /// Formats the complete recommendation: what is free, and separately what needs flash.
     fn in_full(&self) -> String {
         format!("{}{}", self.behind_in_full(), self.remedied())
     }
 
-    /// That the device cannot keep up, where it cannot.
+    /// Reports that the device cannot keep up; empty if it can.
     fn behind_in_full(&self) -> String {
         let Some(run) = self.behind else { return String::new() };
         if run.figures.makespan_s <= self.span_s * (1.0 + LATE_SHARE) {
@@ -100,7 +100,7 @@ impl Case<'_> {
         )
     }
 
-    /// What to do.
+    /// Formats the recommendation.
     fn remedied(&self) -> String {
         let mut free = self.scheduler();
         let recommended = || self.remedies.iter().filter(|remedy| remedy.recommended);
@@ -148,7 +148,7 @@ impl Case<'_> {
         )
     }
 
-    /// The scheduler to use.
+    /// Formats the scheduler recommendation.
     fn scheduler(&self) -> String {
         let baseline = self.baseline();
         match self.verdict {
@@ -175,7 +175,7 @@ impl Case<'_> {
         }
     }
 
-    /// What would be recommended if the drive were known.
+    /// Formats what would be recommended if the drive's parameters were known.
     fn unsure(&self) -> String {
         let told = self.unsure.first().map(|Unsure { policy, drives, how }| {
             let assumed = self.results.iter().find(|run| run.policy == *policy);
@@ -194,7 +194,8 @@ impl Case<'_> {
         )
     }
 
-    /// What a device that is mostly idle leaves to gain: nothing, or in bursts what chance may be all of.
+    /// Explains what can be gained on a device that is mostly idle: nothing, or in bursts a
+    /// difference that may be chance.
     fn mostly_idle(&self) -> String {
         let busy = match self.share_busy() {
             share if share < 0.001 => "less than 0.1 %".to_string(),
@@ -230,18 +231,18 @@ impl Case<'_> {
         )
     }
 
-    /// The tail that people wait for, of a scheduler.
+    /// Returns a scheduler's tail latency for the requests that people wait for.
     fn tail_ms(&self, ranked: &Ranked) -> f64 {
         let ms = if self.tail() == Tail::Reads { ranked.read_p99_ms } else { ranked.write_p99_ms };
         ms.unwrap_or(f64::MAX)
     }
 
-    /// What the device is called.
+    /// Returns what to call the device.
     pub(super) fn drive(&self) -> &'static str {
         if self.device.model.cylinders() > 0 { "disk" } else { "device" }
     }
 
-    /// What to do where no scheduler is better than the baseline.
+    /// Formats the recommendation for the case that no scheduler is better than the baseline.
     pub(super) fn stay(&self) -> String {
         match self.today {
             None => format!("Keep {}.", self.baseline.policy),
@@ -249,18 +250,19 @@ impl Case<'_> {
         }
     }
 
-    /// Schedulers that can be had, in their places.
+    /// Returns the available schedulers in ranking order.
     fn to_be_had(&self) -> impl Iterator<Item = &Ranked> {
         self.ranking.iter().filter(|ranked| ranked.from.is_to_be_had())
     }
 
-    /// What the wrong scheduler costs; nothing where none takes longer, or nobody waits for that.
+    /// Formats the cost of the worst scheduler; empty if none takes longer, or if nobody waits for
+    /// it.
     fn worst(&self) -> String {
         if keeps_up(self.baseline()) {
             return String::new();
         }
         let Some(worst) = self.to_be_had().last() else { return String::new() };
-        // Chance may be all of it.
+        // The difference may be chance.
         if worst.gain_high_share.is_none_or(|gain| gain >= 0.0) {
             return String::new();
         }
@@ -281,7 +283,7 @@ impl Case<'_> {
         }
     }
 
-    /// What queues of another size come to, which are to be set today, and what is best of all schedulers.
+    /// Formats the gain from the queue sizes to set today, and the best of all schedulers.
     fn queues(&self, remedy: &Remedy) -> String {
         let set = format!(
             "Set {} and {}: {}.",
@@ -300,7 +302,7 @@ impl Case<'_> {
         )
     }
 
-    /// What can be set today, then what only Forebay offers.
+    /// Formats what can be set today, then what only Forebay offers.
     fn today_and_best(&self) -> String {
         let chosen = self.chosen;
         let run = |policy: &str| self.results.iter().find(|run| run.policy == policy);
@@ -330,12 +332,13 @@ impl Case<'_> {
         }
     }
 
-    /// What a run changes against the baseline.
+    /// Formats how a run's figures change against the baseline.
     pub(super) fn falls(&self, run: &RunResult) -> String {
         self.falls_to(run.total_s(), [run.figures.read_p99_ms, run.figures.write_p99_ms])
     }
 
-    /// What such a total and 99th percentiles, of reads and of writes, change against the baseline.
+    /// Formats how a total time and the 99th percentiles of reads and of writes change against the
+    /// baseline.
     fn falls_to(&self, now: f64, tails_ms: [Option<f64>; 2]) -> String {
         let figures = &self.baseline.figures;
         let total = self.total_change(self.total_words(), self.baseline().total_s(), now);
@@ -355,7 +358,7 @@ impl Case<'_> {
         }
     }
 
-    /// A change, and that of the 99th percentiles, of reads and of writes, beside it.
+    /// Formats a change together with the changes of the 99th percentiles of reads and of writes.
     pub(super) fn with_tails(
         &self,
         total: String,
@@ -366,7 +369,7 @@ impl Case<'_> {
         if tails.is_empty() { total } else { format!("{total}; 99 % of {}", tails.join(", of ")) }
     }
 
-    /// A run's total and tails.
+    /// Formats a run's total time and tails.
     fn comes_to(&self, run: &RunResult) -> String {
         let tails = [run.figures.read_p99_ms, run.figures.write_p99_ms];
         let told = |(name, ms): (&str, f64)| format!("{name} within {}", millis(ms));
@@ -375,7 +378,8 @@ impl Case<'_> {
         if tails.is_empty() { total } else { format!("{total}, 99 % of {}", tails.join(", of ")) }
     }
 
-    /// The 99th percentiles, of reads and of writes, that are of enough requests to be told.
+    /// Returns the 99th percentiles of reads and of writes that have enough requests to be
+    /// reported.
     pub(super) fn told_tails(&self, [reads, writes]: [Option<f64>; 2]) -> Vec<(&'static str, f64)> {
         let counts = &self.baseline.figures;
         if !tells_latencies(self.baseline) {
@@ -386,7 +390,7 @@ impl Case<'_> {
         reads.into_iter().chain(writes).collect()
     }
 
-    /// Which scheduler is best in what, where that is not one alone.
+    /// Formats which scheduler is best in which figure; none if one scheduler is best in all.
     fn trade(&self) -> Option<String> {
         let best = self.choice.extremes(&self.chosen.policy);
         let (_, first, _) = best.first()?;
@@ -412,14 +416,14 @@ impl Case<'_> {
         ))
     }
 
-    /// By how much the schedulers that can be had differ in time.
+    /// Returns by how much the available schedulers differ in time.
     pub(super) fn spread(&self) -> f64 {
         let longest_s = self.to_be_had().map(|ranked| ranked.total_s).fold(0.0, f64::max);
         let least_s = self.to_be_had().map(|ranked| ranked.total_s).fold(f64::MAX, f64::min);
         longest_s / least_s.max(1e-9) - 1.0
     }
 
-    /// How tails change against others: "reads within 58 ms instead of 96 ms".
+    /// Formats how tails change: "reads within 58 ms instead of 96 ms".
     fn tail_changes(&self, tails_ms: [Option<f64>; 2], before: [Option<f64>; 2]) -> Vec<String> {
         let before = self.told_tails(before);
         let changes = self.told_tails(tails_ms).into_iter().zip(before);
@@ -454,7 +458,8 @@ impl Case<'_> {
         findings
     }
 
-    /// What the chosen scheduler makes worse that the rule does not look at: the mean and the median.
+    /// Formats what the chosen scheduler makes worse in figures that the rule ignores: the mean and
+    /// the median.
     fn price(&self) -> Option<String> {
         if !tells_latencies(self.baseline) {
             return None;
@@ -478,7 +483,7 @@ impl Case<'_> {
         })
     }
 
-    /// What more places alone do, which is not the order's to claim.
+    /// Formats the effect of more request slots alone, which is not due to the scheduler's order.
     fn by_places_alone(&self) -> Option<String> {
         let run = self.results.iter().find(|run| run.policy == EQUAL_SLOTS)?;
         Some(format!(
@@ -490,7 +495,7 @@ impl Case<'_> {
         ))
     }
 
-    /// Why other schedulers are not the one to use.
+    /// Explains why the other schedulers are not the ones to use.
     fn others(&self) -> Option<String> {
         let why = self.ranking.iter().map(|ranked| (&ranked.policy, &ranked.passed_over));
         let why = why.filter_map(|(policy, why)| Some((policy.as_str(), why.as_ref()?)));
@@ -498,7 +503,8 @@ impl Case<'_> {
     }
 }
 
-/// "under bfq"; the name of no scheduler would be read as a pronoun.
+/// Formats "under bfq". The scheduler named `none` is worded differently, because its name would be
+/// read as a pronoun.
 fn under(policy: &str) -> String {
     match policy {
         "none" => "without a scheduler (none)".to_string(),
@@ -511,7 +517,7 @@ fn capitalised(sentence: &str) -> String {
     first.to_uppercase() + rest
 }
 
-/// "12 % less" or "3.4 % more".
+/// Formats "12 % less" or "3.4 % more".
 fn difference(gain_share: f64) -> String {
     format!("{} {}", percent(gain_share.abs()), if gain_share < 0.0 { "more" } else { "less" })
 }

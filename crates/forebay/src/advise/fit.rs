@@ -1,10 +1,11 @@
-//! `--fit-device`: the few figures of a disk that its data sheet does not tell, fitted to the first half of the trace
-//! and judged on the second.
+//! `--fit-device`: fits the few disk parameters that data sheets do not give to the first half of
+//! the trace, and evaluates the result on the second half.
 //!
-//! The search is deterministic: first a coarse grid of all three figures, because a slower medium and a larger margin make
-//! up for one another; then, from the best of it, one figure after another takes the value under which the model comes
-//! nearest to the recording. *Nearest* is the least misfit: the mean, over the p50 and p99 of reads and writes, of the
-//! logarithm of modelled over recorded, without its sign.
+//! The search is deterministic. It starts with a coarse grid over all three parameters, because a
+//! slower medium and a larger margin can compensate for each other. From the best grid point, it
+//! then sets one parameter after another to the value that brings the model closest to the
+//! recording. *Closest* means the least misfit: the mean, over the p50 and p99 of reads and writes,
+//! of the absolute logarithm of modeled over recorded latency.
 
 use forebay_ask::named;
 use forebay_core::Nanos;
@@ -23,52 +24,55 @@ use crate::replayed::Replay;
 use crate::retrodict::{DirectionAnswer, Retrodiction, retrodict_part};
 use crate::simulate::{Bed, Setup};
 
-/// Requests that a run of the search has at most: the first of the trace.
+/// The maximum number of requests per run of the search, from the start of the trace.
 const FITTED_MOST: u64 = 20_000;
-/// Requests that the fit is judged on at most: the first of the second half.
+/// The maximum number of requests used to evaluate the fit, from the start of the second half.
 const JUDGED_MOST: u64 = 200_000;
-/// How often each figure is refined in turn.
+/// The number of rounds in which each parameter is refined.
 const ROUNDS: usize = 2;
-/// Media rates that are tried, over what the file says.
+/// The media rates to try, relative to the rate in the device file.
 const RATES: [f64; 7] = [1.0, 0.7, 0.8, 0.9, 1.1, 1.25, 1.4];
-/// Catch margins that are tried, in revolutions: from a drive that counts on every sector to one that gains least.
+/// The catch margins to try, in revolutions, from a drive that relies on reaching every sector in
+/// time to the one that gains least.
 const MARGINS: [f64; 7] = [0.0, 0.08, 0.16, 0.25, 0.33, 0.4, 0.45];
 
 /// A device that was fitted to the first half of a trace.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeviceFit {
-    /// In a few sentences.
+    /// A summary in a few sentences.
     pub said: String,
-    /// Whether the write cache is on after the fit; none of a disk without one.
+    /// Whether the write cache is on after the fit; none for a disk without a write cache.
     pub write_cache: Option<bool>,
-    /// The media rate over what the file says.
+    /// The media rate, relative to the rate in the device file.
     pub media_rate_times: f64,
-    /// How much earlier than a sector the head has to be there for the drive to count on it; none of a disk that queues no
-    /// commands.
+    /// How long before a sector passes the head has to arrive for the drive to rely on it; none for
+    /// a disk without command queueing.
     pub catch_margin_ms: Option<f64>,
-    /// Requests of the first half that it was fitted to.
+    /// The number of requests in the first half that the device was fitted to.
     pub fitted_requests: u64,
-    /// Runs of the search.
+    /// The number of runs in the search.
     pub runs: u64,
-    /// The model as its file says, held against the second half.
+    /// The model from the device file, compared with the second half of the recording.
     pub unfitted: Retrodiction,
-    /// The fitted one.
+    /// The fitted model, compared with the second half of the recording.
     pub fitted: Retrodiction,
-    /// The misfit of the former on the second half: by how much its figures are off on average (geometric mean).
+    /// The misfit of the unfitted model on the second half: the average relative error of its
+    /// figures (geometric mean).
     pub unfitted_error_share: f64,
-    /// Likewise of the fitted one.
+    /// The misfit of the fitted model on the second half.
     pub fitted_error_share: f64,
-    /// Whether the answer is about the fitted model: where that is nearer on the second half.
+    /// Whether the answer uses the fitted model, which is the case if it is closer to the second
+    /// half.
     pub is_used: bool,
 }
 
-/// What is fitted.
+/// The fitted parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Figures {
-    /// Off where the file has it on.
+    /// Whether to turn off a write cache that is on in the device file.
     write_cache_off: bool,
     rate_times: f64,
-    /// In revolutions; none as the file says.
+    /// The catch margin in revolutions; none to use the device file's.
     catch_margin: Option<f64>,
 }
 
@@ -76,7 +80,7 @@ impl Figures {
     const AS_SAID: Figures =
         Figures { write_cache_off: false, rate_times: 1.0, catch_margin: None };
 
-    /// The device with these; none of what cannot be changed so.
+    /// Returns the device with these parameters; none if the device does not support the change.
     fn of(self, device: &OpenDevice) -> Option<OpenDevice> {
         let mut device = device.clone();
         let name = device.name.clone();
@@ -94,7 +98,7 @@ impl Figures {
         Some(device)
     }
 
-    /// Where the search begins.
+    /// Returns the grid that the search begins with.
     fn grid() -> Vec<Figures> {
         let mut grid = Vec::new();
         for write_cache_off in [false, true] {
@@ -107,7 +111,7 @@ impl Figures {
         grid
     }
 
-    /// What one figure may be instead: the margin, or the rate.
+    /// Returns the candidates that vary one parameter: the margin or the media rate.
     fn refined(self, step: usize) -> Vec<Figures> {
         if step.is_multiple_of(2) {
             return MARGINS.map(|margin| Figures { catch_margin: Some(margin), ..self }).to_vec();
@@ -115,7 +119,7 @@ impl Figures {
         RATES.map(|rate_times| Figures { rate_times, ..self }).to_vec()
     }
 
-    /// In words, as the figures of `fitted`, which `device` was made into.
+    /// Formats the parameters, as applied to `fitted`, which was derived from `device`.
     fn told(self, device: &OpenDevice, fitted: &OpenDevice) -> String {
         let cache = match (device.without_write_cache().is_some(), self.write_cache_off) {
             (false, _) => String::new(),
@@ -128,20 +132,22 @@ impl Figures {
     }
 }
 
-/// The search, and what it is held against.
+/// The state of the search, and the data that the model is compared with.
 struct Search<'a> {
     setting: &'a Setting<'a>,
     setup: Setup,
     jobs: usize,
     requests: u64,
-    /// Every one that was tried, with its misfit.
+    /// Every candidate that was tried, with its misfit.
     tried: Vec<(Figures, f64)>,
 }
 
-/// Fits the device, and gives it back where it is nearer to the second half than the unfitted one.
+/// Fits the device. Returns the fitted device if it is closer to the second half than the unfitted
+/// device.
 ///
 /// # Errors
-/// Nothing to fit: no disk, no latencies, another speed than the recorded one, too few requests.
+/// Fails if there is nothing to fit: the device is no disk, the trace has no latencies or too few
+/// requests, or the replay speed differs from the recorded one.
 pub(super) fn fit(
     setting: &Setting<'_>,
     jobs: usize,
@@ -208,7 +214,8 @@ impl DeviceFit {
 }
 
 impl Search<'_> {
-    /// Open replay, or dependent where the unfitted model cannot keep up in open replay; the one that was named, where one was.
+    /// Chooses the replay for the fit: the one that the user named, else open replay, or dependent
+    /// replay if the unfitted model cannot keep up in open replay.
     fn choose_replay(&mut self) -> Result<(), Error> {
         let first = self.run(self.setting.device)?;
         if first.is_overloaded && self.setup.replay == Replay::Open {
@@ -224,14 +231,14 @@ impl Search<'_> {
         retrodict_part(self.setting.input, bed, policy, self.setup, wanted, &mut quiet)
     }
 
-    /// The figures with the least misfit.
+    /// Returns the parameters with the least misfit.
     fn best(&mut self, progress: Telling<'_>) -> Result<Figures, Error> {
         let mut best = Figures::AS_SAID;
         let steps = std::iter::once(None).chain((0..2 * ROUNDS).map(Some));
         for step in steps {
             let candidates = step.map_or_else(Figures::grid, |step| best.refined(step));
             self.tries(&candidates, progress)?;
-            // What the search has already wins where another is not nearer.
+            // On equal misfit, the current parameters win.
             let of = |figures: Figures| {
                 let found = self.tried.iter().find(|(tried, _)| *tried == figures);
                 found.map_or(f64::MAX, |(_, misfit)| *misfit)
@@ -246,7 +253,7 @@ impl Search<'_> {
         }
     }
 
-    /// Runs those of `candidates` that were not tried yet.
+    /// Runs those `candidates` that have not been tried yet.
     fn tries(&mut self, candidates: &[Figures], progress: Telling<'_>) -> Result<(), Error> {
         let is_new = |one: &&Figures| !self.tried.iter().any(|(tried, _)| tried == *one);
         let devices: Vec<(Figures, OpenDevice)> = candidates
@@ -267,7 +274,7 @@ impl Search<'_> {
     }
 }
 
-/// How far a model is from the recording; none where too few requests are judged.
+/// Returns how far a model is from the recording; none if there are too few requests to compare.
 fn misfit(of: &Retrodiction) -> Option<f64> {
     let judged = [&of.reads, &of.writes].into_iter().flatten();
     let judged = judged.filter(|one| one.requests >= TOO_FEW);
@@ -282,7 +289,7 @@ fn misfit(of: &Retrodiction) -> Option<f64> {
     (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / logs.len() as f64)
 }
 
-/// Fails where there is nothing to fit, or nothing to fit it to.
+/// Fails if there is nothing to fit, or no data to fit to.
 fn refuse(setting: &Setting<'_>) -> Result<(), Error> {
     let Setting { input, device, setup, .. } = setting;
     let trace = input.path.display();
@@ -311,7 +318,8 @@ fn refuse(setting: &Setting<'_>) -> Result<(), Error> {
     refuse_what_is_known(device)
 }
 
-/// Fails where the device has none of the three figures: none of the candidates would be another disk.
+/// Fails if the device has none of the three parameters, because no candidate would then change the
+/// disk.
 fn refuse_what_is_known(device: &OpenDevice) -> Result<(), Error> {
     let is_margin = device.catch_margin().is_some();
     let is_rate = RATES.iter().any(|&times| times != 1.0 && device.at_media_rate(times).is_some());

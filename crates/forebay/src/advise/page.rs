@@ -1,5 +1,5 @@
-//! The page of `advise`. The first screen has the answer, what to compare it with, what to do, why, and how far to trust
-//! it; everything else is detail.
+//! The report page of `advise`. The first screen shows the answer, what it is compared with, what
+//! to do, why, and how far to trust it. Everything else is detail.
 
 mod first;
 mod tables;
@@ -14,7 +14,7 @@ use crate::simulate::RunResult;
 use first::{answer, flash, key_figures};
 use tables::{arrays, ranked, remedies};
 
-/// The page.
+/// Builds the page.
 pub(super) fn page(advice: &Advice) -> Page {
     let mut page = Page {
         title: called("Advice", &[&advice.trace]),
@@ -95,7 +95,7 @@ fn about(advice: &Advice) -> Vec<(String, String)> {
     ]
 }
 
-/// A finding; its lines that can be copied are commands.
+/// Formats a finding. Its lines to be copied become command blocks.
 fn paragraph(finding: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     for line in finding.lines() {
@@ -108,7 +108,8 @@ fn paragraph(finding: &str) -> Vec<Block> {
     blocks
 }
 
-/// What the runs did: the present state beside what is recommended, or the best other scheduler.
+/// Adds the sections about runs: the present state beside the recommended one, or beside the best
+/// other scheduler.
 fn add_runs(page: &mut Page, advice: &Advice) {
     let run = |policy: &str| advice.runs.iter().find(|run| run.policy == policy);
     let Some(now) = run(&advice.baseline) else { return };

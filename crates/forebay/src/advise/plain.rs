@@ -1,5 +1,6 @@
-//! The same disk without its controller: one command at a time, arm and platters alone. The papers'
-//! figures are of such disks, and most of what they save the drive's own queue and cache save too.
+//! The same disk without its controller: one command at a time, with only the arm and the platters
+//! modeled. The papers' figures describe such disks, and the drive's own queue and cache achieve
+//! most of the savings that the papers report.
 
 use serde::Serialize;
 
@@ -10,12 +11,12 @@ use crate::progress::Telling;
 use crate::quantities::{percent, seconds};
 use crate::simulate::{Bed, RunResult, Setup, run_all};
 
-/// What schedulers come to without the drive's own queue and cache.
+/// The schedulers' results without the drive's own queue and cache.
 #[derive(Clone, Debug, Serialize)]
 pub struct Plain {
-    /// The plain disk.
+    /// The name of the plain disk.
     pub device: String,
-    /// The baseline first.
+    /// The schedulers, baseline first.
     pub schedulers: Vec<OnBoth>,
 }
 
@@ -24,15 +25,15 @@ pub struct Plain {
 pub struct OnBoth {
     /// The scheduler.
     pub policy: String,
-    /// On the plain disk.
+    /// The total time on the plain disk.
     pub plain_total_s: f64,
-    /// On the drive with its controller.
+    /// The total time on the drive with its controller.
     pub total_s: f64,
 }
 
 impl Plain {
-    /// `runs` again on the plain form of `device`, that of the baseline first; none where it has no
-    /// such form.
+    /// Repeats `runs` on the plain form of `device`, the baseline's first. Returns none if the
+    /// device has no plain form.
     pub(super) fn of(
         input: &Input,
         device: &OpenDevice,
@@ -53,7 +54,7 @@ impl Plain {
         Ok(Some(Plain { device: plain.name, schedulers }))
     }
 
-    /// In words; `total` is what a total time is called.
+    /// Formats the comparison; `total` is the name of total time.
     pub(super) fn told(&self, total: &str) -> Option<String> {
         let [baseline, others @ ..] = &self.schedulers[..] else { return None };
         let times = |time: fn(&OnBoth) -> f64| {

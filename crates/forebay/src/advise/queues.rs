@@ -1,6 +1,6 @@
-//! Queues of other sizes: fewer commands in the drive, which leave its order to the scheduler, or more requests in Linux
-//! for the scheduler to choose from. Both are settings of Linux's, and are held against the best that it has with the
-//! queues as they ship.
+//! Queues of other sizes: fewer commands in the drive, which leaves the order to the scheduler, or
+//! more requests in Linux for the scheduler to choose from. Both are Linux settings, and are
+//! compared with the best Linux scheduler at default queue sizes.
 
 use std::fmt;
 
@@ -16,27 +16,27 @@ use crate::progress::Progress;
 use crate::simulate::{Bed, Run, RunResult, run_on};
 use crate::slices::Slices;
 
-/// Schedulers of Linux's that have an order of their own, which queues of other sizes change.
+/// The Linux schedulers that reorder requests, and so depend on queue sizes.
 const ORDERING: [&str; 2] = ["mq-deadline", "bfq"];
 
-/// What is tried with each.
+/// The queue sizes to try with each scheduler.
 const TRIED: [QueueSizes; 3] = [
     QueueSizes { queue_depth: Some(1), nr_requests: None },
     QueueSizes { queue_depth: Some(4), nr_requests: None },
     QueueSizes { queue_depth: None, nr_requests: Some(1024) },
 ];
 
-/// The queues of a disk, where they are not as they ship; sizes by Linux's names.
+/// The queue sizes of a disk that differ from the defaults, by Linux's names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct QueueSizes {
-    /// Commands that the drive may have at a time; none where that stays as it is.
+    /// The maximum number of commands in the drive; none if it stays unchanged.
     pub queue_depth: Option<u32>,
-    /// Requests that Linux's scheduler may have at a time; none where that stays as it is.
+    /// The maximum number of requests in Linux's scheduler; none if it stays unchanged.
     pub nr_requests: Option<u32>,
 }
 
 impl QueueSizes {
-    /// Linux's attributes of a disk that are set, and to what.
+    /// Returns the disk's Linux attributes to set, and their values.
     pub(super) fn attributes(self, scheduler: &str) -> impl Iterator<Item = (&'static str, u32)> {
         let depth = self.queue_depth.map(|size| ("device/queue_depth", size));
         let requests = self.nr_requests.map(|size| ("queue/nr_requests", size));
@@ -46,17 +46,19 @@ impl QueueSizes {
         depth.into_iter().chain(requests).chain(writes)
     }
 
-    /// The scheduler with such queues, as `simulate --policy` takes it; the drive's queue is the device's to say.
+    /// Returns the scheduler with these sizes, as accepted by `simulate --policy`. The drive's
+    /// queue depth is not included, because it belongs to the device.
     fn policy(self, scheduler: &str) -> String {
         let of = |size| match scheduler {
-            // Its share for writes stays as it is, unless that is raised too.
+            // The limit on writes stays unchanged unless it is raised too.
             "mq-deadline" => format!(":requests-max={size}:writes-max={size}"),
             _ => format!(":requests-max={size}"),
         };
         format!("{scheduler}{}", self.nr_requests.map(of).unwrap_or_default())
     }
 
-    /// The device with such a queue, if it has one that is longer.
+    /// Returns the device with this queue depth, unchanged if no depth is set; none if the device's
+    /// own queue is not longer.
     fn device(self, device: &OpenDevice) -> Option<OpenDevice> {
         match self.queue_depth {
             Some(depth) => device.at_queue_depth(depth),
@@ -74,7 +76,7 @@ impl fmt::Display for QueueSizes {
     }
 }
 
-/// A run under a scheduler of Linux's with queues of other sizes.
+/// A run under a Linux scheduler with queues of other sizes.
 struct Tried {
     policy: String,
     queues: QueueSizes,
@@ -82,7 +84,7 @@ struct Tried {
 }
 
 impl Trial<'_> {
-    /// Queues of other sizes against the best of what Linux has with them as they ship.
+    /// Compares queues of other sizes with the best Linux scheduler at default sizes.
     pub(super) fn queue_sizes(&self, progress: Progress<'_>) -> Result<Remedy, Error> {
         let kind = RemedyKind::QueueSizes;
         let Some((today, slices)) = self.today else {
@@ -141,8 +143,9 @@ impl Trial<'_> {
 }
 
 impl Trial<'_> {
-    /// Why queues that are better than `today` under the leading replay are not to be set all the same: they are not
-    /// better under the other one. None if they are.
+    /// Returns why queue sizes that are better than `today` under the leading replay should still
+    /// not be set: they are not better under the other replay. Returns none if they are better
+    /// there too.
     fn queues_elsewhere(
         &self,
         one: &Tried,
@@ -168,7 +171,8 @@ impl Trial<'_> {
         }))
     }
 
-    /// Why they are not to be set all the same: they are not better on every drive that this one may be. None if they are.
+    /// Returns why the queue sizes should still not be set: they are not better on every drive that
+    /// the device may be. Returns none if they are better on every drive.
     fn queues_on_every_drive(
         &self,
         one: &Tried,
@@ -193,10 +197,10 @@ impl Trial<'_> {
 }
 
 impl Today {
-    /// The same with queues of such sizes.
+    /// Returns the setting with these queue sizes added.
     pub(super) fn with_queues(self, queues: QueueSizes) -> Today {
         let Today { policy, mut now, mut for_good, .. } = self;
-        // A change of scheduler sets `nr_requests` anew, so that comes after it.
+        // Changing the scheduler resets `nr_requests`, so queue sizes are set afterwards.
         for (attribute, size) in queues.attributes(&policy) {
             now += &format!("; echo {size} | sudo tee /sys/block/sdX/{attribute}");
             for_good += &format!(", ATTR{{{attribute}}}=\"{size}\"");

@@ -1,4 +1,4 @@
-//! Every scheduler in its place, with the range that chance may move its figures in.
+//! The ranking of all schedulers, with 95 % intervals for their figures.
 
 use serde::Serialize;
 
@@ -8,54 +8,59 @@ use super::judge::{TOO_FEW, tells_latencies};
 use crate::simulate::RunResult;
 use crate::slices::{Compared, Resampled};
 
-/// One scheduler's place.
+/// A scheduler's entry in the ranking.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ranked {
     /// The scheduler.
     pub policy: String,
-    /// Total time.
+    /// The total time.
     pub total_s: f64,
-    /// Share of the baseline's total time saved, negative when it takes longer; none where there are
-    /// too few requests to compare.
+    /// The share of the baseline's total time that the scheduler saves, negative if it takes
+    /// longer; none if there are too few requests to compare.
     pub gain_share: Option<f64>,
-    /// Resampled together with the baseline, in 95 % of resamples this share is saved at least,
+    /// The lower end of the 95 % interval of `gain_share`, from resampling the run together with
+    /// the baseline.
     pub gain_low_share: Option<f64>,
-    /// and this at most; likewise
+    /// The upper end of the 95 % interval of `gain_share`.
     pub gain_high_share: Option<f64>,
-    /// of the read latency that 99 % do not exceed at least this share,
+    /// The lower end of the 95 % interval of the share by which the 99th percentile of reads falls.
     pub read_p99_gain_low_share: Option<f64>,
-    /// and this at most,
+    /// The upper end of the 95 % interval of the share by which the 99th percentile of reads falls.
     pub read_p99_gain_high_share: Option<f64>,
-    /// and of that of writes at least this,
+    /// The lower end of the 95 % interval of the share by which the 99th percentile of writes
+    /// falls.
     pub write_p99_gain_low_share: Option<f64>,
-    /// and this at most.
+    /// The upper end of the 95 % interval of the share by which the 99th percentile of writes
+    /// falls.
     pub write_p99_gain_high_share: Option<f64>,
-    /// Read latency that 99 % do not exceed.
+    /// The 99th percentile of read latencies.
     pub read_p99_ms: Option<f64>,
-    /// Write latency that 99 % do not exceed.
+    /// The 99th percentile of write latencies.
     pub write_p99_ms: Option<f64>,
-    /// The longest latency; none without reads and writes.
+    /// The longest latency; none if there are no reads or writes.
     pub longest_ms: Option<f64>,
-    /// Who offers it.
+    /// The provider of the scheduler.
     pub from: From,
-    /// In 95 % of resamples of the run the total time is from here
+    /// The lower end of the 95 % interval of the total time, from resampling the run.
     pub total_low_s: Option<f64>,
-    /// to here.
+    /// The upper end of the 95 % interval of the total time.
     pub total_high_s: Option<f64>,
-    /// Likewise the read latency that 99 % do not exceed, from here
+    /// The lower end of the 95 % interval of `read_p99_ms`.
     pub read_p99_low_ms: Option<f64>,
-    /// to here,
+    /// The upper end of the 95 % interval of `read_p99_ms`.
     pub read_p99_high_ms: Option<f64>,
-    /// and that of writes, from here
+    /// The lower end of the 95 % interval of `write_p99_ms`.
     pub write_p99_low_ms: Option<f64>,
-    /// to here.
+    /// The upper end of the 95 % interval of `write_p99_ms`.
     pub write_p99_high_ms: Option<f64>,
-    /// Why it is not the one to use; none of that one, and where there are too few requests to compare.
+    /// The reason not to use this scheduler; none for the chosen scheduler, and if there are too
+    /// few requests to compare.
     pub passed_over: Option<PassedOver>,
 }
 
-/// By total time, those last with which the device falls behind though it does not under the baseline; equal ones keep the order of the list, which is simplest first. So do all where
-/// there are too few requests to compare.
+/// Ranks schedulers by total time. Schedulers with which the device falls behind come last,
+/// provided that it keeps up under the baseline. Schedulers with equal times keep the order of the
+/// list, simplest first; so do all if there are too few requests to compare.
 pub(super) fn rank(
     results: &[RunResult],
     resampled: &Resampled,
@@ -68,7 +73,7 @@ pub(super) fn rank(
     }
     let base = results.iter().position(|run| run.policy == baseline.policy).unwrap_or(0);
     let with_interval = |(at, run): (usize, &RunResult)| {
-        // What is saved is told of both at once: what a resample asks for is asked of both.
+        // Gains are ratios within one resample, which covers the same requests in both runs.
         let saved = |of: fn(&Compared) -> Option<f64>, scale: f64| {
             let ratio = resampled.ratio((at, base), of);
             ratio.map(|(low, high)| (1.0 - high * scale, 1.0 - low * scale)).unzip()
@@ -115,7 +120,7 @@ pub(super) fn rank(
 }
 
 impl Ranked {
-    /// The same where latencies are the length of a backlog.
+    /// Removes latencies, for runs whose latencies only measure the length of a backlog.
     fn without_latencies(self) -> Ranked {
         Ranked {
             read_p99_gain_low_share: None,
@@ -134,17 +139,18 @@ impl Ranked {
     }
 }
 
-/// The lower end of an interval, the figure itself where that lies lower: resamples are counted in steps of 1 %.
+/// Returns the lower end of an interval, or the figure itself if that is lower, because resamples
+/// are counted in steps of 1 %.
 fn least(low: Option<f64>, figure: Option<f64>) -> Option<f64> {
     Some(low?.min(figure?))
 }
 
-/// The upper end likewise.
+/// Returns the upper end of an interval, or the figure itself if that is higher.
 fn most(high: Option<f64>, figure: Option<f64>) -> Option<f64> {
     Some(high?.max(figure?))
 }
 
-/// A run's place, its gain against `baseline`.
+/// Returns a run's entry, with its gain against `baseline`.
 fn ranked(result: &RunResult, baseline: Option<&RunResult>) -> Ranked {
     Ranked {
         policy: result.policy.clone(),

@@ -1,8 +1,8 @@
-//! Which redundancy pays where a trace goes to an array of several drives: RAID 6, three copies, or units
-//! that change between the two; beside them what less redundancy would do.
+//! Compares redundancy schemes for a trace on an array of several drives: RAID 6, three copies, or
+//! units that switch between the two. Schemes with less redundancy are included for comparison.
 //!
-//! All data that the trace reaches is there before it begins, so that each of its reads costs something.
-//! Arrays write in fresh cells, as volumes do.
+//! All data that the trace accesses exists before the trace begins, so that every read has a cost.
+//! Arrays write to fresh cells, as volumes do.
 
 use forebay_core::catalog::volume_bytes;
 use serde::Serialize;
@@ -15,7 +15,7 @@ use crate::progress::{Telling, Told};
 use crate::quantities::{bytes, change, millis, percent, seconds};
 use crate::simulate::{Bed, RunResult, Setup, run_on};
 
-/// What is tried: a name, the array's parameters, and how many drives may fail.
+/// The schemes to try: name, array parameters, and how many drives may fail.
 const TRIED: [(&str, &str, usize); 6] = [
     ("RAID 6", "level=raid6", 2),
     // The rule that loses least on recorded traces (papers/raid/traces.md).
@@ -26,51 +26,51 @@ const TRIED: [(&str, &str, usize); 6] = [
     ("striping", "level=raid0", 0),
 ];
 
-/// One way to keep the data.
+/// A redundancy scheme and its results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Redundant {
-    /// Its name.
+    /// The scheme's name.
     pub name: &'static str,
-    /// The policy, as `simulate --policy` takes it.
+    /// The policy, as accepted by `simulate --policy`.
     pub policy: String,
-    /// Drives that may fail without loss.
+    /// The number of drives that may fail without data loss.
     pub failures_survived: usize,
-    /// What the array holds.
+    /// The usable capacity of the array.
     pub usable_bytes: u64,
-    /// Total time of all drives.
+    /// The total time of all drives.
     pub total_s: f64,
-    /// Mean read latency.
+    /// The mean read latency.
     pub read_mean_ms: Option<f64>,
-    /// Read latency that 99 % do not exceed.
+    /// The 99th percentile of read latencies.
     pub read_p99_ms: Option<f64>,
-    /// Mean write latency.
+    /// The mean write latency.
     pub write_mean_ms: Option<f64>,
-    /// Write latency that 99 % do not exceed.
+    /// The 99th percentile of write latencies.
     pub write_p99_ms: Option<f64>,
-    /// Units that changed their level.
+    /// The number of units that changed their redundancy level.
     pub switches: u64,
-    /// By how many percent the rule paid more, in its cost model, than who knows the whole trace; none where
-    /// levels do not change.
+    /// How much more the rule paid, in percent of its cost model, than an optimal rule that knows
+    /// the whole trace; none if levels do not change.
     pub regret_percent: Option<f64>,
 }
 
-/// The answer.
+/// The result of comparing redundancy schemes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Redundancy {
-    /// Drives of the array.
+    /// The number of drives in the array.
     pub drives: u16,
-    /// The way to keep data that survives any two failures.
+    /// The recommended scheme among those that survive any two failures.
     pub recommended: &'static str,
-    /// The answer in words.
+    /// The result in words.
     pub said: String,
-    /// Everything that was tried.
+    /// All schemes that were tried.
     pub tried: Vec<Redundant>,
 }
 
-/// Tries them on `drives` drives like `device`, each under `scheduler`.
+/// Tries all schemes on `drives` drives like `device`, each under `scheduler`.
 ///
 /// # Errors
-/// Where so many drives are no array, or the trace cannot be read again.
+/// Fails if this number of drives cannot form an array, or if the trace cannot be read again.
 pub fn redundancy(
     input: &Input,
     device: &OpenDevice,
@@ -83,7 +83,7 @@ pub fn redundancy(
     let mut tried = Vec::new();
     let steps = input.description.records.max(1) as f64;
     for (nth, (name, what, failures_survived)) in TRIED.into_iter().enumerate() {
-        // No more than it holds, and what a parameter takes.
+        // At most what the array holds, and what fits the parameter's type.
         let bare = format!("array:{what}:disk={scheduler}");
         let usable_bytes = volume_bytes(&bare, &bed.lanes())?.unwrap_or(0);
         let layout = bed.placement(input, &bare, setup);
@@ -131,12 +131,13 @@ fn tail(of: &Redundant) -> f64 {
     of.read_p99_ms.or(of.write_p99_ms).unwrap_or(0.0)
 }
 
-/// Whose tail that is.
+/// Returns which requests the scheme's tail latency is taken from.
 fn whose(of: &Redundant) -> &'static str {
     if of.read_p99_ms.is_some() { "reads" } else { "writes" }
 }
 
-/// Whether one is better: in time without harm to the tail, or in the tail without harm to time.
+/// Returns whether one scheme is better: in time without a worse tail, or in the tail without more
+/// time.
 fn is_better(one: &Redundant, than: &Redundant) -> bool {
     let (time, late) = (one.total_s / than.total_s.max(1e-9), tail(one) / tail(than).max(1e-9));
     let saves = time <= 1.0 - SHARE_THAT_MATTERS && late <= 1.0 + TAIL_THAT_MATTERS;
@@ -144,7 +145,7 @@ fn is_better(one: &Redundant, than: &Redundant) -> bool {
     saves || calms
 }
 
-/// What to use of those that survive two failures, and why.
+/// Returns the scheme to use among those that survive two failures, and why.
 fn judged(tried: &[Redundant], total_is: &str) -> (&'static str, String) {
     let [raid6, adaptive, copies, ..] = tried else { return ("RAID 6", String::new()) };
     let against = |one: &Redundant| {

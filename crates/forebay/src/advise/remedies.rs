@@ -1,6 +1,6 @@
-//! What may be done beside choosing a scheduler: data on flash, by offloading or caching, and
-//! defragmentation. Each with figures on the same requests before and after, or the reason why it was
-//! not tried.
+//! Remedies: what can be done besides choosing a scheduler, such as data on flash (by offloading or
+//! caching) and defragmentation. Each remedy has figures before and after on the same requests, or
+//! the reason why it was not tried.
 
 use serde::Serialize;
 
@@ -9,24 +9,24 @@ use super::queues::QueueSizes;
 use crate::quantities::bytes;
 use crate::simulate::RunResult;
 
-/// What a remedy works with.
+/// The kind of a remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RemedyKind {
     /// Another order of requests.
     Scheduling,
-    /// Fewer commands in the drive at a time, or more requests to choose from above it.
+    /// Fewer commands in the drive, or more requests for the scheduler above it to choose from.
     QueueSizes,
-    /// Blocks laid in the order they are read.
+    /// Blocks placed in the order in which they are read.
     Defragmentation,
-    /// Writes of those who write little at a time on flash.
+    /// Flash for the writes of processes that write little at a time.
     Offloading,
-    /// Blocks used again on flash.
+    /// Flash for blocks that are used repeatedly.
     Caching,
 }
 
 impl RemedyKind {
-    /// In a word.
+    /// Returns a short name.
     pub fn name(self) -> &'static str {
         match self {
             RemedyKind::Scheduling => "scheduling",
@@ -38,14 +38,14 @@ impl RemedyKind {
     }
 }
 
-/// The baseline on the requests that a remedy's figures are of.
+/// The baseline's figures on the requests that a remedy's figures cover.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Before {
-    /// Total time.
+    /// The total time.
     pub total_s: f64,
-    /// Read latency that 99 % do not exceed.
+    /// The 99th percentile of read latencies.
     pub read_p99_ms: Option<f64>,
-    /// Write latency that 99 % do not exceed.
+    /// The 99th percentile of write latencies.
     pub write_p99_ms: Option<f64>,
 }
 
@@ -60,45 +60,47 @@ impl Before {
     }
 }
 
-/// A remedy, tried or not.
+/// A remedy, whether or not it was tried.
 #[derive(Clone, Debug, Serialize)]
 pub struct Remedy {
-    /// What it works with.
+    /// The kind of remedy.
     pub kind: RemedyKind,
-    /// The policy, as `simulate --policy` takes it; of defragmentation, the scheduler above it.
+    /// The policy, as accepted by `simulate --policy`. For defragmentation, the scheduler on top of
+    /// it.
     pub policy: String,
-    /// Flash it needs.
+    /// The flash that the remedy needs.
     pub flash_bytes: u64,
-    /// The queues' sizes, where they change.
+    /// The queue sizes, if they change.
     #[serde(flatten)]
     pub queues: QueueSizes,
-    /// Data it moves on the disk: each byte is read once and written once.
+    /// The data that the remedy moves on the disk. Each byte is read once and written once.
     pub moved_bytes: u64,
-    /// Requests that the figures are of, the last of the trace: of defragmentation those that it was
-    /// not learnt from, else all.
+    /// The number of requests that the figures cover, at the end of the trace: all requests, or for
+    /// defragmentation those that its layout was not learned from.
     pub requests: u64,
-    /// The baseline on the same requests; none if it was not tried.
+    /// The baseline's figures on the same requests; none if the remedy was not tried.
     pub before: Option<Before>,
-    /// Total time; none if it was not tried.
+    /// The total time; none if the remedy was not tried.
     pub total_s: Option<f64>,
-    /// Share saved of the baseline's total time on the same requests.
+    /// The share of the baseline's total time saved on the same requests.
     pub gain_share: Option<f64>,
-    /// Of what is not free: share saved of the recommended scheduler's total time on the same requests.
+    /// For remedies that are not free: the share of the recommended scheduler's total time saved on
+    /// the same requests.
     pub gain_over_free_share: Option<f64>,
-    /// Read latency that 99 % do not exceed.
+    /// The 99th percentile of read latencies.
     pub read_p99_ms: Option<f64>,
-    /// Write latency that 99 % do not exceed.
+    /// The 99th percentile of write latencies.
     pub write_p99_ms: Option<f64>,
-    /// Whether it is recommended.
+    /// Whether the remedy is recommended.
     pub recommended: bool,
-    /// The evidence, or why it was not tried.
+    /// The evidence, or why the remedy was not tried.
     pub reason: String,
-    /// Of queue sizes and of what needs flash: the run in full.
+    /// The complete run, for queue sizes and for remedies that need flash.
     pub run: Option<Box<RunResult>>,
 }
 
 impl Remedy {
-    /// What it needs, in words; none where that is not known.
+    /// Formats what the remedy needs; none if that is unknown.
     pub fn needs(&self) -> Option<String> {
         self.total_s?;
         if self.queues != QueueSizes::default() {
@@ -111,7 +113,7 @@ impl Remedy {
         })
     }
 
-    /// The scheduler, without parameters.
+    /// Returns the scheduler's name without parameters.
     pub(super) fn scheduler(&self) -> &str {
         self.policy.split(':').next().unwrap_or(&self.policy)
     }
@@ -136,7 +138,7 @@ impl Remedy {
         }
     }
 
-    /// The figures of `run`, held against `baseline` on the same requests.
+    /// Returns a remedy with the figures of `run`, compared with `baseline` on the same requests.
     pub(super) fn outcome(kind: RemedyKind, run: &RunResult, baseline: &RunResult) -> Remedy {
         let before = Before::of(baseline);
         let tails = tells_latencies(baseline);
@@ -153,8 +155,8 @@ impl Remedy {
     }
 }
 
-/// One use of flash is enough: the one that needs less, unless `is_worth` says of another that it is worth needing
-/// more than that one.
+/// Keeps at most one use of flash recommended: the one that needs less, unless `is_worth` says that
+/// another justifies needing more.
 pub(super) fn choose_flash(remedies: &mut [Remedy], is_worth: impl Fn(&Remedy, &Remedy) -> bool) {
     let is_worthy = |remedy: &Remedy| remedy.recommended && remedy.flash_bytes > 0;
     let mut worthy: Vec<usize> =
@@ -218,7 +220,7 @@ mod tests {
         assert_eq!(chosen((40.0, 90), (42.0, 10)).0, [true, false, true]);
         let (_, reasons) = chosen((50.0, 10), (40.0, 90));
         assert!(reasons[1].contains("caching is better by a tenth"), "{}", reasons[1]);
-        // 4.6 GiB of cache never again stand above less flash that does more.
+        // Regression: 4.6 GiB of cache must not be recommended over less flash that saves more.
         let (recommended, reasons) = chosen((407.0, 435 << 20), (629.0, 4710 << 20));
         assert_eq!(recommended, [true, true, false]);
         let why = " It would help too, but is not better than offloading with 435 MiB by a tenth that chance may not be all of.";

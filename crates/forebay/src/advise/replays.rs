@@ -1,8 +1,9 @@
-//! All schedulers under a replay, and under another beside it.
+//! Runs of all schedulers under one replay, or under two.
 //!
-//! *Open* replay lets requests come as recorded, however late answers are: of a disk that falls behind it understates
-//! the work, since all of its backlog can be put in order. In *dependent* replay requests wait for answers. Which one an
-//! answer is told by depends on whether the disk keeps up; what is recommended has to hold in both.
+//! In *open* replay, requests arrive as recorded, however late responses are. On a disk that falls
+//! behind, open replay understates the work, because the whole backlog can be reordered. In
+//! *dependent* replay, requests wait for responses. Whether the disk keeps up decides which replay
+//! an answer is based on, but a recommendation has to hold in both.
 
 use forebay_core::Device;
 use forebay_core::catalog::POLICIES;
@@ -20,25 +21,26 @@ use crate::progress::{Telling, Told};
 use crate::simulate::{Bed, DEPENDENT_KNOWN_SHARE, Replay, Run, RunResult, Setup, run_all};
 use crate::slices::{Resampled, Slices};
 
-/// What is tried, and how.
+/// The schedulers to try, and how to run them.
 #[derive(Clone, Copy)]
 pub(super) struct Schedulers<'a> {
-    /// The scheduler that the disk has now, which the others are compared with.
+    /// The scheduler that the disk uses now, which the others are compared with.
     pub(super) current: &'a str,
-    /// The most runs at a time.
+    /// The maximum number of parallel runs.
     pub(super) jobs: usize,
-    /// Whether both replays are wanted.
+    /// Whether both replays are requested.
     pub(super) both_replays: bool,
 }
 
-/// Every scheduler's run under one replay.
+/// The runs of all schedulers under one replay.
 pub(super) struct Tryout {
     current: String,
     pub(super) setup: Setup,
     pub(super) runs: Vec<(String, Run)>,
     pub(super) results: Vec<RunResult>,
     resampled: Resampled,
-    /// Whether the device is slow enough for the way through a server not to count: docs/serve-measured.md, section 2.
+    /// Whether the device is so slow that the path through a server does not matter
+    /// (docs/serve-measured.md, section 2).
     is_slow: bool,
 }
 
@@ -74,35 +76,37 @@ impl Tryout {
         rank(&self.results, &self.resampled, choice, recommended)
     }
 
-    /// A scheduler's run, whole and in slices.
+    /// Returns a scheduler's run, whole and in slices.
     pub(super) fn run(&self, policy: &str) -> Option<(&RunResult, &Slices)> {
         let at = self.results.iter().position(|run| run.policy == policy)?;
         Some((&self.results[at], self.runs[at].1.slices.as_ref()?))
     }
 
-    /// The run under the current scheduler, where the device falls behind.
+    /// Returns the run under the current scheduler if the device falls behind in it.
     fn behind(&self) -> Option<&RunResult> {
         let baseline = self.results.iter().find(|run| run.policy == self.current);
         baseline.filter(|run| run.figures.is_overloaded())
     }
 }
 
-/// The replay that an answer is told by, and the other.
+/// The runs under the leading replay, which the answer is based on, and under the other replay.
 pub(super) struct Tryouts {
     pub(super) leading: Tryout,
     pub(super) other: Option<Tryout>,
 }
 
 impl Tryouts {
-    /// The run under the current scheduler with arrivals as recorded, if the device falls behind there. Where requests wait
-    /// for answers, a lag is no overload: it adds up on any device that is slower than the recorded one.
+    /// Returns the run under the current scheduler with arrivals as recorded, if the device falls
+    /// behind there. In dependent replay, a lag does not mean overload, because it adds up on any
+    /// device that is slower than the recorded one.
     pub(super) fn behind(&self) -> Option<&RunResult> {
         let mut tryouts = std::iter::once(&self.leading).chain(&self.other);
         let open = tryouts.find(|tryout| tryout.setup.replay == Replay::Open)?;
         open.behind().filter(|run| run.figures.requests >= TOO_FEW)
     }
 
-    /// Under the replay of `setup` and, if `both` are wanted and the trace has latencies, open and dependent.
+    /// Runs all schedulers under the replay of `setup`. If both replays are requested and the trace
+    /// has latencies, runs them under open and dependent replay.
     pub(super) fn of(
         input: &Input,
         bed: Bed<'_>,
@@ -124,8 +128,9 @@ impl Tryouts {
         let dependent = Tryout::of(input, bed, setup, schedulers, &mut |told: &Told| {
             progress(&Told { done_share: share + told.done_share * share, ..told.clone() })
         })?;
-        // A backlog's length is nobody's latency. Where there is none, requests that wait for answers may still add up to a
-        // lag, as on any device that is slower than the recorded one: that is no overload.
+        // If there is a backlog, dependent replay leads, because the length of a backlog is not a
+        // request's latency. Without a backlog, requests in dependent replay may still accumulate a
+        // lag, as on any device that is slower than the recorded one. That is no overload.
         let (leading, other) = match leading.behind().is_some() {
             true => (dependent, leading),
             false => (leading, dependent),
@@ -134,21 +139,21 @@ impl Tryouts {
     }
 }
 
-/// Schedulers under the replay that the answer is not told by.
+/// The ranking of schedulers under the replay that the answer is not based on.
 #[derive(Clone, Debug, Serialize)]
 pub struct OtherReplay {
-    /// Which.
+    /// The replay.
     pub replay: Replay,
-    /// What its total times are.
+    /// The name of total time in this replay.
     pub total_is: &'static str,
-    /// Every scheduler, that with the least total time first.
+    /// Every scheduler, by increasing total time.
     pub ranking: Vec<Ranked>,
-    /// Where the replays do not agree: the scheduler that one of them alone would have.
+    /// If the replays disagree, the scheduler that one of them alone would recommend.
     pub disputed: Option<String>,
 }
 
 impl OtherReplay {
-    /// Of `other`, beside what `choice` has chosen.
+    /// Ranks the schedulers under `other`, and finds a disagreement with `choice`.
     pub(super) fn of(other: &Tryout, choice: &Choice<'_>, prefer: Prefer) -> OtherReplay {
         let own = other.choice(prefer);
         let alone = choice.alone().best().filter(|best| *best != choice.baseline().policy);
@@ -167,7 +172,7 @@ impl OtherReplay {
 }
 
 impl Case<'_> {
-    /// What one replay alone would have, with what it comes to in both.
+    /// Formats what one replay alone would recommend, with its results in both.
     pub(super) fn disputed(&self) -> String {
         let told = self.other.and_then(|other| {
             let policy = other.disputed.as_deref()?;
@@ -183,7 +188,7 @@ impl Case<'_> {
         )
     }
 
-    /// What a scheduler changes under the other replay, against the baseline there.
+    /// Formats what a scheduler changes under the other replay, compared with the baseline there.
     fn in_other(&self, other: &OtherReplay, policy: &str) -> Option<String> {
         let (is, was) = (other.ranked(policy)?, other.ranked(&self.baseline.policy)?);
         let tails = |of: &Ranked| [of.read_p99_ms, of.write_p99_ms];
@@ -191,7 +196,8 @@ impl Case<'_> {
         Some(self.with_tails(total, tails(is), tails(was)))
     }
 
-    /// What comes of what is chosen under the other replay; nothing where that is the baseline.
+    /// Formats the chosen scheduler's results under the other replay; none if the baseline was
+    /// chosen.
     pub(super) fn under_other(&self) -> Option<String> {
         let other = self.other.filter(|_| self.chosen.policy != self.baseline.policy)?;
         let change = self.in_other(other, &self.chosen.policy)?;
@@ -200,7 +206,7 @@ impl Case<'_> {
     }
 }
 
-/// A caution where dependent replay has few latencies to go by.
+/// Returns a caution if dependent replay has few recorded latencies to rely on.
 pub(super) fn rough_caution(input: &Input, replays: [Option<Replay>; 2]) -> Option<String> {
     let share = input.known_latency_share();
     let is_used = replays.contains(&Some(Replay::Dependent));

@@ -1,4 +1,4 @@
-//! A made-up advice for tests: what a saturated disk under four schedulers may look like.
+//! An invented advice for tests: a saturated disk under four schedulers.
 
 use super::{
     Advice, Before, From, Pictures, Prefer, QueueSizes, Ranked, Remedy, RemedyKind, Verdict,
@@ -13,7 +13,7 @@ use forebay_trace::{Dictionary, Notes, Record};
 
 const CYLINDERS: u32 = 100_000;
 
-/// Scattered, and the same each time.
+/// Returns scattered values, the same in each run.
 fn scattered(index: u64) -> f64 {
     (index.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 11) as f64 / (1u64 << 53) as f64
 }
@@ -101,7 +101,8 @@ fn figures(busy_s: f64, tail_ms: f64) -> Figures {
     }
 }
 
-/// The busy time sorts requests into sweeps: the less, the more orderly the heads move.
+/// Makes a run. Its busy time determines how requests are sorted into sweeps: the less busy time,
+/// the more orderly the heads move.
 fn run(policy: &str, busy_s: f64, tail_ms: f64) -> Run {
     let order = ((733.0 - busy_s) / 400.0).clamp(0.0, 0.95);
     let point = |index: u64| {
@@ -183,7 +184,7 @@ fn remedy(kind: RemedyKind, policy: &str, flash_bytes: u64, total_s: Option<f64>
     }
 }
 
-/// The advice.
+/// Returns the advice.
 pub(crate) fn advice() -> Advice {
     let policies = [
         ("noop", 733.0, 5.6e5),

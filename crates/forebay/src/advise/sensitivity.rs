@@ -1,6 +1,7 @@
-//! How far an answer hangs on what is assumed of a drive's controller: the recommended scheduler and the baseline again,
-//! with one part of it at a time at both ends of its range, or halved and doubled. What is not better at both ends of a
-//! range is not recommended ([`super::choice::Choice::holds`]).
+//! How much an answer depends on assumptions about a drive's controller. The recommended scheduler
+//! and the baseline run again with one parameter at a time changed: to both ends of its range, or
+//! halved and doubled. A scheduler that is not better at both ends of a range is not recommended
+//! ([`super::choice::Choice::holds`]).
 
 use forebay_show::plural::listed;
 use serde::Serialize;
@@ -14,35 +15,36 @@ use crate::progress::{Telling, Told};
 use crate::quantities::percent;
 use crate::simulate::{RunResult, Setup};
 
-/// What the recommended scheduler saves on a drive that is not quite as assumed.
+/// The savings of the recommended scheduler on a drive that differs slightly from the assumed one.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sensitivity {
     /// The part of the controller that differs.
     pub part: String,
-    /// What is put in its place.
+    /// The value used instead of the assumed one.
     pub with: String,
-    /// The baseline's total time there.
+    /// The baseline's total time on that drive.
     pub baseline_total_s: f64,
-    /// The recommended scheduler's.
+    /// The recommended scheduler's total time on that drive.
     pub total_s: f64,
-    /// Share of the baseline's total time that it saves.
+    /// The share of the baseline's total time that the scheduler saves.
     pub gain_share: f64,
-    /// Likewise of the read latency that 99 % do not exceed; none of too few reads.
+    /// The share by which the 99th percentile of reads falls; none if there are too few reads.
     pub read_p99_gain_share: Option<f64>,
-    /// Likewise of that of writes.
+    /// The share by which the 99th percentile of writes falls; none if there are too few writes.
     pub write_p99_gain_share: Option<f64>,
 }
 
 /// A scheduler that is not better than the baseline on every drive that the device may be.
 pub(super) struct Unsure {
     pub(super) policy: String,
-    /// What it saves on these drives,
+    /// Its savings on these drives.
     pub(super) drives: Vec<Sensitivity>,
-    /// under this condition: the replay that the answer is not told by.
+    /// The replay in which the savings were measured, if it is not the leading one.
     pub(super) how: Option<&'static str>,
 }
 
-/// `chosen` against `baseline` on each of the first `count` of `drives`; nothing where they are one.
+/// Compares `chosen` with `baseline` on each of the first `count` of `drives`. Returns nothing if
+/// the two are the same scheduler.
 pub(super) fn sensitivity(
     drives: &Drives<'_>,
     count: usize,
@@ -64,9 +66,10 @@ pub(super) fn sensitivity(
     drives.all()[..count].iter().enumerate().map(on).collect()
 }
 
-/// `choice` without what is not better than the baseline on every drive that the device may be, in each replay: what it
-/// would use, and what it would have Linux use. And what was passed over for that. `other` is the choice in the other
-/// replay, and how that is set up.
+/// Excludes schedulers that are not better than the baseline on every drive that the device may be,
+/// in each replay. Checks the scheduler that `choice` would use and the one that it would use on
+/// Linux. Also returns what was rejected for this reason. `other` is the choice in the other replay
+/// and that replay's setup.
 pub(super) fn on_every_drive<'a>(
     drives: &Drives<'_>,
     mut choice: Choice<'a>,
@@ -107,7 +110,7 @@ pub(super) fn on_every_drive<'a>(
 }
 
 impl Sensitivity {
-    /// What is saved: "3 % of disk busy time and 12 % of read p99".
+    /// Formats the savings: "3 % of disk busy time and 12 % of read p99".
     pub(super) fn saved(&self, total: &str) -> String {
         let shares = [
             (Some(self.gain_share), total),
@@ -143,7 +146,7 @@ impl Sensitivity {
     }
 }
 
-/// In words, of runs as assumed and otherwise; `total` is what a total time is called.
+/// Formats the savings as assumed and on other drives; `total` is the name of total time.
 pub(super) fn told(
     all: &[Sensitivity],
     [baseline, chosen]: [&RunResult; 2],

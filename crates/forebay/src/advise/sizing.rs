@@ -1,5 +1,5 @@
-//! How large a cache has to be: the smallest that finds most of what the largest would, from the
-//! miss-ratio curve of all sizes in one pass.
+//! The required cache size: the smallest cache that has most of the hits of the largest, taken from
+//! the miss-ratio curve of all sizes, which is computed in one pass.
 
 use forebay_core::cache::MissRatioCurve;
 use serde::Serialize;
@@ -10,30 +10,32 @@ use crate::input::Input;
 use crate::progress::{Meter, Progress};
 use crate::quantities::{bytes, counted, percent};
 
-/// Blocks that are told apart at most; larger footprints are cut into larger blocks.
+/// The maximum number of distinct blocks. Larger footprints are divided into larger blocks.
 const BLOCKS_MAX: u64 = 1 << 20;
 
-/// A cache's size and why.
+/// A cache's size and the reason for it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Sizing {
-    /// Bytes of a block.
+    /// The block size in bytes.
     pub block_bytes: u32,
-    /// All blocks used: more than this no cache can hold.
+    /// The size of all blocks used; a larger cache is never filled.
     pub footprint_bytes: u64,
-    /// The smallest cache that finds most of what the largest would, as `forebay cache` recommends it.
+    /// The smallest cache that has most of the hits of the largest, as recommended by `forebay
+    /// cache`.
     pub least_bytes: u64,
-    /// The flash for that: it and room for blocks on their way to the disk.
+    /// The flash required: the cache, and room for blocks on their way to the disk.
     pub size_mib: u64,
-    /// Blocks used that it finds, as a share.
+    /// The share of block accesses that hit in the cache.
     pub hit_share: f64,
-    /// The same of a cache that holds everything.
+    /// The share of block accesses that hit in a cache that holds everything.
     pub hit_share_max: f64,
 }
 
 impl Sizing {
     pub(super) fn of(input: &Input, progress: Progress<'_>) -> Result<Sizing, Error> {
         let blocks = |bytes: u64| input.description.footprint_bytes / bytes;
-        // A trace that counts in blocks has its own, which are never part of a larger one.
+        // A trace that counts in blocks has its own block size. Its blocks are never combined into
+        // larger ones.
         let own = input.notes.own_block_bytes.map(u64::from);
         let mut sizes = own.into_iter().chain((12..26).map(|bits| 1u64 << bits));
         let block_bytes = sizes.find(|&b| blocks(b) <= BLOCKS_MAX);
@@ -53,7 +55,8 @@ impl Sizing {
         Ok(Sizing::from(&curve, block_bytes as u32))
     }
 
-    /// What it says, in a sentence; in blocks where their size is not known (`in_blocks`).
+    /// Formats the result in a sentence. With `in_blocks`, sizes are in blocks, because the size of
+    /// a block is unknown.
     pub(super) fn told(&self, in_blocks: bool) -> String {
         let size = |of: u64| match in_blocks {
             true => counted(of / u64::from(self.block_bytes), "block"),
@@ -104,7 +107,8 @@ mod tests {
     #[test]
     fn the_smallest_cache_that_finds_most() {
         let mut curve = MissRatioCurve::default();
-        // 1000 blocks used in turn a hundred times, and once 100000 others.
+        // A working set of 1000 blocks that is used a hundred times, then 100000 other blocks, each
+        // used once.
         for _ in 0..100 {
             (0..1000).for_each(|key| _ = curve.access(key));
         }

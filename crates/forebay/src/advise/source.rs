@@ -1,4 +1,5 @@
-//! What a recording tells of the device it was made on, by its latencies and its rate.
+//! What a recording reveals about the device that it was made on, through its latencies and its
+//! request rate.
 //!
 //! Invariant: nothing is concluded from fewer than [`TOO_FEW`] measured requests.
 
@@ -11,28 +12,29 @@ use super::judge::TOO_FEW;
 use crate::quantities::{millis, percent, significant};
 use crate::simulate::RunResult;
 
-/// What a read takes at least, in the mean, on the fastest disks where it does not go on after the last one: half a
-/// turn at 15,000 rpm, the arm not counted.
+/// The least mean latency of non-sequential reads on the fastest disks: half a revolution at 15,000
+/// rpm, without arm movement.
 const POSITIONING_LEAST_MS: f64 = 2.0;
 
-/// The share of requests that have to go elsewhere, so that a disk's buffer cannot be what answered 99 of 100.
+/// The minimum share of non-sequential requests for latencies to count. With fewer, a disk's buffer
+/// may have served 99 % of requests.
 const ELSEWHERE_LEAST: f64 = 0.1;
 
-/// The model has to take so many times as long as the recording to be called slower.
+/// The model counts as slower than the recording if it takes at least this many times as long.
 const SLOWER_TIMES: f64 = 2.0;
 
-/// A run that takes so many times as long as the recording does not keep up with it.
+/// A run that takes this many times as long as the recording does not keep up with it.
 const LONGER_TIMES: f64 = 1.05;
 
-/// More requests a second that go elsewhere than the last one ended than any disk answers, with the deepest queue.
+/// More non-sequential requests per second than any disk can serve, even with the deepest queue.
 const SCATTERED_MOST: f64 = 1000.0;
 
-/// How to get an answer about a disk.
+/// Formats how to get an answer about a disk.
 fn name_one() -> String {
     format!("for what a disk would make of it name one with {}", named("device"))
 }
 
-/// Whether a volume has the name that Linux gives to NVMe drives and their partitions.
+/// Returns whether a volume has a name that Linux gives to NVMe drives and their partitions.
 fn is_nvme(volume: &str) -> bool {
     let name = volume.rsplit('/').next().unwrap_or(volume);
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -42,8 +44,9 @@ fn is_nvme(volume: &str) -> bool {
     })
 }
 
-/// How the recording tells that no disk answered it, by its latencies or where it has none by its rate: in words, or
-/// none where it does not.
+/// Explains why the recorded device cannot have been a disk, from the volumes' names and the
+/// latencies, or the request rate if there are no latencies. Returns none if it may have been a
+/// disk.
 pub(super) fn was_flash(description: &Description, volumes: &[String]) -> Option<String> {
     if let Some(name) = volumes.iter().find(|name| is_nvme(name)) {
         return Some(format!(
@@ -79,7 +82,8 @@ pub(super) fn was_flash(description: &Description, volumes: &[String]) -> Option
     })
 }
 
-/// How much faster the device of the recording was than the model in `run`, in words; none where it was not.
+/// Formats how much faster the recorded device was than the model in `run`; none if it was not
+/// faster.
 pub(super) fn was_faster(
     description: &Description,
     run: &RunResult,
@@ -114,7 +118,7 @@ pub(super) fn was_faster(
     ))
 }
 
-/// Latencies of `requests`, if enough of them were measured.
+/// Returns the latencies of `requests`, if enough of them were measured.
 fn measured(latency: &Latency, requests: u64) -> Option<&Latency> {
     let measured = latency.measured_share.unwrap_or(0.0) * requests as f64;
     (measured >= TOO_FEW as f64).then_some(latency)
@@ -125,7 +129,7 @@ mod tests {
     use super::*;
     use crate::advise::sample;
 
-    /// A recording of 4000 reads, the median and 99 % of which took so long, and of which so many went on.
+    /// Describes a recording of 4000 reads with this median, 99th percentile and sequential share.
     fn recorded(p50_ms: f64, p99_ms: f64, sequential_share: f64) -> Description {
         let mut description = sample::advice().description;
         (description.reads, description.writes) = (4000, 0);
@@ -154,7 +158,7 @@ mod tests {
         let mut unmeasured = recorded(0.05, 0.1, 0.0);
         unmeasured.read_latency.measured_share = Some(0.02);
         assert_eq!(was_flash(&unmeasured, &[]), None);
-        // Without latencies the rate tells.
+        // Without latencies, the request rate decides.
         unmeasured.mean_iops = Some(51_000.0);
         let flash = was_flash(&unmeasured, &[]).unwrap();
         assert!(flash.contains("no latencies, but 51000 of its requests a second"), "{flash}");
@@ -176,7 +180,7 @@ mod tests {
         let said = was_faster(&description, &run, "D").unwrap();
         assert!(said.contains("it did 400 requests a second where D does 100."), "{said}");
         assert_eq!(was_faster(&recorded(4.6, 30.0, 0.0), &run, "D"), None);
-        // Quick as it is, the model is as quick.
+        // The recorded device is fast, but the model is equally fast.
         run.figures.read_p50_ms = Some(0.07);
         assert_eq!(was_faster(&recorded(0.05, 0.1, 0.0), &run, "D"), None);
         (description.reads, run.figures.write_p50_ms) = (0, Some(9.0));

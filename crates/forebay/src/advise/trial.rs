@@ -1,7 +1,7 @@
-//! Tries what may be done beside choosing a scheduler, on the requests and devices of one advice.
+//! Tries remedies other than choosing a scheduler, on the requests and devices of one advice.
 //!
-//! Flash and the moving of data cost something, so they are held against the recommended scheduler as
-//! well as the baseline, and what is recommended has to be better than both.
+//! Flash and moving data have a cost, so they are compared with the recommended scheduler as well
+//! as with the baseline, and have to be better than both to be recommended.
 
 use std::ops::Range;
 
@@ -26,41 +26,41 @@ use crate::quantities::{bytes, counted, percent};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, run_on, run_stretch};
 use crate::slices::Slices;
 
-/// What remedies are held against, and what they are tried on.
+/// The runs that remedies are compared with, and the devices that they are tried on.
 pub(super) struct Trial<'a> {
     pub(super) input: &'a Input,
     pub(super) device: &'a OpenDevice,
     pub(super) flash: &'a OpenDevice,
-    /// What the device may be as well.
+    /// The other drives that the device may be.
     pub(super) drives: &'a Drives<'a>,
     pub(super) setup: Setup,
     pub(super) baseline: &'a RunResult,
     /// The run under the recommended scheduler.
     pub(super) free: &'a RunResult,
-    /// Both in slices.
+    /// The slices of both runs: the baseline's, then the recommended scheduler's.
     pub(super) slices: [&'a Slices; 2],
-    /// Other schedulers that can be had and that nothing beats, in slices.
+    /// Other available schedulers that no other scheduler beats, with their slices.
     pub(super) rivals: Vec<(&'a RunResult, &'a Slices)>,
-    /// The run under the best of what Linux has, in slices.
+    /// The run under the best Linux scheduler, with its slices.
     pub(super) today: Option<(&'a RunResult, &'a Slices)>,
-    /// All schedulers under another replay, in which what is recommended has to hold too.
+    /// All schedulers under the other replay, in which a recommendation has to hold too.
     pub(super) other: Option<&'a Tryout>,
     pub(super) prefer: Prefer,
-    /// How long requests come.
+    /// The time span over which requests arrive.
     pub(super) span_s: f64,
 }
 
-/// Every remedy, free ones first, and how a cache was sized and defragmentation went, where they
-/// were tried.
+/// All remedies, free ones first, with the details of cache sizing and defragmentation if they were
+/// tried.
 pub(super) struct Tried {
     pub(super) remedies: Vec<Remedy>,
     pub(super) sizing: Option<Sizing>,
     pub(super) defragmentation: Option<Defragmentation>,
-    /// Runs with flash, by their policies.
+    /// The runs with flash, by policy.
     pub(super) with_flash: Vec<(String, Run)>,
 }
 
-/// What comes of trying one.
+/// The result of trying one remedy.
 struct Part {
     remedy: Remedy,
     run: Option<Run>,
@@ -69,7 +69,7 @@ struct Part {
 }
 
 impl Trial<'_> {
-    /// Tries all of them, so many at a time.
+    /// Tries all remedies, with up to `jobs` parallel runs.
     pub(super) fn all(
         &self,
         jobs: usize,
@@ -114,7 +114,7 @@ impl Trial<'_> {
         Ok(tried)
     }
 
-    /// One of those that cost something.
+    /// Tries one of the remedies that have a cost.
     fn part(&self, part: usize, tell: Tell<'_>) -> Result<Part, Error> {
         Ok(match part {
             0 => Part {
@@ -141,7 +141,7 @@ impl Trial<'_> {
         })
     }
 
-    /// Why nothing but schedulers is tried.
+    /// Returns why nothing except schedulers is tried.
     fn why_none(&self) -> Option<String> {
         let requests = self.baseline.figures.requests;
         if requests < TOO_FEW {
@@ -177,7 +177,7 @@ impl Trial<'_> {
         Bed { flash: Some(self.flash), slices: true, ..Bed::of(self.device) }
     }
 
-    /// Whether a remedy is worth needing more flash than another.
+    /// Returns whether a remedy justifies needing more flash than another.
     fn is_worth_more_flash(&self, runs: &[Run], more: &Remedy, less: &Remedy) -> bool {
         let of = |remedy: &Remedy| runs.iter().find(|run| run.result.policy == remedy.policy);
         let Some((more, less)) = of(more).zip(of(less)) else { return false };
@@ -188,7 +188,7 @@ impl Trial<'_> {
         Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer).is_worth_more_flash()
     }
 
-    /// Offloading, and its run if it was tried.
+    /// Tries offloading. Returns the remedy, and its run if it was simulated.
     fn offloading(&self, progress: Progress<'_>) -> Result<(Remedy, Option<Run>), Error> {
         let (kind, policy) = (RemedyKind::Offloading, "bid-hybrid");
         if self.baseline.figures.writes == 0 {
@@ -226,7 +226,7 @@ impl Trial<'_> {
         Ok((self.with_flash(kind, &ran, needed as u64, &evidence, why), Some(ran)))
     }
 
-    /// Caching, and its run if it was tried.
+    /// Tries caching. Returns the remedy, and its run if it was simulated.
     fn caching(
         &self,
         sizing: &Sizing,
@@ -242,7 +242,8 @@ impl Trial<'_> {
             return Ok((Remedy::untried(kind, "cache", why), None));
         }
         let size_mib = sizing.size_mib.min(self.flash.model.capacity() >> 20);
-        // The disk behind it under what is recommended there, so that the gain is the cache's own.
+        // The disk behind the cache uses the recommended scheduler, so that the gain is due to the
+        // cache alone.
         let policy = format!(
             "cache:size-mib={size_mib}:block-kib={}:disk={}",
             sizing.block_bytes >> 10,
@@ -283,7 +284,7 @@ impl Trial<'_> {
         Ok((self.with_flash(kind, &ran, size_mib << 20, &evidence, why), Some(ran)))
     }
 
-    /// A run with flash, and what is against it.
+    /// Returns the remedy for a run with flash; it is not recommended if `against` is an objection.
     fn with_flash(
         &self,
         kind: RemedyKind,
@@ -306,7 +307,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Why flash is not worth its price; none if it is.
+    /// Returns why flash is not worth its price; none if it is.
     fn against_flash(&self, ran: &Run) -> Option<String> {
         if is_at_ease(self.baseline, self.span_s) {
             let why = "Nothing to gain from flash: the disk is mostly idle, and answers about as fast as \
@@ -323,7 +324,8 @@ impl Trial<'_> {
         Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer).against_flash(2)
     }
 
-    /// Why `ran` is not worth its flash in one replay or the other, or on a drive that this one may be; none if it is.
+    /// Returns why `ran` is not worth its flash in one of the replays, or on a drive that the
+    /// device may be; none if it always is.
     fn against_flash_anywhere(
         &self,
         ran: &Run,
@@ -339,14 +341,16 @@ impl Trial<'_> {
         }
     }
 
-    /// How what is recommended has to hold: in the leading replay and, where there is one, in the other.
+    /// Returns the setups in which a recommendation has to hold: the leading replay and, if there
+    /// is one, the other replay.
     pub(super) fn setups(&self) -> impl Iterator<Item = (Setup, String)> {
         let other = self.other.map(|other| other.setup);
         let other = other.map(|setup| (setup, format!(", {}", setup.replay.as_told())));
         std::iter::once((self.setup, String::new())).chain(other)
     }
 
-    /// Why `policy`, which uses flash, is not worth that on a drive that this one may be; none if it is on each.
+    /// Returns why `policy`, which uses flash, is not worth it on some drive that the device may
+    /// be; none if it is worth it on all of them.
     fn flash_on_every_drive(
         &self,
         policy: &str,
@@ -372,7 +376,8 @@ impl Trial<'_> {
         Ok(None)
     }
 
-    /// Why `policy`, which is worth its flash under the leading replay, is not under the other one; none if it is.
+    /// Returns why `policy`, which is worth its flash under the leading replay, is not under the
+    /// other replay; none if it is.
     fn against_elsewhere(
         &self,
         policy: &str,
@@ -398,7 +403,8 @@ impl Trial<'_> {
         Ok(choice.against_flash(2).map(|why| format!("{why}, {how}")))
     }
 
-    /// What was learnt of defragmentation, with the baseline on the same requests beside it.
+    /// Returns the remedy for a defragmentation study, with the baseline's figures on the same
+    /// requests.
     fn defragmented(
         &self,
         studied: &Defragmentation,
@@ -421,7 +427,8 @@ impl Trial<'_> {
             }
         };
         let worth_while = studied.is_worth_while();
-        // It is no more than some copying: a tail that it helps is worth that on an idle disk too.
+        // Defragmentation only costs some copying, so a better tail justifies it even on an idle
+        // disk.
         let calmer = effect.read_p99_after_ms.zip(before.read_p99_ms);
         let calmer = calmer.is_some_and(|(is, was)| is <= was * (1.0 - TAIL_THAT_MATTERS));
         let at_ease = worth_while && is_at_ease(self.baseline, self.span_s) && !calmer;
@@ -454,8 +461,9 @@ impl Trial<'_> {
 }
 
 impl Trial<'_> {
-    /// Why defragmentation, which gains under the leading replay, is not to be recommended all the same: it does not in the
-    /// other replay, or on a drive that this one may be. None if it gains everywhere.
+    /// Returns why defragmentation, which gains under the leading replay, should still not be
+    /// recommended: it does not gain in the other replay, or on some drive that the device may be.
+    /// Returns none if it gains everywhere.
     fn defragmentation_on_every_drive(
         &self,
         progress: Progress<'_>,
@@ -480,7 +488,7 @@ impl Trial<'_> {
     }
 }
 
-/// All remedies but schedulers, and `why` none of them was tried.
+/// Returns all remedies except schedulers as not tried, with the reason `why`.
 pub(super) fn none_tried(scheduler: &str, why: &str) -> [Remedy; 4] {
     [
         (RemedyKind::QueueSizes, scheduler),

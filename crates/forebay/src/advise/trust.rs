@@ -1,8 +1,9 @@
-//! How far to trust an answer: what the model makes of the recording itself, beside what the user's disk did.
+//! How far to trust an answer: the model's results on the recording, compared with the latencies of
+//! the user's disk.
 //!
-//! Schedulers run in open and dependent replay anyway, so one of these runs is taken: that of the scheduler that the disk
-//! has now, which the recording is likely to have run under. Nothing is said of a device that the
-//! user did not name, because then nobody knows whether it is the recorded one.
+//! Schedulers run in open and dependent replay anyway, so the check uses one of these runs: the one
+//! under the current scheduler, which was probably also active during the recording. If the user
+//! did not name the device, nothing is reported, because it may not be the recorded one.
 
 use forebay_ask::named;
 use serde::Serialize;
@@ -17,22 +18,24 @@ use crate::quantities::{counted, millis, percent, significant};
 use crate::retrodict::{DirectionAnswer, Recording, Retrodiction};
 use crate::simulate::Bed;
 
-/// The line of trust, and what it is taken from.
+/// The statement on trust and its evidence.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trust {
-    /// How far the model was off what the recorded device did, or why that was not checked.
+    /// How far the model deviates from the recorded device, or why that was not checked.
     pub said: String,
-    /// Whether it was checked.
+    /// Whether the deviation was checked.
     pub is_checked: bool,
-    /// The model's run held against the recording, under the replay that the answer is told by.
+    /// The comparison of the model with the recording, under the replay that the answer is based
+    /// on.
     pub retrodiction: Option<Retrodiction>,
-    /// The same under the other replay, where there is one.
+    /// The comparison under the other replay, if both were simulated.
     pub other_replay: Option<Retrodiction>,
-    /// What a fit of the device to the first half of the trace came to; none where none was asked for.
+    /// The result of fitting the device to the first half of the trace; none if no fit was
+    /// requested.
     pub fit: Option<DeviceFit>,
 }
 
-/// Why nothing can be checked; none where something can.
+/// Returns why nothing can be checked; none if a check is possible.
 pub(super) fn why_not(setting: &Setting<'_>, is_named: bool) -> Option<String> {
     if setting.input.known_latency_share() == 0.0 {
         return Some("the trace records no latencies".to_string());
@@ -50,7 +53,7 @@ pub(super) fn why_not(setting: &Setting<'_>, is_named: bool) -> Option<String> {
 }
 
 impl Trust {
-    /// Nothing was checked, for the reason `why`.
+    /// Returns the statement for the case that nothing was checked, with the reason `why`.
     pub(super) fn unchecked(why: &str) -> Trust {
         Trust {
             said: format!("The model is not checked: {why}."),
@@ -61,7 +64,8 @@ impl Trust {
         }
     }
 
-    /// By the runs of `tried`, of which that under the current scheduler was to be judged.
+    /// Returns the statement based on the runs in `tried`; the run under the current scheduler is
+    /// compared with the recording.
     pub(super) fn of(
         setting: &Setting<'_>,
         tried: &Tryouts,
@@ -88,7 +92,7 @@ impl Trust {
     }
 }
 
-/// How far off the model is, in words; none where too few are judged to say.
+/// Formats how far the model deviates; none if there are too few requests to compare.
 pub(super) fn told(of: &Retrodiction) -> Option<String> {
     let off = off(of)?;
     let unmeasured = match of.requests_unmeasured {
@@ -110,7 +114,8 @@ pub(super) fn told(of: &Retrodiction) -> Option<String> {
     ))
 }
 
-/// "model's read p50 is 8 % and its p99 22 % off what your disk did", with the times; none where too few are judged.
+/// Formats the deviation with the latencies: "model's read p50 is 8 % and its p99 22 % off what
+/// your disk did". Returns none if there are too few requests to compare.
 pub(super) fn off(of: &Retrodiction) -> Option<String> {
     let judged = [("read", &of.reads), ("write", &of.writes)];
     let judged = judged.into_iter().filter_map(|(name, one)| Some((name, one.as_ref()?)));

@@ -1,4 +1,4 @@
-//! The line of trust, and fits, on recordings that models made.
+//! Tests of the statement on trust and of fits, on recordings made by models.
 
 use forebay_core::Nanos;
 use forebay_core::replay::Intensity;
@@ -63,7 +63,7 @@ fn fitted(input: &Input, device: &OpenDevice, jobs: usize) -> Result<(DeviceFit,
     Ok((fit, device.is_some()))
 }
 
-/// Requests long enough for the media rate to show.
+/// Returns requests that are long enough for the media rate to matter.
 fn long(count: u64) -> Vec<forebay_trace::Record> {
     let mut all = records(count, 25_000);
     all.iter_mut().for_each(|record| record.len *= 16);

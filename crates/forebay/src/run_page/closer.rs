@@ -1,27 +1,28 @@
-//! Where two runs are looked at more closely: where they differ most in the way that they do on the whole, or else in the
-//! middle.
+//! Selects the time span for a closer look at two runs: the span in which they differ most in the
+//! same direction as overall, else one in the middle.
 //!
-//! A look is as long as some of the baseline's movements take. Two runs differ there by how far the heads go from I/O to
-//! I/O on average; what has gaps in it shows less, and counts for as much less.
+//! A span lasts as long as a fixed number of the baseline's I/Os. Within a span, the difference
+//! between two runs is the difference in the heads' average distance from I/O to I/O. A span with
+//! gaps shows less, so its difference counts for proportionally less.
 
 use super::heads::Points;
 
-/// I/Os of the baseline that a closer look shows.
+/// The number of the baseline's I/Os in a closer look.
 pub(super) const CLOSER_POINTS: usize = 160;
-/// Parts of a look that are empty or not.
+/// The number of parts of a span that are counted as empty or not.
 const SLOTS: usize = 20;
 
-/// A stretch of time.
+/// A time span for a closer look.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Look {
     pub(super) from_s: f64,
     pub(super) to_s: f64,
-    /// Cylinders from I/O to I/O on average, of the baseline and of the other run; none in the middle, where no stretch
-    /// shows a difference.
+    /// The average number of cylinders from I/O to I/O, for the baseline and the other run; none if
+    /// no span shows the overall difference, so that the middle is shown.
     pub(super) apart: Option<[f64; 2]>,
 }
 
-/// The look at two runs, which are long enough for one.
+/// Returns the span for a closer look at two runs; none if they are too short.
 pub(super) fn look(baseline: Points<'_>, other: Points<'_>) -> Option<Look> {
     let sign = (apart(baseline) - apart(other)).signum();
     let begins = (0..baseline.len().saturating_sub(CLOSER_POINTS)).step_by(CLOSER_POINTS / 4);
@@ -42,7 +43,7 @@ pub(super) fn look(baseline: Points<'_>, other: Points<'_>) -> Option<Look> {
     most.map(|(_, look)| look).or_else(|| middle(baseline, other))
 }
 
-/// In the middle of the shorter run.
+/// Returns a span that starts in the middle of the shorter run.
 fn middle(baseline: Points<'_>, other: Points<'_>) -> Option<Look> {
     let from_s = baseline.last()?.done_s().min(other.last()?.done_s()) / 2.0;
     let first = baseline.partition_point(|point| point.done_s() < from_s);
@@ -50,20 +51,20 @@ fn middle(baseline: Points<'_>, other: Points<'_>) -> Option<Look> {
     (to_s > from_s).then_some(Look { from_s, to_s, apart: None })
 }
 
-/// The I/Os that are done within a stretch.
+/// Returns the I/Os that complete within a span.
 pub(super) fn between<'a>(points: Points<'a>, (from_s, to_s): (f64, f64)) -> Points<'a> {
     let first = points.partition_point(|point| point.done_s() < from_s);
     let (_, from) = points.split_at(first);
     &from[..from.partition_point(|point| point.done_s() <= to_s)]
 }
 
-/// Cylinders from I/O to I/O, on average.
+/// Returns the average number of cylinders from I/O to I/O.
 pub(super) fn apart(points: Points<'_>) -> f64 {
     let crossed = points.windows(2).map(|two| two[0].cylinder.abs_diff(two[1].cylinder));
     crossed.map(u64::from).sum::<u64>() as f64 / (points.len() as f64 - 1.0).max(1.0)
 }
 
-/// The share of a stretch in which I/Os are done.
+/// Returns the share of a span's parts in which I/Os complete.
 fn filled(points: Points<'_>, (from_s, to_s): (f64, f64)) -> f64 {
     let mut slots = [false; SLOTS];
     for point in points {
@@ -94,7 +95,8 @@ mod tests {
     #[test]
     fn two_runs_are_looked_at_where_they_differ_most() {
         let still = run(|_| 7);
-        // From 10 to 14 s it goes to and fro by 100, from 30 to 34 s by 900.
+        // The heads move back and forth by 100 cylinders from 10 to 14 s, and by 900 from 30 to 34
+        // s.
         let to_and_fro = run(|n| match n {
             1000..1400 => (n % 2) as u32 * 100,
             3000..3400 => (n % 2) as u32 * 900,
@@ -104,7 +106,8 @@ mod tests {
             let look = look(a, b).unwrap();
             assert!(look.from_s > 29.9 && look.to_s < 34.1 && look.apart.is_some(), "{look:?}");
         }
-        // A stretch where the other goes further tells nothing of a run in which the baseline does on the whole.
+        // A span in which the other run's heads move further is not typical if the baseline's heads
+        // move further overall.
         let further_once = run(|n| match n {
             1000..1400 => (n % 2) as u32 * 900,
             _ => 7,
@@ -126,7 +129,7 @@ mod tests {
             _ => 7,
         });
         let mut gaps = still.clone();
-        // Ten at a time and then nothing for a minute, where they are furthest apart.
+        // Ten I/Os at a time and then none for a minute, at the time of the largest difference.
         for points in [&mut gaps, &mut moving] {
             for (n, point) in points.iter_mut().enumerate().skip(2900) {
                 point.done = Nanos::from_millis(n as u64 * 10 + (n as u64 / 100) * 60_000);

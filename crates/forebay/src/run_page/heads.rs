@@ -1,8 +1,9 @@
-//! The picture of head positions: one run in a plot, cylinder over time.
+//! The picture of head positions: a plot of cylinder over time for one run.
 //!
-//! A whole run has up to some 100 000 points. They are counted in cells of two picture units and
-//! drawn as vertical runs of cells in four shades, so that a picture stays below 120 kB however
-//! long the run was. A closer look at few points is drawn as a line from point to point.
+//! A complete run has up to about 100 000 points. They are counted in cells of two picture units
+//! and drawn as vertical strokes of cells in four shades, so that a picture stays below 120 kB
+//! regardless of the run's length. A closer look with few points is drawn as a line from point to
+//! point.
 
 use std::fmt::Write;
 
@@ -14,32 +15,33 @@ use forebay_show::html::charts::STRIPS;
 use forebay_show::html::plot::{BOTTOM, Caption, LEFT, Plot, RIGHT, TOP};
 use forebay_show::html::text::{bytes, count, seconds, significant};
 
-/// Size of a picture.
+/// The size of a picture.
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 330.0;
-/// Picture units a cell is wide and high.
+/// The width and height of a cell, in picture units.
 const CELL: f64 = 2.0;
 const COLUMNS: usize = ((WIDTH - LEFT - RIGHT) / CELL) as usize;
 const ROWS: usize = ((HEIGHT - TOP - BOTTOM) / CELL) as usize;
-/// Shades of density, told apart by the style sheet's classes `d1` to `d4`.
+/// The number of density shades. The style sheet's classes `d1` to `d4` set their colors.
 const SHADES: usize = 4;
 
 /// I/Os in time order.
 pub(super) type Points<'a> = &'a [HeadPoint];
 
-/// I/Os of a closer look that say what they are.
+/// The maximum number of I/Os in a closer look that have tooltips.
 const NAMED_MAX: usize = 4 * CLOSER_POINTS;
 
-/// What both pictures of a pair share: time span, cylinders and what the darkest shade means.
+/// The scales that both pictures of a pair share: time span, cylinders and the meaning of the
+/// darkest shade.
 pub(super) struct Ground {
     from_s: f64,
     to_s: f64,
-    /// The lowest and the highest that is drawn.
+    /// The lowest and the highest cylinder drawn.
     cylinders: (u32, u32),
     densest: u32,
 }
 
-/// The lowest and the highest cylinder of `points`, at least one apart.
+/// Returns the lowest and the highest cylinder of `points`, at least one cylinder apart.
 fn reached<'a>(points: impl Iterator<Item = &'a HeadPoint>) -> (u32, u32) {
     let (mut lowest, mut highest) = (u32::MAX, 0);
     for &HeadPoint { cylinder, .. } in points {
@@ -50,7 +52,7 @@ fn reached<'a>(points: impl Iterator<Item = &'a HeadPoint>) -> (u32, u32) {
 }
 
 impl Ground {
-    /// For two whole runs.
+    /// Returns the scales for two complete runs.
     pub(super) fn whole(a: Points<'_>, b: Points<'_>) -> Ground {
         let end = |points: Points<'_>| points.last().map_or(0.0, HeadPoint::done_s);
         let to_s = end(a).max(end(b));
@@ -60,7 +62,7 @@ impl Ground {
         ground
     }
 
-    /// For a closer look. `None` where the whole picture shows as much.
+    /// Returns the scales for a closer look; `None` if the complete picture shows as much.
     pub(super) fn closer(baseline: Points<'_>, other: Points<'_>) -> Option<(Ground, Look)> {
         if baseline.len() < 4 * CLOSER_POINTS {
             return None;
@@ -83,7 +85,7 @@ impl Ground {
         Axis::between(f64::from(lowest), f64::from(highest), bottom, top)
     }
 
-    /// Points in each cell, column by column from the top.
+    /// Returns the number of points in each cell, column by column from the top.
     fn cells(&self, points: Points<'_>) -> Vec<u32> {
         let (x, y) = (self.x(), self.y());
         let mut cells = vec![0u32; COLUMNS * ROWS];
@@ -97,7 +99,8 @@ impl Ground {
         cells
     }
 
-    /// A whole run as shades of density; each strip of it says how many I/Os it has, and which of them took longest.
+    /// Draws a complete run in shades of density. Each strip has a tooltip with its number of I/Os
+    /// and the slowest of them.
     pub(super) fn density(
         &self,
         caption: &Caption<'_>,
@@ -147,15 +150,15 @@ impl Ground {
         }
     }
 
-    /// What lies within the span.
+    /// Returns the points within the time span.
     pub(super) fn within<'a>(&self, points: Points<'a>) -> Points<'a> {
-        /// More than a picture can tell apart.
+        /// The number of points that a picture can show separately.
         const POINTS_MAX: usize = 2000;
         let within = closer::between(points, (self.from_s, self.to_s));
         &within[..within.len().min(POINTS_MAX)]
     }
 
-    /// What lies within the span, as a line from I/O to I/O, each of which says what it is.
+    /// Draws the points within the time span as a line from I/O to I/O, with a tooltip for each.
     pub(super) fn path(
         &self,
         caption: &Caption<'_>,
@@ -175,7 +178,7 @@ impl Ground {
         plot.finish()
     }
 
-    /// What there is to see, in words.
+    /// Describes the picture in words.
     pub(super) fn told(&self, points: Points<'_>) -> String {
         let within = closer::between(points, (self.from_s, self.to_s));
         let (lowest, highest) = reached(within.iter());
@@ -191,7 +194,7 @@ impl Ground {
         }
     }
 
-    /// Whether so few points are best drawn as a line.
+    /// Returns whether the points are few enough to be drawn as a line.
     pub(super) fn is_sparse(a: Points<'_>, b: Points<'_>) -> bool {
         a.len().max(b.len()) < 4 * CLOSER_POINTS
     }
@@ -201,7 +204,7 @@ impl Ground {
     }
 }
 
-/// What an I/O was, whose and when.
+/// Formats what an I/O was, its stream and its time.
 fn told(point: &HeadPoint, streams: &[String]) -> String {
     format!(
         "{} of {} by {} at cylinder {}, taken at {}, done in {}",
@@ -214,14 +217,14 @@ fn told(point: &HeadPoint, streams: &[String]) -> String {
     )
 }
 
-/// An I/O in words: when it was taken, what it does, its bytes, whose it is, its cylinder, what it took.
+/// An I/O as table cells: its start time, operation, size in bytes, stream, cylinder and duration.
 pub(crate) type IoRow = [String; 6];
 
-/// What stands above these words.
+/// The column headings for these cells.
 pub(crate) const IO_HEADS: [&str; 6] =
     ["taken at", "does", "bytes", "whose", "cylinder", "done in"];
 
-/// The first `most` I/Os in words.
+/// Returns the table rows of the first `most` I/Os.
 pub(super) fn io_rows(points: Points<'_>, streams: &[String], most: usize) -> Vec<IoRow> {
     let row = |point: &HeadPoint| {
         [
@@ -236,19 +239,20 @@ pub(super) fn io_rows(points: Points<'_>, streams: &[String], most: usize) -> Ve
     points.iter().take(most).map(row).collect()
 }
 
-/// A time of the run, told apart from its neighbours.
+/// Formats a time with enough digits to distinguish it from its neighbors.
 fn seconds_exactly(s: f64) -> String {
     format!("{s:.4}\u{a0}s")
 }
 
-/// The count that all but the densest twentieth of the touched cells stay below.
+/// Returns the 95th percentile of the counts in non-empty cells.
 fn typical_densest(cells: &[u32]) -> u32 {
     let mut counts: Vec<u32> = cells.iter().copied().filter(|count| *count > 0).collect();
     counts.sort_unstable();
     counts.get(counts.len() * 19 / 20).copied().unwrap_or(1)
 }
 
-/// A path of one vertical stroke for each run of cells of shade `level`, in units of cells.
+/// Returns a path with one vertical stroke for each sequence of cells of shade `level`, in units of
+/// cells.
 fn runs(shades: &[usize], level: usize) -> String {
     let mut path = String::new();
     let (mut pen_column, mut pen_row) = (0i64, 0i64);
@@ -261,7 +265,8 @@ fn runs(shades: &[usize], level: usize) -> String {
                 continue;
             }
             let (right, down) = (column as i64 - pen_column, row as i64 - pen_row);
-            // The first stroke starts in the middle of its column, the others follow from it.
+            // The first stroke's position is absolute, at the center of its column. The others are
+            // relative to the stroke before.
             let start = if path.is_empty() { format!("M{right}.5") } else { format!("m{right}") };
             let gap = if down < 0 { "" } else { " " };
             let _ = write!(path, "{start}{gap}{down}v{length}");
@@ -326,7 +331,7 @@ mod tests {
         assert!(strips[1].ends_with(
             "the slowest: write of 64\u{a0}KiB by <one> at cylinder 7, taken at 100.0000\u{a0}s, done in 50.0\u{a0}s"
         ), "{}", strips[1]);
-        // The last one ends with the run.
+        // The last strip ends with the run.
         assert!(strips[STRIPS - 1].contains(" 101 I/Os"), "{}", strips[STRIPS - 1]);
     }
 

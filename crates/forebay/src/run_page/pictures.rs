@@ -1,4 +1,4 @@
-//! Pictures of runs, as every page that tells of runs shows them.
+//! Pictures of runs, shared by all pages about runs.
 
 use super::closer::Look;
 use super::heads::{self, Ground};
@@ -10,28 +10,29 @@ use forebay_show::html::charts;
 use forebay_show::html::plot::Caption;
 use forebay_show::html::text::{name, percent, ratio, seconds, significant};
 
-/// I/Os of a closer look that are listed too.
+/// The number of I/Os in a closer look that are also listed as text.
 const LISTED: usize = 40;
 
-/// Where the heads are under one policy and another.
+/// The head positions under two policies.
 pub(crate) struct HeadViews {
-    /// What the pictures show.
+    /// The description of the pictures.
     pub(crate) about: String,
-    /// The whole run, and perhaps a closer look.
+    /// The complete run, and possibly a closer look.
     pub(crate) rows: Vec<HeadRow>,
 }
 
-/// A stretch of time under each policy.
+/// A time span under each policy.
 pub(crate) struct HeadRow {
-    /// Why this stretch is shown, unless it is all.
+    /// The reason for showing this time span; none for the complete run.
     pub(crate) why: Option<String>,
-    /// Pictures, and their captions as HTML.
+    /// The pictures, with their captions as HTML.
     pub(crate) pictures: Vec<(String, String)>,
-    /// Titles, and the I/Os of a closer look for readers who cannot point at a picture.
+    /// Titles and I/Os of a closer look, for readers who cannot point at a picture.
     pub(crate) lists: Vec<(String, Vec<heads::IoRow>)>,
 }
 
-/// The heads of a disk of so many cylinders; streams by their names. Nothing without heads or I/Os.
+/// Draws the head positions of a disk with this number of cylinders. Returns none if there are no
+/// heads or I/Os.
 pub(crate) fn head_views(
     runs: &[(String, Run)],
     policy: &str,
@@ -67,7 +68,7 @@ pub(crate) fn head_views(
     Some(HeadViews { about, rows })
 }
 
-/// Why a closer look is where it is.
+/// Explains the choice of the closer look's time span.
 fn why(look: &Look, policies: &[&str]) -> String {
     let digits = if look.to_s - look.from_s < 1.0 { 3 } else { 1 };
     let when = format!("A closer look, from {:.digits$} to {:.digits$} s", look.from_s, look.to_s);
@@ -82,7 +83,7 @@ fn why(look: &Look, policies: &[&str]) -> String {
     }
 }
 
-/// A picture of each run side by side, and what a closer look shows as lists.
+/// Draws the runs side by side, and lists the I/Os of a closer look.
 fn head_row(
     ground: &Ground,
     (id, what): (&str, &str),
@@ -121,7 +122,8 @@ fn head_row(
     }
 }
 
-/// (seconds, requests per second) of the arrivals, as a picture and its caption.
+/// Draws the arrivals, given as (seconds, requests per second). Returns the picture and its
+/// caption.
 pub(crate) fn arrivals_picture(steps: &[(f64, f64)]) -> Option<(String, String)> {
     let caption = Caption {
         id: "arrivals",
@@ -132,7 +134,8 @@ pub(crate) fn arrivals_picture(steps: &[(f64, f64)]) -> Option<(String, String)>
     Some((charts::arrivals(&caption, steps)?, said.into()))
 }
 
-/// The parts of a run's busy time with their class and name; the last is what no other explains.
+/// Returns the parts of a run's busy time, each with its class and name. The last part is the time
+/// not explained by the others.
 fn spent_in(figures: &Figures) -> [(&'static str, &'static str, f64); 4] {
     let Figures { seek_s, rotation_s, transfer_s, busy_s, .. } = *figures;
     [
@@ -159,8 +162,8 @@ fn spent(run: &RunResult) -> Bar {
     }
 }
 
-/// What a disk spends its time on, as a picture and its caption. What has no heads spends its time on nothing that could
-/// be told apart.
+/// Draws how a disk spends its time. Returns the picture and its caption, or none for a device
+/// without heads, whose time cannot be divided into parts.
 pub(crate) fn spent_picture(runs: &[RunResult], replay: Replay) -> Option<(String, String)> {
     let total = match replay {
         Replay::Closed | Replay::Dependent => "Busy time; the total above runs until all is done",

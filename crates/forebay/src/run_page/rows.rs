@@ -1,4 +1,4 @@
-//! Figures down, policies across.
+//! Tables with figures as rows and policies as columns.
 
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::table::{Cell, Column, Row, Table};
@@ -6,15 +6,16 @@ use forebay_show::table::{Cell, Column, Row, Table};
 use super::{against, name};
 use crate::simulate::{Replay, RunResult};
 
-/// A figure's name, its unit, and what it is of a run. It is left out where no run has any of it.
+/// A figure's name, its unit, and the function that reads it from a run. Figures that no run has
+/// are omitted.
 pub(crate) type FigureRow = (&'static str, Unit, fn(&RunResult) -> Option<f64>);
 
-/// Milliseconds as the seconds of a page.
+/// Converts milliseconds to seconds, the unit used on pages.
 fn ms(ms: Option<f64>) -> Option<f64> {
     ms.map(|ms| ms / 1e3)
 }
 
-/// What a first screen has room for.
+/// The figures that fit on a first screen.
 pub(crate) const FIRST: [FigureRow; 14] = [
     ("makespan", Unit::Seconds, |run| Some(run.figures.makespan_s)),
     ("busy time", Unit::Seconds, |run| Some(run.figures.busy_s)),
@@ -32,7 +33,7 @@ pub(crate) const FIRST: [FigureRow; 14] = [
     ("energy", Unit::Joules, |run| Some(run.figures.energy_j)),
 ];
 
-/// Every figure.
+/// All figures.
 pub(crate) const ALL: [FigureRow; 45] = [
     ("requests", Unit::Count, |run| Some(run.figures.requests as f64)),
     ("reads", Unit::Count, |run| Some(run.figures.reads as f64)),
@@ -85,12 +86,14 @@ pub(crate) const ALL: [FigureRow; 45] = [
     ("latencies imputed", Unit::Share, |run| Some(run.imputed_share)),
 ];
 
-/// Figures that closed replay does not have, because each request arrives when those before it are answered.
+/// Returns whether the figure only exists if arrivals are recorded. In closed replay it does not,
+/// because each request arrives when those before it are answered.
 fn is_of_recorded_times(name: &str) -> bool {
     name.starts_with("late, ") || name == "more than 1 s late"
 }
 
-/// The figures of `runs`, each a column; `best` is marked where there are several.
+/// Builds the table of the figures of `runs`, one column each; `best` is marked if there are
+/// several runs.
 pub(crate) fn across(runs: &[RunResult], best: Option<&RunResult>, figures: &[FigureRow]) -> Table {
     let head = |run: &RunResult| {
         let is_best = runs.len() > 1 && best.is_some_and(|best| std::ptr::eq(best, run));

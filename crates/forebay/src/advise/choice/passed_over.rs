@@ -1,4 +1,4 @@
-//! Why a scheduler is not the one to use, of each alone and of all in one sentence.
+//! The reasons why schedulers are not used, for each scheduler alone and for all in one sentence.
 
 use std::fmt;
 
@@ -8,47 +8,49 @@ use serde::{Serialize, Serializer};
 use super::super::available::From;
 use super::Choice;
 
-/// Why a scheduler is not the one to use. Figures are told in words, its own against the other's.
+/// The reason why a scheduler is not used. Figures are formatted, the scheduler's own before the
+/// other's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PassedOver {
-    /// Another is better in a figure and worse in none.
+    /// Another scheduler is better in a figure and worse in none.
     Beaten {
-        /// The other.
+        /// The other scheduler.
         by: String,
-        /// That figure of both.
+        /// That figure for both schedulers.
         figure: String,
     },
-    /// No system that is still kept up has it.
+    /// No maintained system provides the scheduler.
     NotToBeHad,
-    /// It goes by process, which a server does not see.
+    /// The scheduler depends on the requesting process, which a server does not see.
     KernelOnly,
-    /// It shows what more places alone do.
+    /// The scheduler is a reference that shows the effect of more request slots alone.
     Yardstick,
-    /// The device falls behind with it.
+    /// The device falls behind with this scheduler.
     FallsBehind,
-    /// It takes a way through a server that is in no figure.
+    /// The scheduler needs a path through a server that no figure includes.
     WayNotCounted,
-    /// It is not better than the baseline under the other replay.
+    /// The scheduler is not better than the baseline under the other replay.
     Disputed,
-    /// It is not better than the baseline on every drive that this one may be.
+    /// The scheduler is not better than the baseline on every drive that the device may be.
     Unsure,
-    /// Nothing beats it, and the one to use is better in a figure.
+    /// No scheduler beats this one, but the chosen one is better in a figure.
     Worse {
-        /// The one to use.
+        /// The chosen scheduler.
         than: String,
-        /// That figure of both.
+        /// That figure for both schedulers.
         figure: String,
     },
-    /// It cannot be told from the one to use, which is simpler.
+    /// The scheduler cannot be distinguished from the chosen one, which is simpler.
     Alike {
-        /// The one to use.
+        /// The chosen scheduler.
         to: String,
     },
-    /// Worse in all that the preference looks at together, though chance may be all of each.
+    /// The scheduler is worse in all figures that the preference considers taken together, though
+    /// each difference may be chance.
     WorseTogether {
-        /// The one to use.
+        /// The chosen scheduler.
         than: String,
-        /// Those figures of both.
+        /// Those figures for both schedulers.
         figures: String,
     },
 }
@@ -82,7 +84,8 @@ impl Serialize for PassedOver {
 }
 
 impl PassedOver {
-    /// All that are passed over, those of one reason together: "bid beats none (...) and bfq (...)"; none of none.
+    /// Formats the reasons for all rejected schedulers, grouped by reason: "bid beats none (...)
+    /// and bfq (...)". Returns none if `all` is empty.
     pub(in crate::advise) fn all_told(all: &[(&str, &PassedOver)]) -> Option<String> {
         let mut reasons: Vec<(Reason<'_>, Vec<String>)> = Vec::new();
         for (policy, why) in all {
@@ -98,7 +101,7 @@ impl PassedOver {
     }
 }
 
-/// What several can have in common.
+/// The part of a reason that several schedulers can share.
 #[derive(PartialEq, Eq)]
 enum Reason<'a> {
     Beaten(&'a str),
@@ -108,7 +111,7 @@ enum Reason<'a> {
 }
 
 impl<'a> Reason<'a> {
-    /// The reason of one, and that one with its figures.
+    /// Returns the reason for a scheduler, and the scheduler's name with its figures.
     fn of(policy: &str, why: &'a PassedOver) -> (Reason<'a>, String) {
         let with = |figures: &str| format!("{policy} ({figures})");
         match why {
@@ -156,7 +159,7 @@ impl<'a> Reason<'a> {
 }
 
 impl Choice<'_> {
-    /// Why `policy` is not the one to use, where `chosen` is; none of that one.
+    /// Returns why `policy` is not used when `chosen` is; none for the chosen scheduler itself.
     pub(in crate::advise) fn passed_over(&self, policy: &str, chosen: &str) -> Option<PassedOver> {
         let at = |policy: &str| self.runs.iter().position(|run| run.policy == policy);
         let (run, chosen) = (at(policy)?, at(chosen)?);

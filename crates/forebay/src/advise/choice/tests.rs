@@ -9,15 +9,15 @@ use crate::retrodict::tests::{input_of, records};
 use crate::simulate::{Replay, Setup};
 use crate::slices::Slices;
 
-/// A run of so much work and such tails, and its slices, where the `id`th request, which is a read if that is even,
-/// takes as many ms as `took` says.
+/// Returns a run with this amount of work and these tails, and its slices. The request with number
+/// `id`, a read if `id` is even, takes `took(id)` ms.
 fn taking(
     policy: &str,
     (busy_s, read_ms, write_ms): (f64, f64, f64),
     took: impl Fn(u64) -> f64,
 ) -> (RunResult, Slices) {
     let mut result = sample::advice().runs[0].clone();
-    // So that total and tails count.
+    // Total time and tails both count in closed replay.
     (result.policy, result.replay) = (policy.to_string(), Replay::Closed);
     let figures = &mut result.figures;
     (figures.busy_s, figures.makespan_s) = (busy_s, busy_s);
@@ -36,18 +36,18 @@ fn taking(
     (result, slices)
 }
 
-/// A run whose every read and write takes so long.
+/// Returns a run in which all reads and all writes take the same time.
 fn run(policy: &str, busy_s: f64, read_ms: f64, write_ms: f64) -> (RunResult, Slices) {
     let took = |id| if id % 2 == 0 { read_ms } else { write_ms };
     taking(policy, (busy_s, read_ms, write_ms), took)
 }
 
-/// Whether a request comes within the one burst there is.
+/// Returns whether a request is in the only burst.
 fn is_burst(id: u64) -> bool {
     id / 100 == 7
 }
 
-/// Runs that can be held against one another.
+/// Runs that can be compared with one another.
 struct Runs {
     results: Vec<RunResult>,
     resampled: Resampled,
@@ -65,7 +65,7 @@ impl Runs {
     }
 }
 
-/// What is chosen of all, and of what Linux has.
+/// Returns the scheduler chosen from all, and the one chosen from those in Linux.
 fn chosen(runs: &[(RunResult, Slices)], prefer: Prefer) -> (String, Option<String>) {
     let runs = Runs::of(runs);
     let choice = runs.choice(prefer);
@@ -122,7 +122,7 @@ fn what_can_no_longer_be_had_is_shown_and_not_recommended() {
     assert!(choice.extremes("mq-deadline").iter().all(|(_, policy, _)| *policy == "own"));
 }
 
-/// A run whose reads take long in one burst alone.
+/// Returns a run whose reads take long only in one burst.
 fn bursty(policy: &str, busy_s: f64, read_ms: f64, write_ms: f64) -> (RunResult, Slices) {
     let took = |id| match id % 2 {
         0 if is_burst(id) => read_ms,
@@ -132,8 +132,8 @@ fn bursty(policy: &str, busy_s: f64, read_ms: f64, write_ms: f64) -> (RunResult,
     taking(policy, (busy_s, read_ms, write_ms), took)
 }
 
-/// One burst decides the reads' tail, so a resample may lack it: what is three times worse there must not be taken for
-/// no worse, nor chosen since Linux has it.
+/// One burst determines the reads' tail, so a resample may not contain it. A scheduler that is
+/// three times worse there must not count as unharmed, nor be chosen for being in Linux.
 #[test]
 fn what_may_well_be_worse_is_not_chosen() {
     let runs = [
@@ -145,7 +145,7 @@ fn what_may_well_be_worse_is_not_chosen() {
     let runs = Runs::of(&runs);
     let choice = runs.choice(Prefer::Balance);
     let why = choice.passed_over("mq-deadline", "own").unwrap().to_string();
-    // Both take 400 s, of which nothing is said.
+    // Both take 400 s, so the message omits the time.
     assert!(why.starts_with("worse than own as far as can be told: read p99"), "{why}");
 }
 
@@ -175,7 +175,8 @@ fn tails_of_a_few_requests_decide_nothing_and_total_does_not_where_the_disk_keep
     assert_eq!(chosen(&runs, Prefer::Total).0, "bfq");
 }
 
-/// In open replay a backlog's length is nobody's latency; where requests wait for answers there is no backlog.
+/// In open replay, the length of a backlog is not a request's latency. If requests wait for
+/// responses, there is no backlog.
 #[test]
 fn tails_of_an_overloaded_disk_count_where_requests_wait_for_answers() {
     let overloaded = |policy, replay, reads_ms| {
@@ -189,7 +190,8 @@ fn tails_of_an_overloaded_disk_count_where_requests_wait_for_answers() {
     }
 }
 
-/// What is better under one replay alone is not chosen, and that is told.
+/// A scheduler that is better under one replay only is not chosen, and the disagreement is
+/// reported.
 #[test]
 fn both_replays_have_to_agree() {
     let of = |replay, bfq_ms, kyber_ms| {
@@ -209,17 +211,17 @@ fn both_replays_have_to_agree() {
     };
     let (open, dependent) = (Replay::Open, Replay::Dependent);
     let told = |best: &str, disputed| (best.to_string(), best.to_string(), disputed);
-    // Both have bfq.
+    // Both replays choose bfq.
     assert_eq!(under(&of(open, 10.0, 50.0), &of(dependent, 10.0, 50.0)), told("bfq", false));
-    // Each has another, but kyber is better in both.
+    // Each replay chooses another scheduler, but kyber is better in both.
     assert_eq!(under(&of(open, 10.0, 50.0), &of(dependent, 120.0, 50.0)), told("kyber", false));
-    // One alone has any.
+    // Only one replay has a better scheduler.
     assert_eq!(under(&of(open, 10.0, 100.0), &of(dependent, 100.0, 100.0)), told("none", true));
     assert_eq!(under(&of(open, 100.0, 100.0), &of(dependent, 10.0, 100.0)), told("none", true));
     assert_eq!(under(&of(open, 100.0, 100.0), &of(dependent, 100.0, 100.0)), told("none", false));
 }
 
-/// What is better in time and reads is not hidden by a noisy tail of writes.
+/// A noisy tail of writes does not hide an improvement in time and reads.
 #[test]
 fn a_noisy_tail_hides_no_gain() {
     let noisy = |policy, busy_s, read_ms, write_ms| {
@@ -232,12 +234,12 @@ fn a_noisy_tail_hides_no_gain() {
     };
     let runs = [noisy("none", 359.0, 221.0, 100.0), noisy("clook", 320.0, 183.0, 128.0)];
     assert_eq!(chosen(&runs, Prefer::Balance).0, "clook");
-    // Where each is better in something, the baseline stays.
+    // If each scheduler is better in one figure, the baseline stays.
     let runs = [run("none", 359.0, 221.0, 100.0), run("clook", 320.0, 183.0, 128.0)];
     assert_eq!(chosen(&runs, Prefer::Balance).0, "none");
 }
 
-/// Of those that are as good what beats the baseline is chosen before what is simpler.
+/// Among equally good schedulers, one that beats the baseline is chosen over a simpler one.
 #[test]
 fn what_is_better_in_all_is_chosen_before_what_is_simpler() {
     let runs = [
@@ -286,12 +288,12 @@ fn flash_has_to_be_a_tenth_better_than_the_baseline_and_what_is_free() {
     let why = said((500.0, 400.0, 90.0), (800.0, 90.0, 90.0));
     assert!(why.contains("read p99 rises against none (read p99 400 ms against 100 ms)"), "{why}");
     assert!(said((780.0, 85.0, 85.0), (800.0, 90.0, 90.0)).contains("better than own"));
-    // Half the time and half the writes' tail do not pay for reads that wait longer.
+    // Half the time and half the writes' tail do not make up for slower reads.
     let why = said((400.0, 95.0, 45.0), (800.0, 90.0, 90.0));
     assert_eq!(why, "Not worth flash: read p99 rises against own (read p99 95 ms against 90 ms)");
 }
 
-/// What nothing beats is a rival of flash, though another is chosen.
+/// A scheduler that no other beats is compared with flash, even if another is chosen.
 #[test]
 fn flash_is_held_against_all_that_nothing_beats() {
     let said = |rival: (f64, f64, f64)| {
@@ -313,7 +315,7 @@ fn flash_is_held_against_all_that_nothing_beats() {
     assert!(why.starts_with(expected), "{why}");
 }
 
-/// Whoever prefers one figure takes what costs another; balance does not.
+/// A preference for one figure accepts losses in another, but balance does not.
 #[test]
 fn what_takes_the_place_of_the_baseline_is_chosen_by_the_preference() {
     let runs = Runs::of(&[
@@ -332,7 +334,7 @@ fn what_takes_the_place_of_the_baseline_is_chosen_by_the_preference() {
     assert!(two.choice(Prefer::Total).best_over_baseline().is_some());
 }
 
-/// Flash may make worse what another is best in, of those that are neither chosen nor the baseline.
+/// Flash may worsen a figure in which a scheduler is best that is neither chosen nor the baseline.
 #[test]
 fn flash_is_spared_the_best_figure_of_every_rival() {
     let of = |name, (busy_s, read_ms, write_ms)| run(name, busy_s, read_ms, write_ms);
@@ -350,7 +352,8 @@ fn flash_is_spared_the_best_figure_of_every_rival() {
     assert!(why.starts_with("Not worth flash: read p99 rises against own"), "{why}");
 }
 
-/// What chance may make equal is still not chosen for being simple where it is more than a tenth worse.
+/// A scheduler that may be equal by chance, but is more than a tenth worse, is not chosen for its
+/// simplicity.
 #[test]
 fn what_is_simple_has_to_be_within_a_tenth() {
     let chosen_at = |read_ms| {
@@ -365,7 +368,8 @@ fn what_is_simple_has_to_be_within_a_tenth() {
     assert_eq!(chosen_at(3900.0), "own");
 }
 
-/// What the drive may be decides: another is chosen, or nothing, and it is said why.
+/// Uncertainty about the drive changes the choice to another scheduler, or to none, and the reason
+/// is reported.
 #[test]
 fn what_is_not_better_on_every_drive_is_not_chosen() {
     let runs = Runs::of(&[
@@ -385,7 +389,7 @@ fn what_is_not_better_on_every_drive_is_not_chosen() {
     let choice = runs.choice(Prefer::Balance);
     assert_eq!(choice.best(), Some("mq-deadline"));
     assert!(choice.holds("mq-deadline", &there(0.0, 0.01, -0.02)));
-    // Its gain turns round, or another figure pays for it.
+    // The gain turns into a loss, or another figure gets worse.
     assert!(!choice.holds("mq-deadline", &there(0.0, -0.01, 0.0)));
     assert!(!choice.holds("mq-deadline", &there(0.0, 0.4, -0.04)));
     assert!(choice.holds("none", &there(0.0, 0.0, 0.0)));
@@ -399,7 +403,8 @@ fn what_is_not_better_on_every_drive_is_not_chosen() {
     assert_eq!((verdict, recommended.as_deref()), (Verdict::DependsOnDrive, Some("none")));
 }
 
-/// Runs as they are assumed, and what is known of them on both ends of the range: what is chosen.
+/// Returns the choice, given the runs on the assumed drive and the results at both ends of the
+/// range.
 fn chosen_on_every_drive(
     leading: &[(RunResult, Slices)],
     other: &[(RunResult, Slices)],
@@ -448,7 +453,7 @@ fn what_is_recommended_gains_on_every_drive_in_both_replays() {
     assert_eq!(elsewhere([380.0, 250.0], [390.0, 300.0]), ("clook".to_string(), vec![]));
     let unsure = |how| vec![("clook".to_string(), how)];
     assert_eq!(elsewhere([380.0, 410.0], [390.0, 300.0]), ("none".to_string(), unsure(false)));
-    // It holds in the replay that the answer is told by, and not where requests wait for answers.
+    // The gain holds in the leading replay, but not if requests wait for responses.
     assert_eq!(elsewhere([380.0, 250.0], [420.0, 300.0]), ("none".to_string(), unsure(true)));
 }
 
@@ -462,7 +467,7 @@ fn flash_gains_on_every_drive_too() {
     };
     let free = (390.0, 95.0, 95.0);
     assert_eq!(against((300.0, 90.0, 90.0), free), None);
-    // No better than what is free, or better and a tail pays for it.
+    // No better than the free alternative, or better but with a worse tail.
     let why = against((395.0, 96.0, 96.0), free).unwrap();
     assert!(why.contains("395 s against 390 s") && why.ends_with("under clook"), "{why}");
     let why = against((200.0, 110.0, 50.0), free).unwrap();
@@ -520,7 +525,8 @@ fn totals_are_taken_to_be_as_much_longer_as_the_devices_work() {
         run
     };
     let scale = |replay| total_scale(&run(replay, 50.0, 90.0), &run(replay, 100.0, 100.0));
-    // Half the work takes a tenth less time: 0.4 to 0.6 of the work would take 0.72 to 1.08 of it.
+    // Half the work takes a tenth less time, so 0.4 to 0.6 of the work would take 0.72 to 1.08 of
+    // the time.
     assert!((scale(Replay::Closed) - 1.8).abs() < 1e-9);
     assert!((scale(Replay::Open) - 1.0).abs() < 1e-9);
 }

@@ -1,4 +1,4 @@
-//! What the trace asks of the device, and who fights whom for it.
+//! The load that the trace puts on the device, and which streams compete for it.
 
 use forebay_core::Device;
 use forebay_core::device::list::DeviceModel;
@@ -9,7 +9,7 @@ use crate::quantities::{counted, percent, seconds, significant};
 use crate::simulate::Replay;
 
 impl Case<'_> {
-    /// A trace that only reads, or only writes.
+    /// Reports that a trace contains only reads or only writes.
     pub(super) fn one_sided(&self) -> Option<String> {
         let figures = &self.baseline().figures;
         let text = match (figures.reads, figures.writes) {

@@ -7,7 +7,8 @@ use forebay_show::table::{Cell, Column, Row, RowMark, Table};
 use crate::advise::{Advice, Ranked, Redundancy, Remedy, RemedyKind, Standing};
 use crate::run_page::name;
 
-/// Every kind of remedy, free ones first, each against the present state on the requests that its own figures are of.
+/// Builds the table of all remedies, free ones first. Each is compared with the present state on
+/// the requests that its own figures cover.
 pub(super) fn remedies(advice: &Advice) -> Vec<Block> {
     let mut blocks = Vec::new();
     let tried = advice.remedies.iter().filter(|remedy| remedy.total_s.is_some());
@@ -71,7 +72,7 @@ fn remedy_table(advice: &Advice, tried: &[&Remedy]) -> Table {
     table
 }
 
-/// Schedulers in their places, with the ranges of 95 % of resamples.
+/// Builds the ranking of schedulers, with 95 % intervals from resampling.
 pub(super) fn ranked(advice: &Advice, ranking: &[Ranked], total_is: &str) -> Vec<Block> {
     let mut table = Table::new([
         Column::words("policy"),
@@ -114,7 +115,7 @@ pub(super) fn ranked(advice: &Advice, ranking: &[Ranked], total_is: &str) -> Vec
     [Block::Table(table)].into_iter().chain(is_compared.then_some(Block::Text(said))).collect()
 }
 
-/// Every way to keep data on an array.
+/// Builds the table of redundancy schemes on an array.
 pub(super) fn arrays(redundancy: &Redundancy, total_is: &str) -> Table {
     let mut table = Table::new([
         Column::words("redundancy"),
