@@ -12,7 +12,7 @@ mod spelling;
 mod units;
 mod value;
 
-pub use forebay_core::contract::near::nearest;
+pub use forebay_core::contract::near::{nearest, suggestion};
 pub use given::{Given, GivenValue};
 pub use input::{Arity, Choice, Face, Input, Takes, paragraphs};
 pub use reference::reference;

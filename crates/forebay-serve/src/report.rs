@@ -64,7 +64,7 @@ pub fn ask(socket: &Path) -> Result<Figures, Error> {
     let path = beside(socket);
     let what = |error: &dyn std::fmt::Display| {
         unfit(format!(
-            "{}: no server tells its figures there: {error}; expected PATH of forebay serve --socket PATH",
+            "{}: no server publishes its figures there: {error}; expected PATH of forebay serve --socket PATH",
             path.display()
         ))
     };

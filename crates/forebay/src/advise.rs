@@ -10,7 +10,7 @@
 //! save device work: total time is the time the disk works, and is called busy time. In closed
 //! replay, total time is the time until the last completion.
 
-use forebay_ask::{named, nearest};
+use forebay_ask::{named, suggestion};
 use forebay_core::Device;
 use forebay_core::catalog::POLICIES;
 use forebay_trace::describe::Description;
@@ -489,12 +489,10 @@ fn check_current(current: &str) -> Result<(), Error> {
     let name = current.split(':').next().unwrap_or_default();
     let known: Vec<&str> = POLICIES.iter().map(|listed| listed.name).collect();
     if !known.contains(&name) {
-        let near =
-            nearest(name, &known).map_or(String::new(), |near| format!("; did you mean {near}?"));
+        let (near, known) = (suggestion(name, &known), known.join(", "));
         return Err(Error::Unfit(format!(
-            "{}: got '{current}', expected a scheduler, one of {}{near}",
-            named("current"),
-            known.join(", ")
+            "{}: got '{current}'{near}, expected a scheduler, one of {known}",
+            named("current")
         )));
     }
     Ok(())

@@ -2,7 +2,7 @@
 //! type; its own file contains the rest ([`Scheduler`]).
 
 use super::{shapers, yardsticks};
-use crate::contract::near::nearest;
+use crate::contract::near::suggestion;
 use crate::contract::parameter::{Given, Listed};
 use crate::contract::policy::{AnyPolicy, Policy, PolicyVisitor};
 use crate::contract::spec::{Spec, SpecError};
@@ -63,8 +63,7 @@ pub fn with_policy<V: PolicyVisitor>(
         let (name, known) = (spec.name(), known.join(", "));
         let all = [POLICIES, shapers::SHAPERS, super::PLACEMENTS, super::ARRAYS].into_iter();
         let names: Vec<&str> = all.flatten().map(|listed| listed.name).collect();
-        let near = nearest(name, &names).map(|near| format!(" (did you mean {near}?)"));
-        let near = near.unwrap_or_default();
+        let near = suggestion(name, &names);
         Err(SpecError(format!("no policy '{name}'{near}, expected one of {known}")))
     })
 }

@@ -8,6 +8,11 @@ pub fn nearest<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {
     (wrong * 3 <= name.chars().count().max(3)).then_some(name)
 }
 
+/// Suggests the nearest of `names` in brackets, as part of a message; empty if none is near.
+pub fn suggestion(text: &str, names: &[&str]) -> String {
+    nearest(text, names).map_or(String::new(), |name| format!(" (did you mean {name}?)"))
+}
+
 /// Letters to insert, remove, replace or swap with their neighbor, to make `b` of `a`.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) =

@@ -1,6 +1,6 @@
 //! The verb `policies`.
 
-use forebay_ask::{named, nearest};
+use forebay_ask::{named, suggestion};
 use forebay_core::SpecError;
 use forebay_core::catalog::{
     ARRAYS, BLOCK_PARAMETERS, DIVERTING, Listed, PLACEMENTS, POLICIES, Parameter,
@@ -141,9 +141,8 @@ fn policies_named(names: &[String]) -> Result<Vec<ListedPolicy>, SpecError> {
         let found = all.iter().find(|listed| listed.policy == name).cloned();
         found.ok_or_else(|| {
             let known: Vec<&str> = all.iter().map(|listed| listed.policy).collect();
-            let near = nearest(name, &known)
-                .map_or(String::new(), |near| format!("; did you mean {near}?"));
-            SpecError(format!("no policy '{name}', expected one of {}{near}", known.join(", ")))
+            let near = suggestion(name, &known);
+            SpecError(format!("no policy '{name}'{near}, expected one of {}", known.join(", ")))
         })
     };
     names.iter().map(named).collect()
