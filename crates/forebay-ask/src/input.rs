@@ -192,6 +192,15 @@ impl Input {
         Input { face, ..self }
     }
 
+    /// Formats the range of numbers that the input accepts, such as "6 to 32" or "at least 1".
+    pub fn range_text(&self) -> Option<String> {
+        let (least, most) = self.range?;
+        Some(match most.is_finite() {
+            true => format!("{} to {}", limit(least), limit(most)),
+            false => format!("at least {}", limit(least)),
+        })
+    }
+
     /// Returns whether the input must be given.
     pub fn is_required(&self) -> bool {
         self.needs_one || self.arity == Arity::One && self.default.is_none()
@@ -224,4 +233,12 @@ pub fn paragraphs(about: &str) -> Vec<String> {
     }
     all.retain(|paragraph| !paragraph.is_empty());
     all
+}
+
+/// Formats a limit as people write it: 4096, 1e-6.
+fn limit(limit: f64) -> String {
+    match limit.abs() {
+        size if size > 0.0 && !(1e-4..1e10).contains(&size) => format!("{limit:e}"),
+        _ => limit.to_string(),
+    }
 }

@@ -62,9 +62,8 @@ fn meaning(input: &Input) -> String {
             input.choices.iter().map(|one| format!("`{}` ({})", one.name, one.about)).collect();
         said += &format!(": {}", words.join(", "));
     }
-    match input.range {
-        Some((least, most)) if most.is_finite() => said + &format!("; {least} to {most}"),
-        Some((least, _)) => said + &format!("; at least {least}"),
+    match input.range_text() {
+        Some(range) => format!("{said}; {range}"),
         None => said,
     }
 }

@@ -91,22 +91,12 @@ fn checked<T: Value>(input: &Input, text: &str) -> Result<T, AskError> {
     if let (Some((least, most)), Some(number)) = (input.range, value.number())
         && !(least..=most).contains(&number)
     {
-        let range = match most.is_finite() {
-            true => format!("from {} to {}", plain(least), plain(most)),
-            false => format!("of at least {}", plain(least)),
-        };
-        let said = format!("got '{text}', expected a number {range}");
+        let before = if most.is_finite() { "from" } else { "of" };
+        let range = input.range_text().unwrap_or_default();
+        let said = format!("got '{text}', expected a number {before} {range}");
         return Err(AskError::new(input.name, said));
     }
     Ok(value)
-}
-
-/// Formats a limit as people write it: 4096, 1e-6.
-fn plain(limit: f64) -> String {
-    match limit.abs() {
-        size if size > 0.0 && !(1e-4..1e10).contains(&size) => format!("{limit:e}"),
-        _ => limit.to_string(),
-    }
 }
 
 impl<T: Value> Field for T {

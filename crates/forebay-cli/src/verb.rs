@@ -240,6 +240,9 @@ fn long(name: &str) -> String {
 fn argument(input: Input) -> Arg {
     let paragraphs = input.paragraphs();
     let mut help = paragraphs.first().cloned().unwrap_or_default();
+    if let Some(range) = input.range_text() {
+        help += &format!(" [{range}]");
+    }
     if let Some(said) = input.default_said {
         help += &format!(" [default: {said}]");
     }

@@ -112,22 +112,29 @@ pub struct Recommended {
     pub size_mib: f64,
     /// The share of accesses that miss.
     pub lru_miss_ratio: f64,
+    /// The share of accesses that hit.
+    pub lru_hit_ratio: f64,
+    /// The share of the trace's distinct blocks that fit.
+    pub distinct_blocks_share: f64,
 }
 
 /// The share of the largest cache's hits that a recommended cache must reach.
 pub(crate) const HITS_THAT_SUFFICE: f64 = 0.8;
 
 impl Recommended {
-    fn of(lru: &MissRatioCurve, block_bytes: u64) -> Option<Recommended> {
+    fn of(lru: &MissRatioCurve, block_bytes: u64, distinct_blocks: u64) -> Option<Recommended> {
         let accesses = lru.accesses();
         let found_most = accesses - lru.misses().last()?;
         let enough = accesses - (found_most as f64 * HITS_THAT_SUFFICE).ceil() as u64;
         let (size, misses) = lru.misses().enumerate().find(|&(_, misses)| misses <= enough)?;
         let size_blocks = size as u64 * lru.sample().one_in();
+        let lru_miss_ratio = misses as f64 / accesses as f64;
         (found_most > 0).then(|| Recommended {
             size_blocks,
             size_mib: mib(size_blocks, block_bytes),
-            lru_miss_ratio: misses as f64 / accesses as f64,
+            lru_miss_ratio,
+            lru_hit_ratio: 1.0 - lru_miss_ratio,
+            distinct_blocks_share: size_blocks as f64 / distinct_blocks.max(1) as f64,
         })
     }
 }
@@ -294,7 +301,7 @@ pub fn curve(
         sampled_one_in: lru.sample().one_in(),
         sampled_blocks: lru.kept(),
         sample_error_share: lru.error_share(),
-        recommended: Recommended::of(&lru, block_bytes),
+        recommended: Recommended::of(&lru, block_bytes, lru.blocks()),
         points: points(&lru, &others, block_bytes),
     })
 }
@@ -318,7 +325,7 @@ fn points(lru: &MissRatioCurve, others: &[Simulated], block_bytes: u64) -> Vec<C
     };
     let mut sizes: Vec<u64> = (0..=POINTS).map(even).collect();
     sizes.extend(others.iter().map(|other| u64::from(other.size)));
-    sizes.extend(Recommended::of(lru, block_bytes).map(|size| size.size_blocks));
+    sizes.extend(Recommended::of(lru, block_bytes, blocks).map(|size| size.size_blocks));
     sizes.sort_unstable();
     sizes.dedup();
     let misses: Vec<u64> = lru.misses().collect();

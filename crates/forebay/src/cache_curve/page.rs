@@ -73,7 +73,7 @@ fn headline(curve: &Curve) -> String {
         true => format!(
             "A cache of {} finds {} of the blocks used; no cache finds more than {most}, nearly reached with {}.",
             curve.size(recommended.size_blocks),
-            percent(1.0 - recommended.lru_miss_ratio),
+            percent(recommended.lru_hit_ratio),
             curve.size(curve.nearly_all())
         ),
     }
@@ -81,9 +81,7 @@ fn headline(curve: &Curve) -> String {
 
 fn key_figures(curve: &Curve) -> Vec<KeyFigure> {
     let Some(recommended) = curve.recommended else { return Vec::new() };
-    let hit_ratio = 1.0 - recommended.lru_miss_ratio;
     let size = recommended.size_blocks as f64 * f64::from(curve.block_bytes);
-    let of_all = recommended.size_blocks as f64 / curve.distinct_blocks.max(1) as f64;
     let figure = |name: &str, value: f64, unit: Unit| KeyFigure {
         name: name.into(),
         before: None,
@@ -91,8 +89,8 @@ fn key_figures(curve: &Curve) -> Vec<KeyFigure> {
     };
     vec![
         figure("recommended cache", size, Unit::Bytes),
-        figure("hit ratio with LRU", hit_ratio, Unit::Share),
-        figure("share of all blocks that fit", of_all, Unit::Share),
+        figure("hit ratio with LRU", recommended.lru_hit_ratio, Unit::Share),
+        figure("share of all blocks that fit", recommended.distinct_blocks_share, Unit::Share),
     ]
 }
 
@@ -218,6 +216,8 @@ mod tests {
                 size_blocks,
                 size_mib: mib(size_blocks),
                 lru_miss_ratio: of(size_blocks),
+                lru_hit_ratio: 1.0 - of(size_blocks),
+                distinct_blocks_share: size_blocks as f64 / 1000.0,
             }),
             points: points
                 .iter()

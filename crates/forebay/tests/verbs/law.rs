@@ -9,8 +9,9 @@ use std::path::Path;
 use forebay::progress::Told;
 use forebay::verb::{Answered, Session, Verb, answer};
 use forebay_ask::{Ask, Given, Spelling, read, spelled};
+use forebay_show::figure::{Figure, Unit};
 use forebay_show::page::{Block, Page};
-use forebay_show::table::{Cell, Table};
+use forebay_show::table::{Cell, Column, Table};
 use forebay_show::terminal::{self, Extent};
 use forebay_show::{html, markdown};
 use forebay_trace::unpack::Consumed;
@@ -75,10 +76,14 @@ fn is_sound<B>(verb: &str, answered: &Answered<B>) {
     for text in [&screen, &everything, &markdown::text(page)] {
         assert!(!text.contains("NaN") && !text.contains('\u{1}'), "{verb}:\n{text}");
     }
-    let numbers = numbers(&answered.data);
-    for figure in tables(page).into_iter().flat_map(figures) {
-        let is_there = numbers.iter().any(|number| (number - figure).abs() <= figure.abs() * 1e-9);
-        assert!(is_there || !figure.is_finite(), "{verb}: {figure} is not in the data");
+    let numbers = numbers(&answered.data, Dimension::None, 1.0);
+    let in_tables = tables(page).into_iter().flat_map(table_figures);
+    for Figure { value, unit } in in_tables.chain(key_figures(page)) {
+        let is_same = |number: &Number| {
+            number.may_be(unit) && (number.value - value).abs() <= value.abs() * 1e-9
+        };
+        let is_there = value == 0.0 || !value.is_finite() || numbers.iter().any(is_same);
+        assert!(is_there, "{verb}: {value} ({unit:?}) is not in the data");
     }
 }
 
@@ -93,42 +98,92 @@ pub(crate) fn tables(page: &Page) -> Vec<&Table> {
         .collect()
 }
 
-/// Returns the figures of a table.
-fn figures(table: &Table) -> Vec<f64> {
-    let of = |cell: &Cell| match cell {
+/// Returns the figures of a table with their units.
+fn table_figures(table: &Table) -> Vec<Figure> {
+    let of = |(cell, column): (&Cell, &Column)| match cell {
         Cell::Missing | Cell::Words(_) | Cell::Judged { .. } => Vec::new(),
-        Cell::Value(value) => vec![*value],
-        Cell::Interval { value, low, high } => vec![*value, *low, *high],
-        Cell::Figure(figure) => vec![figure.value],
+        Cell::Value(value) => vec![Figure::new(*value, column.unit)],
+        Cell::Interval { value, low, high } => {
+            [value, low, high].map(|each| Figure::new(*each, column.unit)).to_vec()
+        }
+        Cell::Figure(figure) => vec![*figure],
     };
-    table.rows.iter().flat_map(|row| &row.cells).flat_map(of).collect()
+    table.rows.iter().flat_map(|row| row.cells.iter().zip(&table.columns)).flat_map(of).collect()
 }
 
-/// Returns every number in `data`. Pages show times in seconds, so numbers that may be milliseconds
-/// or microseconds are also returned in seconds.
-fn numbers(data: &Value) -> Vec<f64> {
+/// Returns the figures that a page shows large.
+fn key_figures(page: &Page) -> impl Iterator<Item = Figure> {
+    page.key_figures.iter().flat_map(|key| [Some(key.figure), key.before]).flatten()
+}
+
+/// What a number in JSON measures, by the last word of its key.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Dimension {
+    Time,
+    Bytes,
+    ByteRate,
+    None,
+}
+
+/// A number in JSON, in the unit's base.
+#[derive(Debug)]
+struct Number {
+    value: f64,
+    dimension: Dimension,
+}
+
+impl Number {
+    /// Returns whether a page may show the number in `unit`.
+    fn may_be(&self, unit: Unit) -> bool {
+        let expected = match unit {
+            Unit::Seconds | Unit::Bound => Dimension::Time,
+            Unit::Bytes => Dimension::Bytes,
+            Unit::ByteRate => Dimension::ByteRate,
+            _ => Dimension::None,
+        };
+        self.dimension == expected
+    }
+}
+
+/// Returns every number in `data`, in base units. A key without a unit has that of the key above it.
+fn numbers(data: &Value, dimension: Dimension, scale: f64) -> Vec<Number> {
     match data {
         Value::Number(number) => {
-            let value = number.as_f64().unwrap();
-            vec![value, value / 1e3, value / 1e6]
+            vec![Number { value: number.as_f64().unwrap() * scale, dimension }]
         }
-        Value::Array(all) => all.iter().flat_map(numbers).collect(),
+        Value::Array(all) => all.iter().flat_map(|one| numbers(one, dimension, scale)).collect(),
         Value::Object(fields) => {
-            fields.iter().flat_map(|(key, value)| of_key(key, value)).collect()
+            // A row may name its quantity, and thus its unit, in a field.
+            let name = fields.get("name").and_then(Value::as_str);
+            let (dimension, scale) = name.and_then(unit_of_key).unwrap_or((dimension, scale));
+            let of = |(key, value): (&String, &Value)| {
+                let (dimension, scale) = unit_of_key(key).unwrap_or((dimension, scale));
+                numbers(value, dimension, scale)
+            };
+            fields.iter().flat_map(of).collect()
         }
         _ => Vec::new(),
     }
 }
 
-/// Returns the numbers under a key. Pages show sizes in bytes, rates in bytes per second, and
-/// percentages as shares.
-fn of_key(key: &str, value: &Value) -> Vec<f64> {
-    let each = match key.rsplit('_').next() {
-        Some("kib") => 1024.0,
-        Some("mib") => 1_048_576.0,
-        Some("percent") => 0.01,
-        _ if key.ends_with("_mb_per_s") => 1e6,
-        _ => 1.0,
-    };
-    numbers(value).into_iter().flat_map(|number| [number, number * each]).collect()
+/// Returns the dimension and the scale that the end of a key names.
+fn unit_of_key(key: &str) -> Option<(Dimension, f64)> {
+    let has_none = ["deviation", "share", "ratio"].iter().any(|word| key.contains(word));
+    if has_none && !key.ends_with("_percent") {
+        return Some((Dimension::None, 1.0));
+    }
+    let units = [
+        ("_mb_per_s", Dimension::ByteRate, 1e6),
+        ("_bytes_per_s", Dimension::ByteRate, 1.0),
+        ("_per_s", Dimension::None, 1.0),
+        ("_us", Dimension::Time, 1e-6),
+        ("_ms", Dimension::Time, 1e-3),
+        ("_s", Dimension::Time, 1.0),
+        ("_kib", Dimension::Bytes, 1024.0),
+        ("_mib", Dimension::Bytes, 1_048_576.0),
+        ("_bytes", Dimension::Bytes, 1.0),
+        ("_percent", Dimension::None, 0.01),
+    ];
+    let unit = units.iter().find(|(end, ..)| key.ends_with(end) || key == &end[1..])?;
+    Some((unit.1, unit.2))
 }

@@ -48,5 +48,6 @@ fn a_policy_that_is_none_is_refused() {
     given.text("policy", "bids");
     let ask = read::<PoliciesAsk>(&given).unwrap();
     let said = answer(ask, &mut Quiet::default(), Spelling::Command).unwrap_err().to_string();
-    assert!(said.starts_with("no policy 'bids', expected one of noop, "), "{said}");
+    let expected = "no policy 'bids' (did you mean bid?), expected one of noop, ";
+    assert!(said.starts_with(expected), "{said}");
 }
