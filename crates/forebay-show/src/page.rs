@@ -70,7 +70,7 @@ pub enum Place {
     FirstScreen,
     /// On pages, and on a terminal with `--explain`.
     Detail,
-    /// Like `Detail`, but collapsed on pages until the reader opens it.
+    /// Like `Detail`, but collapsed on pages, and left out on paper, unless the reader opens it.
     Folded,
 }
 

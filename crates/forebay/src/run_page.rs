@@ -21,6 +21,8 @@ use rows::{ALL, across};
 const RUNS_BESIDE: usize = 8;
 /// The number of streams that get a row.
 const STREAMS_MAX: usize = 20;
+/// The number of pairs of streams that get a row.
+const FIGHTS_MAX: usize = 8;
 
 /// Runs of one trace on one device.
 pub(crate) struct RunSections<'a> {
@@ -30,8 +32,8 @@ pub(crate) struct RunSections<'a> {
     pub(crate) results: &'a [RunResult],
     /// The runs that are compared: one or two of `results`.
     pub(crate) compared: Vec<&'a RunResult>,
-    /// The names of the runs whose latencies are drawn.
-    pub(crate) latencies_of: Vec<&'a str>,
+    /// The names of the runs whose latencies and time are drawn.
+    pub(crate) drawn: Vec<&'a str>,
     /// The disk's number of cylinders; 0 for a device without heads.
     pub(crate) cylinders: u32,
     /// The names of the streams.
@@ -45,21 +47,22 @@ impl RunSections<'_> {
     pub(crate) fn add_to(&self, page: &mut Page) {
         let results = self.results;
         let Some(first) = self.compared.first() else { return };
-        if let Some(devices) = devices(results) {
-            page.add("Devices", Place::Detail, vec![Block::Table(devices)]);
-        }
-        page.add("Counted by the policies", Place::Detail, counted(results).into_iter().collect());
-        self.add_heads(page);
         page.add("Latency", Place::Detail, self.latencies());
+        page.add("Streams that fight", Place::Detail, fights(&self.compared));
+        let io_lists = self.add_heads(page);
         let picture = |(svg, caption)| Block::Picture { svg, caption };
-        let arrivals = pictures::arrivals_picture(self.arrivals).map(picture);
-        page.add("Arrivals", Place::Detail, arrivals.into_iter().collect());
         if self.cylinders > 0 {
-            let spent = pictures::spent_picture(results, first.replay).map(picture);
+            let drawn = results.iter().filter(|run| self.drawn.contains(&&run.policy[..]));
+            let spent = pictures::spent_picture(drawn, first.replay).map(picture);
             page.add("Where the disk's time went", Place::Detail, spent.into_iter().collect());
         }
-        page.add("Streams that fight", Place::Detail, fights(&self.compared));
-        page.add("Streams", Place::Detail, vec![Block::Table(streams(&self.compared))]);
+        page.add("Streams", Place::Folded, vec![Block::Table(streams(&self.compared))]);
+        let arrivals = pictures::arrivals_picture(self.arrivals).map(picture);
+        page.add("Arrivals", Place::Folded, arrivals.into_iter().collect());
+        page.add("I/Os of the closer look", Place::Folded, io_lists);
+        let devices = devices(results).map(Block::Table);
+        page.add("Devices", Place::Folded, devices.into_iter().collect());
+        page.add("Counted by the policies", Place::Folded, counted(results).into_iter().collect());
         let beside = results.len().div_ceil(results.len().div_ceil(RUNS_BESIDE).max(1)).max(1);
         let mut all: Vec<Block> =
             results.chunks(beside).map(|runs| Block::Table(across(runs, None, &ALL))).collect();
@@ -67,12 +70,13 @@ impl RunSections<'_> {
         page.add("All figures of all runs", Place::Folded, all);
     }
 
-    /// Adds the head positions under the compared policies.
-    fn add_heads(&self, page: &mut Page) {
+    /// Adds the head positions under the compared policies. Returns lists of the I/Os that the
+    /// pictures show.
+    fn add_heads(&self, page: &mut Page) -> Vec<Block> {
         let other = self.compared.get(1).map(|run| run.policy.as_str());
         let disk = (self.cylinders, self.streams);
         let views = pictures::head_views(self.runs, &self.compared[0].policy, other, disk);
-        let Some(views) = views else { return };
+        let Some(views) = views else { return Vec::new() };
         let mut blocks = vec![Block::Text(views.about)];
         let mut lists = Vec::new();
         for row in views.rows {
@@ -86,15 +90,14 @@ impl RunSections<'_> {
             }
         }
         page.add("Where the heads are", Place::Detail, blocks);
-        page.add("I/Os of the closer look", Place::Folded, lists);
+        lists
     }
 
     /// Draws the distribution of latencies, with the compared runs highlighted.
     fn latencies(&self) -> Vec<Block> {
         type Points = Vec<(f64, f64)>;
         let chart = |id: &str, kind: &str, of: fn(&Run) -> &Points| {
-            let drawn =
-                self.runs.iter().filter(|(policy, _)| self.latencies_of.contains(&&policy[..]));
+            let drawn = self.runs.iter().filter(|(policy, _)| self.drawn.contains(&&policy[..]));
             let series = drawn.map(|(policy, run)| Series {
                 name: policy.clone(),
                 points: of(run).iter().map(|(ms, share)| (ms / 1e3, *share)).collect(),
@@ -262,7 +265,7 @@ fn fights(shown: &[&RunResult]) -> Vec<Block> {
         Column::of("time lost", Unit::Seconds),
         Column::words("of all head movement"),
     ]);
-    for fight in &contention.fights {
+    for fight in contention.fights.iter().take(FIGHTS_MAX) {
         table.rows.push(Row::new([
             format!("{} ↔ {}", fight.stream_a, fight.stream_b).into(),
             (fight.switches as f64).into(),

@@ -32,7 +32,7 @@ pub fn section(title: &str, content: &str) -> String {
 
 /// Builds a section that is collapsed until the reader opens it.
 pub fn folded(title: &str, content: &str) -> String {
-    format!("<section>{}</section>\n", unfolding(title, content))
+    format!("<section class=\"folded\">{}</section>\n", unfolding(title, content))
 }
 
 /// Builds a collapsed part within a section.
@@ -42,15 +42,43 @@ pub fn unfolding(title: &str, content: &str) -> String {
 }
 
 /// Builds the top of a page: the verdict, with a class for its color (`good`, `calm`), the answer
-/// in sentences, and the subject as (term, text). The terms and the verdict are already markup; the
+/// in a sentence, whose first clause is large, and the subject as (term, text). The terms and the verdict are already markup; the
 /// texts are escaped here.
 pub fn header((class, verdict): (&str, &str), answer: &str, about: &[(&str, String)]) -> String {
     let about: String = about.iter().map(|(term, text)| item(term, &escape(text))).collect();
+    let (first, rest) = large_and_small(answer);
+    let rest = match rest {
+        "" => String::new(),
+        rest => format!(" <span>{}</span>", said(rest)),
+    };
     format!(
-        "<header><p class=\"verdict {class}\">{verdict}</p><h1 class=\"sentence\">{}</h1>{}</header>\n",
-        said(answer),
+        "<header><p class=\"verdict {class}\">{verdict}</p><h1 class=\"sentence\">{}{rest}</h1>{}</header>\n",
+        said(first),
         listed("about", &about)
     )
+}
+
+/// The maximum number of words in large type.
+pub const LARGE_WORDS_MAX: usize = 12;
+
+/// Splits a sentence into its first clauses, of at most [`LARGE_WORDS_MAX`] words if the sentence
+/// has such, and the rest.
+pub fn large_and_small(sentence: &str) -> (&str, &str) {
+    let is_short = |text: &str| text.split_whitespace().count() <= LARGE_WORDS_MAX;
+    if is_short(sentence) {
+        return (sentence, "");
+    }
+    let is_whole = |text: &str| {
+        let count = |sign: char| text.matches(sign).count();
+        count('`') % 2 == 0 && count('(') == count(')') && text.contains(' ')
+    };
+    let before = |ends: &[&str]| {
+        let clauses = ends.iter().flat_map(|end| sentence.match_indices(end));
+        let ends = clauses.map(|(at, end)| at + end.trim_end().len());
+        ends.filter(|&at| is_short(&sentence[..at]) && is_whole(&sentence[..at])).max()
+    };
+    let at = before(&[". ", "; ", ": "]).or_else(|| before(&[", "]));
+    at.map_or((sentence, ""), |at| (&sentence[..at], sentence[at..].trim_start()))
 }
 
 /// Builds tiles for the key figures, each as (name, figure). All arguments are markup.
@@ -168,6 +196,21 @@ mod tests {
     }
 
     /// A heading or note is not separated from its content by a page break.
+    #[test]
+    fn the_first_clauses_are_large() {
+        let all = "This disk cannot keep up: it needs 445 s for requests that come in 393 s; 2 of them would.";
+        let (large, small) = super::large_and_small(all);
+        assert_eq!(large, "This disk cannot keep up:");
+        assert_eq!(format!("{large} {small}"), all);
+        let short = "Nothing helps: keep what you have.";
+        assert_eq!(super::large_and_small(short), (short, ""));
+        let comma =
+            "With mq-deadline, 6 (of 7, in fact) of the requests on this disk are late today.";
+        assert_eq!(super::large_and_small(comma).0, "With mq-deadline,");
+        let none = "one two three four five six seven eight nine ten eleven twelve thirteen";
+        assert_eq!(super::large_and_small(none), (none, ""));
+    }
+
     #[test]
     fn headings_and_notes_are_printed_beside_what_they_are_of() {
         let sheet = include_str!("style.css");

@@ -31,8 +31,11 @@ pub(super) fn page(advice: &Advice) -> Page {
     }
     let findings = advice.findings.iter().flat_map(|finding| paragraph(finding)).collect();
     page.add("Why", Place::Detail, findings);
-    let trust = vec![Block::Text(advice.trust.said.clone())];
-    page.add("How far to trust it", Place::Detail, trust);
+    // The answer shows the first sentence.
+    if advice.trust.said.contains(". ") {
+        let trust = vec![Block::Text(advice.trust.said.clone())];
+        page.add("How far to trust it", Place::Detail, trust);
+    }
     page.add("Remedies", Place::Detail, remedies(advice));
     if !advice.ranking.is_empty() {
         let title = match advice.verdict {
@@ -41,18 +44,18 @@ pub(super) fn page(advice: &Advice) -> Page {
         };
         page.add(&title, Place::Detail, ranked(advice, &advice.ranking, advice.total_is));
     }
-    if let Some(other) = &advice.other_replay {
-        let title = format!("The same {}", other.replay.as_told());
-        page.add(&title, Place::Detail, ranked(advice, &other.ranking, other.total_is));
-    }
     if let Some(redundancy) = &advice.redundancy {
         let title = format!("Redundancy on {} drives", redundancy.drives);
         page.add(&title, Place::Detail, vec![Block::Table(arrays(redundancy, advice.total_is))]);
     }
     page.add_notes("Keep in mind", Place::Detail, advice.cautions.clone());
     add_runs(&mut page, advice);
+    if let Some(other) = &advice.other_replay {
+        let title = format!("The same {}", other.replay.as_told());
+        page.add(&title, Place::Folded, ranked(advice, &other.ranking, other.total_is));
+    }
     let described = crate::describe::page::all(&advice.description);
-    page.add("The trace", Place::Detail, vec![Block::Table(described)]);
+    page.add("The trace", Place::Folded, vec![Block::Table(described)]);
     page
 }
 
@@ -127,7 +130,7 @@ fn add_runs(page: &mut Page, advice: &Advice) {
         runs: &advice.pictures.runs,
         results: &results,
         compared: std::iter::once(now).chain(other).collect(),
-        latencies_of: names.flatten().collect(),
+        drawn: names.flatten().collect(),
         cylinders: advice.pictures.cylinders,
         streams: &advice.pictures.streams,
         arrivals: &advice.pictures.arrivals,

@@ -13,6 +13,9 @@ use crate::quantities::{bytes, counted, percent};
 /// The maximum number of distinct blocks. Larger footprints are divided into larger blocks.
 const BLOCKS_MAX: u64 = 1 << 20;
 
+/// The share of the largest cache's hits beyond which a larger cache gains nothing.
+const NEARLY_ALL: f64 = 0.99;
+
 /// A cache's size and the reason for it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Sizing {
@@ -23,6 +26,8 @@ pub struct Sizing {
     /// The smallest cache that has most of the hits of the largest, as recommended by `forebay
     /// cache`.
     pub least_bytes: u64,
+    /// The size beyond which a cache gains nothing: the smallest with 99 % of the hits of the largest.
+    pub full_bytes: u64,
     /// The flash required: the cache, and room for blocks on their way to the disk.
     pub size_mib: u64,
     /// The share of block accesses that hit in the cache.
@@ -83,16 +88,21 @@ impl Sizing {
     fn from(curve: &MissRatioCurve, block_bytes: u32) -> Sizing {
         let accesses = curve.accesses();
         let hits_max = accesses - curve.misses().last().unwrap_or(0);
-        let enough = accesses - (hits_max as f64 * HITS_THAT_SUFFICE).ceil() as u64;
-        let found = curve.misses().enumerate().find(|&(_, misses)| misses <= enough);
-        let (size, misses) = found.unwrap_or((0, accesses));
-        let size = size as u64 * curve.sample().one_in();
+        let smallest_with = |share_of_hits: f64| {
+            let misses_max = accesses - (hits_max as f64 * share_of_hits).ceil() as u64;
+            let found = curve.misses().enumerate().find(|&(_, misses)| misses <= misses_max);
+            let (size, misses) = found.unwrap_or((0, accesses));
+            (size as u64 * curve.sample().one_in(), misses)
+        };
+        let (size, misses) = smallest_with(HITS_THAT_SUFFICE);
+        let (full_size, _) = smallest_with(NEARLY_ALL);
         let share = |hits: u64| hits as f64 / accesses.max(1) as f64;
         let blocks = size + (size / 32).max(32);
         Sizing {
             block_bytes,
             footprint_bytes: curve.blocks() * u64::from(block_bytes),
             least_bytes: size * u64::from(block_bytes),
+            full_bytes: full_size * u64::from(block_bytes),
             size_mib: (blocks * u64::from(block_bytes)).div_ceil(1 << 20),
             hit_share: share(accesses - misses),
             hit_share_max: share(hits_max),
@@ -114,7 +124,7 @@ mod tests {
         }
         (5000..105_000).for_each(|key| _ = curve.access(key));
         let sizing = Sizing::from(&curve, 4096);
-        assert_eq!(sizing.least_bytes, 1000 * 4096);
+        assert_eq!((sizing.least_bytes, sizing.full_bytes), (1000 * 4096, 1000 * 4096));
         assert_eq!(sizing.size_mib, (1032u64 * 4096).div_ceil(1 << 20));
         assert_eq!((sizing.hit_share, sizing.hit_share_max), (0.495, 0.495));
         let once = Sizing::from(&MissRatioCurve::default(), 4096);

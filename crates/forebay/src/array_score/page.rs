@@ -35,10 +35,10 @@ fn headline(scores: &[Score]) -> String {
         (_, 0) => "RAID 6 is at least as fast as three copies for writes of any size.".to_string(),
         (least, most) if least == most => {
             let size = counted(most as u64, "chunk");
-            format!("Three copies are faster than RAID 6 for writes of up to {size}.")
+            format!("Three copies beat RAID 6 for writes of up to {size}.")
         }
         (least, most) => format!(
-            "Three copies are faster than RAID 6 for writes of at most {least} to {most} chunks, depending on how many \
+            "Three copies beat RAID 6: for writes of at most {least} to {most} chunks, depending on how many \
              writes are outstanding."
         ),
     }

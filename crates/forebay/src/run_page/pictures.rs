@@ -164,13 +164,16 @@ fn spent(run: &RunResult) -> Bar {
 
 /// Draws how a disk spends its time. Returns the picture and its caption, or none for a device
 /// without heads, whose time cannot be divided into parts.
-pub(crate) fn spent_picture(runs: &[RunResult], replay: Replay) -> Option<(String, String)> {
+pub(crate) fn spent_picture<'a>(
+    runs: impl Iterator<Item = &'a RunResult> + Clone,
+    replay: Replay,
+) -> Option<(String, String)> {
     let total = match replay {
         Replay::Closed | Replay::Dependent => "Busy time; the total above runs until all is done",
         Replay::Open => "Busy time, which is the total above",
     };
-    let bars: Vec<Bar> = runs.iter().map(spent).collect();
-    let floor_s = runs.iter().map(|run| run.figures.transfer_bound_s).fold(0.0, f64::max);
+    let bars: Vec<Bar> = runs.clone().map(spent).collect();
+    let floor_s = runs.map(|run| run.figures.transfer_bound_s).fold(0.0, f64::max);
     let floor = (floor_s, format!("the bytes alone {}", seconds(floor_s)));
     let caption = Caption {
         id: "spent",

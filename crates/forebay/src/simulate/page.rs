@@ -81,7 +81,7 @@ pub(super) fn page(told: &Told<'_>) -> Result<Page, Error> {
         runs: told.runs,
         results,
         compared: std::iter::once(first).chain(other).collect(),
-        latencies_of: told.runs.iter().map(|(policy, _)| policy.as_str()).collect(),
+        drawn: told.runs.iter().map(|(policy, _)| policy.as_str()).collect(),
         cylinders: told.bed.disk.model.cylinders(),
         streams: &told.input.labels,
         arrivals: &told.input.arrival_rates(told.setup.intensity.times())?,

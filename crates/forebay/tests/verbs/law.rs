@@ -10,6 +10,7 @@ use forebay::progress::Told;
 use forebay::verb::{Answered, Session, Verb, answer};
 use forebay_ask::{Ask, Given, Spelling, read, spelled};
 use forebay_show::figure::{Figure, Unit};
+use forebay_show::html::document::{LARGE_WORDS_MAX, large_and_small};
 use forebay_show::page::{Block, Page};
 use forebay_show::table::{Cell, Column, Table};
 use forebay_show::terminal::{self, Extent};
@@ -68,6 +69,8 @@ fn is_sound<B>(verb: &str, answered: &Answered<B>) {
     walk(verb, &html::document(page));
     let words = page.headline.split_whitespace().count();
     assert!((1..=25).contains(&words), "{verb}: {words} words: {}", page.headline);
+    let large = large_and_small(&page.headline).0.split_whitespace().count();
+    assert!(large <= LARGE_WORDS_MAX, "{verb}: no short clause first: {}", page.headline);
     assert!(page.key_figures.len() <= 3, "{verb}: {:?}", page.key_figures);
     let screen = terminal::text(page, 80, Extent::FirstScreen);
     assert!(screen.lines().count() <= 24, "{verb}: more than a screen:\n{screen}");

@@ -7,7 +7,7 @@ use forebay_show::table::{Cell, Column, Row, RowMark, Table};
 
 use crate::advise::judge::tells_latencies;
 use crate::advise::{Advice, From, Remedy, RemedyKind, Verdict};
-use crate::quantities::bytes;
+use crate::quantities::{bytes, seconds};
 use crate::simulate::{Replay, RunResult};
 
 /// A row of the first screen's table.
@@ -129,8 +129,7 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
     if let Some(own) = own(advice) {
         terms.push(("Serve", format!("{own} needs Forebay in the data path (docs/serve.md)")));
     }
-    let keeps_up = advice.enough.and_then(|enough| enough.flash_bytes);
-    terms.extend(flash(advice).map(|remedy| ("Flash", flash_use(remedy, keeps_up))));
+    terms.extend(flash(advice).map(|remedy| ("Flash", flash_use(advice, remedy))));
     terms.extend(advice.why.clone().map(|why| ("Why", why)));
     if is_told {
         let assumed = match advice.is_baseline_known {
@@ -155,22 +154,38 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
     blocks
 }
 
-/// Says how flash is used, and whether it is worth it. So many bytes of it, if any, keep up with an overload.
-fn flash_use(remedy: &Remedy, keeps_up: Option<u64>) -> String {
+/// Says how flash is used, whether it is worth it, how much each GiB of it gains, and the size at
+/// which the gain ends.
+fn flash_use(advice: &Advice, remedy: &Remedy) -> String {
     let how = match remedy.kind {
         RemedyKind::Caching => "as a write-back cache",
         _ => "for offloaded writes (in the kernel only)",
     };
     let size = bytes(remedy.flash_bytes as f64);
-    match remedy.recommended {
-        true => format!("{size} {how}; `forebay cache` shows other sizes"),
-        false if keeps_up == Some(remedy.flash_bytes) => {
-            format!(
-                "{size} {how} keeps up, but may not be better in everything; the report says why"
-            )
-        }
-        false => format!("{size} {how} may not be worth it; the report says why"),
+    let keeps_up = advice.enough.and_then(|enough| enough.flash_bytes);
+    if !remedy.recommended {
+        let but = match keeps_up == Some(remedy.flash_bytes) {
+            true => "keeps up, but may not be better in everything",
+            false => "may not be worth it",
+        };
+        return format!("{size} {how} {but}; the report says why");
     }
+    let mut said = format!("{size} {how}");
+    if let Some(per_gib_s) = saved_per_gib_s(remedy) {
+        said += &format!(" saves {} of {} per GiB", seconds(per_gib_s), advice.total_is);
+    }
+    if let (RemedyKind::Caching, Some(sizing)) = (remedy.kind, &advice.cache_sizing) {
+        said += &format!("; more than {} gains nothing", bytes(sizing.full_bytes as f64));
+    }
+    said
+}
+
+/// Returns the time that each GiB of flash saves on average, if it saves at least 1 %.
+fn saved_per_gib_s(remedy: &Remedy) -> Option<f64> {
+    const GIB: f64 = (1u64 << 30) as f64;
+    let (before, after) = (remedy.before.as_ref()?.total_s, remedy.total_s?);
+    let gib = remedy.flash_bytes as f64 / GIB;
+    (after <= before * 0.99 && gib > 0.0).then(|| (before - after) / gib)
 }
 
 /// Returns how the recommendation changes the tails and the total time.
