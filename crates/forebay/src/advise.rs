@@ -151,6 +151,8 @@ pub struct Advice {
     /// Whether the device is a stand-in for a disk of this machine, as `device_reason` says.
     #[serde(skip)]
     pub stands_in: bool,
+    /// Whether the device keeps up, but is busy for at least 85 % of the time.
+    pub is_saturated: bool,
     /// The disks or flash that would keep up with the trace; none if the device keeps up.
     pub enough: Option<Enough>,
     /// The preference that decides between schedulers that no other scheduler beats.
@@ -269,13 +271,13 @@ pub fn advise(
     Bed::of(device).check(current)?;
     let times = Times::of(input)?;
     let setting = Setting { input, device, flash, setup, current };
-    if let Some(why) = times.why_not() {
+    if let (Some(why), Some(in_short)) = (times.why_not(), times.why_not_in_short()) {
         if options.fit_device {
             let fit = named("fit_device");
             return Err(Error::Unfit(format!("{fit}: {why}; leave it out")));
         }
         let told = Told { doing: "caches of every size".to_string(), done_share: 0.0 };
-        return untimed(setting, &why, &mut |_| progress(&told));
+        return untimed(setting, (&in_short, &why), &mut |_| progress(&told));
     }
     let AdviceOptions { prefer, jobs, both_replays, device_named, fit_device, .. } = options;
     let fit = fit_device.then(|| fit::fit(&setting, jobs, progress)).transpose()?;
@@ -397,6 +399,7 @@ pub fn advise(
         enough: enough.as_ref(),
     };
     let (headline, why, findings) = (case.headline(), case.why(), case.findings());
+    let is_saturated = case.is_saturated();
     let cautions = case.cautions().into_iter().chain(times.caution()).collect();
     Ok(Advice {
         trace: input.path.display().to_string(),
@@ -421,6 +424,7 @@ pub fn advise(
         baseline: baseline.policy.clone(),
         is_baseline_known: options.current.is_some(),
         stands_in: false,
+        is_saturated,
         enough,
         recommended,
         prefer,
@@ -508,9 +512,13 @@ struct Setting<'a> {
     current: &'a str,
 }
 
-/// Returns the advice for a trace with unusable timestamps (`why` says why), based only on the
-/// order of requests.
-fn untimed(setting: Setting<'_>, why: &str, progress: Progress<'_>) -> Result<Advice, Error> {
+/// Returns the advice for a trace with unusable timestamps, based only on the order of requests. The
+/// reason is given in short and in full.
+fn untimed(
+    setting: Setting<'_>,
+    (in_short, why): (&str, &str),
+    progress: Progress<'_>,
+) -> Result<Advice, Error> {
     let Setting { input, device, flash, setup, current: baseline } = setting;
     let sizing = Sizing::of(input, progress)?;
     let not_tried = "Not tried: there are no usable times.".to_string();
@@ -534,17 +542,18 @@ fn untimed(setting: Setting<'_>, why: &str, progress: Progress<'_>) -> Result<Ad
         baseline: baseline.to_string(),
         is_baseline_known: false,
         stands_in: false,
+        is_saturated: false,
         enough: None,
         prefer: Prefer::default(),
         today: None,
-        headline: "No advice: the trace does not say when its requests came.".to_string(),
+        headline: format!("No advice: {in_short}."),
         why: None,
         findings: vec![
             format!("Nothing was simulated: {why}."),
             sizing.told(input.notes.own_block_bytes.is_some()),
         ],
         cautions,
-        trust: Trust::unchecked("the trace does not tell when its requests came"),
+        trust: Trust::unchecked("nothing was simulated"),
         ranking: Vec::new(),
         other_replay: None,
         flash_device: flash.name.clone(),

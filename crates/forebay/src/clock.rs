@@ -25,8 +25,9 @@ const STEP_MAX: Nanos = Nanos::from_millis(100);
 /// With fewer requests per step the steps hide little: they are mentioned, but nothing is rejected.
 const PER_STEP_MAX: f64 = 2.0;
 
-/// With fewer requests per step the steps hide almost nothing.
-const PER_STEP_FINE: f64 = 1.5;
+/// With fewer requests per step the steps hide almost nothing. The threshold is low, so that the caution does not come
+/// and go with the length of a trace: Financial1 has 1.83 requests per step in 10,000 rows, and fewer than 1.5 in 45,000.
+const PER_STEP_FINE: f64 = 1.1;
 
 /// The largest error from rounding to a trace's units.
 const ROUNDING: Nanos = Nanos::from_micros(50);
@@ -261,6 +262,21 @@ impl Times {
                     .into()
             }
             coarse => format!("{}, which they did not", coarse.told()?),
+        })
+    }
+
+    /// Returns that reason in a clause that fits into a headline.
+    pub(crate) fn why_not_in_short(self) -> Option<String> {
+        self.why_not()?;
+        Some(match self {
+            Times::Coarse { step, .. } => {
+                format!(
+                    "the trace's clock steps by {}, too coarse to replay",
+                    seconds(step.as_secs_f64())
+                )
+            }
+            Times::Same => "all requests bear the same time".to_string(),
+            _ => "the trace has no arrival times".to_string(),
         })
     }
 

@@ -22,6 +22,9 @@ use crate::input::Input;
 use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::{Replay, RunResult, Setup};
 
+/// The share of the time from which on a device that keeps up is nearly saturated.
+const SATURATED_SHARE: f64 = 0.85;
+
 /// The data that the findings are derived from.
 pub(super) struct Case<'a> {
     pub(super) remedies: &'a [Remedy],
@@ -197,10 +200,7 @@ impl Case<'_> {
     /// Explains what can be gained on a device that is mostly idle: nothing, or in bursts a
     /// difference that may be chance.
     fn mostly_idle(&self) -> String {
-        let busy = match self.share_busy() {
-            share if share < 0.001 => "less than 0.1 %".to_string(),
-            share => format!("only {}", percent(share)),
-        };
+        let busy = self.busy();
         let (drive, kind) = (self.drive(), self.tail().name());
         let (baseline, within) = (self.baseline(), millis(self.tail().ms(self.baseline())));
         if is_at_ease(baseline, self.span_s) || self.device.model.cylinders() == 0 {
@@ -240,6 +240,19 @@ impl Case<'_> {
     /// Returns what to call the device.
     pub(super) fn drive(&self) -> &'static str {
         if self.device.model.cylinders() > 0 { "disk" } else { "device" }
+    }
+
+    /// Formats the share of the time that the device is busy.
+    pub(super) fn busy(&self) -> String {
+        match self.share_busy() {
+            share if share < 0.001 => "less than 0.1 %".to_string(),
+            share => percent(share),
+        }
+    }
+
+    /// Returns whether the device keeps up, but is busy nearly all the time.
+    pub(super) fn is_saturated(&self) -> bool {
+        self.behind.is_none() && self.share_busy() >= SATURATED_SHARE
     }
 
     /// Formats the recommendation for the case that no scheduler is better than the baseline.

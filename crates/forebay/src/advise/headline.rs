@@ -102,11 +102,19 @@ impl Case<'_> {
     fn keep(&self) -> String {
         let keep = format!("Keep {}", self.baseline.policy);
         match self.verdict {
+            Verdict::NothingToGain | Verdict::BaselineIsBest if self.is_saturated() => format!(
+                "The {} is nearly saturated, busy {} of the time, and no scheduler is sure to help.",
+                self.drive(),
+                self.busy()
+            ),
             Verdict::LoadTooLow => format!(
                 "{keep}: the {} is busy {} of the time, and nothing is sure to help.",
                 self.drive(),
-                percent(self.share_busy())
+                self.busy()
             ),
+            Verdict::NothingToGain if self.spread() < 0.0005 => {
+                format!("{keep}: all schedulers perform the same here.")
+            }
             Verdict::NothingToGain => {
                 format!("{keep}: schedulers differ by at most {}.", percent(self.spread()))
             }
@@ -137,6 +145,11 @@ impl Case<'_> {
         let pair =
             contention.fights.first().filter(|_| self.input.names_submitters && moving_s > 0.0);
         match pair {
+            _ if self.verdict == Verdict::LoadTooLow => format!(
+                "requests seldom meet: the {} is busy {} of the time",
+                self.drive(),
+                self.busy()
+            ),
             Some(pair) => format!(
                 "{} of the time lost moving heads is lost between streams; the costliest pair, {} and {}, costs {}",
                 percent(contention.between_streams_s / moving_s),
@@ -147,13 +160,13 @@ impl Case<'_> {
             None if self.device.model.cylinders() > 0 => format!(
                 "the {} is busy {} of the time, {} of that moving heads",
                 self.drive(),
-                percent(self.share_busy()),
+                self.busy(),
                 percent(figures.moving_share())
             ),
             None => format!(
                 "the {} is busy {} of the time, and has no heads to move",
                 self.drive(),
-                percent(self.share_busy())
+                self.busy()
             ),
         }
     }

@@ -75,6 +75,9 @@ fn verdict(advice: &Advice) -> Words {
         _ if recommends(|one| one.flash_bytes > 0) => helps("Flash helps"),
         Verdict::Depends => Words::new(Tone::Calm, "It depends"),
         Verdict::DependsOnDrive => Words::new(Tone::Calm, "It depends on the drive"),
+        Verdict::BaselineIsBest | Verdict::NothingToGain if advice.is_saturated => {
+            Words::new(Tone::Warning, "Nearly saturated")
+        }
         Verdict::LoadTooLow | Verdict::BaselineIsBest | Verdict::NothingToGain => {
             Words::new(Tone::Calm, "Nothing to gain")
         }

@@ -85,6 +85,16 @@ impl Sizing {
         )
     }
 
+    /// Names the cache with most of the hits of the largest.
+    pub(super) fn in_short(&self) -> String {
+        format!(
+            "by the order of requests, an LRU cache of {} finds {} of the blocks used; more than {} gains nothing",
+            bytes(self.least_bytes as f64),
+            percent(self.hit_share),
+            bytes(self.full_bytes as f64)
+        )
+    }
+
     fn from(curve: &MissRatioCurve, block_bytes: u32) -> Sizing {
         let accesses = curve.accesses();
         let hits_max = accesses - curve.misses().last().unwrap_or(0);

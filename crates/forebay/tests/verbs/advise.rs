@@ -129,6 +129,51 @@ fn a_lag_is_no_overload_where_requests_wait_for_answers() {
     assert!(!page.headline.contains("cannot keep up"), "{}", page.headline);
 }
 
+/// Makes `count` reads of 4 KiB, scattered over 200 GiB, with arrivals `gap_us` apart.
+fn scattered_reads(traces: &Traces, count: u64, gap_us: u64) -> String {
+    let mut text = "time_us,op,offset,len\n".to_string();
+    for n in 0..count {
+        let offset = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (200 << 30) / 4096 * 4096;
+        text += &format!("{},read,{offset},4096\n", n * gap_us);
+    }
+    traces.file("scattered.csv", &text).display().to_string()
+}
+
+#[test]
+fn a_disk_that_barely_keeps_up_is_called_saturated() {
+    let traces = Traces::new();
+    let trace = scattered_reads(&traces, 3000, 16_000);
+    let given = [("trace", &trace[..]), ("device", "sata250:plain"), ("current", "noop")];
+    let answered = answered::<AdviseAsk>(&given);
+    let (page, data) = (answered.page, answered.data);
+    assert_eq!(data["is_saturated"], true, "{}", page.headline);
+    assert!(page.headline.starts_with("The disk is nearly saturated, busy 9"), "{}", page.headline);
+    assert_eq!(page.verdict.words, "Nearly saturated");
+}
+
+#[test]
+fn an_idle_disk_is_busy_for_a_share_that_can_be_read() {
+    let traces = Traces::new();
+    let trace = scattered_reads(&traces, 300, 60_000_000);
+    let page = answered::<AdviseAsk>(&[("trace", &trace), ("device", "sata250")]).page;
+    assert!(page.headline.contains("busy less than 0.1 % of the time"), "{}", page.headline);
+    let why = terms(&page).into_iter().find(|(term, _)| term == "Why").unwrap().1;
+    assert!(why.starts_with("requests seldom meet: "), "{why}");
+}
+
+#[test]
+fn without_usable_times_the_answer_says_why_and_what_is_known_all_the_same() {
+    let traces = Traces::new();
+    let mut text = "at,op,offset,len\n".to_string();
+    (0..3000u64).for_each(|n| text += &format!("{},read,{},4096\n", n / 100, n % 500 * 4096));
+    let trace = traces.file("seconds.csv", &text).display().to_string();
+    let given = [("trace", &trace[..]), ("columns", "at:s,op,offset,len:bytes,skip=1")];
+    let page = answered::<AdviseAsk>(&given).page;
+    assert_eq!(page.headline, "No advice: the trace's clock steps by 1 s, too coarse to replay.");
+    let cache = terms(&page).into_iter().find(|(term, _)| term == "Cache").unwrap().1;
+    assert!(cache.contains("an LRU cache of 1.95 MiB finds 83.3 % "), "{cache}");
+}
+
 #[test]
 fn what_does_not_fit_together_is_refused_by_name() {
     let traces = Traces::new();

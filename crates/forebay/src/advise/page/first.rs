@@ -131,6 +131,11 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
     }
     terms.extend(flash(advice).map(|remedy| ("Flash", flash_use(advice, remedy))));
     terms.extend(advice.why.clone().map(|why| ("Why", why)));
+    if advice.verdict == Verdict::NoTimes {
+        let cache = advice.cache_sizing.as_ref().filter(|sizing| sizing.hit_share > 0.0);
+        terms.extend(cache.map(|sizing| ("Cache", sizing.in_short())));
+        terms.push(("Next", "`forebay capture` and blktrace record arrival times".to_string()));
+    }
     if is_told {
         let assumed = match advice.is_baseline_known {
             true => String::new(),
