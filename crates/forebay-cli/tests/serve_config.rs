@@ -198,7 +198,7 @@ fn what_is_wrong_with_a_configuration_is_said_in_one_message() {
         assert!(!folder.socket().exists(), "{part}");
     };
     let whole = config("noop");
-    refused(&whole, &["--policy", "noop"], "got a configuration and --policy");
+    refused(&whole, &["--policy", "noop"], "got a configuration file and --policy");
     refused(&whole.replace("20000\ntrace", "5010\ntrace"), &[], "promise less, or for longer");
     refused(
         &whole.replace("\"4MiB\"\nkeep", "\"9MiB\"\nkeep"),

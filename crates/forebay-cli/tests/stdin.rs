@@ -160,10 +160,10 @@ fn what_is_cut_off_or_cannot_be_kept_is_told() {
         ("forebay describe - < .", 2, "/dev/stdin: got a folder"),
         ("forebay describe - <&-", 2, "/dev/stdin: got an empty file"),
         ("cat t.spc | TMPDIR=$PWD/none forebay describe -", 2, "/none: got No such file"),
-        ("cat t.spc | TMPDIR=$PWD/none forebay describe -", 2, "name another one by TMPDIR"),
+        ("cat t.spc | TMPDIR=$PWD/none forebay describe -", 2, "set TMPDIR to another one"),
         // A file that may not grow stands for a disk that is full.
         ("cat SAMPLE | (ulimit -f 4; forebay describe -)", 1, "File too large"),
-        ("cat SAMPLE | (ulimit -f 4; forebay describe -)", 1, "standard input is kept in "),
+        ("cat SAMPLE | (ulimit -f 4; forebay describe -)", 1, "standard input is copied to "),
     ];
     for (text, status, part) in cases {
         let text = text.replace("SAMPLE", &sample.display().to_string());

@@ -268,7 +268,7 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };
     let (code, said) = run(&["check", "a", "b", "c", "d"]);
-    assert!(code == Some(0) && said.contains("All is as it was written"), "{said}");
+    assert!(code == Some(0) && said.contains("Everything is intact"), "{said}");
     // Of one root others say the same, and the next opening that may write does it anew.
     let disk = fs::File::options().write(true).open(folder.root().join("b/forebay.store")).unwrap();
     let zeros = vec![0; disk.metadata().unwrap().len() as usize / 32];
@@ -278,7 +278,7 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
     assert!(code == Some(1) && said.contains("Nothing is lost"), "{said}");
     drop(Serving::of(&folder, &DISKS));
     let (code, said) = run(&["check", "a", "b", "c", "d"]);
-    assert!(code == Some(0) && said.contains("All is as it was written"), "{said}");
+    assert!(code == Some(0) && said.contains("Everything is intact"), "{said}");
     fs::rename(folder.root().join("b"), folder.root().join("away")).unwrap();
     refused(&folder, &["store", "check", "a", "c", "d"], &["3 of its 4 disks are named"]);
     let (code, said) = run(&["check", "--without-disk", "a", "c", "d"]);
@@ -323,7 +323,7 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
     assert!(lost / 2 < nil && nil <= lost, "{nil} are gone, {lost} could not be decided");
     drop(serving);
     let (code, said) = run(&["check", "a", "c", "d", "e"]);
-    assert!(code == Some(0) && said.contains("All is as it was written"), "{said}");
+    assert!(code == Some(0) && said.contains("Everything is intact"), "{said}");
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn what_is_no_store_is_named() {
         &["3 of its 4 disks are named", "--without-disk"],
     );
     let three = ["store", "repair", "--new", "e"];
-    refused(&folder, &[&three, &DISKS[..]].concat(), &["--new", "has all its disks"]);
+    refused(&folder, &[&three, &DISKS[..]].concat(), &["--new", "got a complete store"]);
     refused(
         &folder,
         &["store", "serve", "a", "b", "c", "c"],

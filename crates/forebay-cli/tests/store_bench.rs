@@ -131,7 +131,7 @@ fn a_benchmark_has_keys_of_its_own() {
     let few = ["--workload", "ingest", "--operations", "7"];
     let said = String::from_utf8(bench(&folder, serving.address, &few).stdout).unwrap();
     let last = said.trim_end().lines().last().unwrap();
-    assert_eq!(last, "7 keys are left behind, which begin with forebay-bench:");
+    assert_eq!(last, "7 keys are left in the store; they begin with forebay-bench:");
 }
 
 /// A server of a few commands that answers reads with what `spoiled` makes of a value.

@@ -200,7 +200,7 @@ fn what_was_played_is_kept_though_it_ends_early() {
     let short = ["play", trace.to_str().unwrap(), "--volume", "v", "--for", "2s"];
     let played = json(&mut forebay(&folder, &short));
     assert_eq!((&played["requests"], &played["ended_early"]), (&1.into(), &"time is up".into()));
-    assert!(played["notes"].to_string().contains("all that was written is durable"), "{played}");
+    assert!(played["notes"].to_string().contains("all writes are durable"), "{played}");
     let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
     assert!(status["written_bytes"].as_u64().unwrap() > 0, "{status}");
 }
@@ -218,7 +218,7 @@ fn what_cannot_be_made_durable_at_the_end_is_told_and_fails() {
     command.args(["-c", limited]).arg(binary).arg(trace).current_dir(folder.root());
     let output = command.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    let lost = "not all that was written may be kept: the volume could not be flushed: the file system below its \
+    let lost = "some writes may be lost: the volume could not be flushed: the file system below its \
                 drives is full (ENOSPC)";
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains(&format!("forebay: {lost}")), "{said}");
@@ -249,7 +249,7 @@ fn a_check_without_room_reads_what_there_is_and_says_so() {
         (serde_json::from_slice::<Value>(&output.stdout).unwrap(), said)
     };
     let (checked, said) = check();
-    let full = "nothing could be mended: the file system below its drives is full (ENOSPC)";
+    let full = "nothing could be repaired: the file system below its drives is full (ENOSPC)";
     assert!(said.contains(full), "{said}");
     assert_eq!((&checked["lost_units"], &checked["units"]), (&0.into(), &status["units"]));
     assert!(contents(&paths) == before, "nothing is written");
@@ -306,7 +306,7 @@ fn a_volume_of_two_sets_follows_its_workload_and_hints() {
         play
     };
     refused(&mut on_both("array:level=raid5"), &["no parameter 'level'", "hints"]);
-    refused(&mut on_both("array:hints=0-9@raid10x4"), &["0-9@raid10x4", "that the array takes"]);
+    refused(&mut on_both("array:hints=0-9@raid10x4"), &["0-9@raid10x4", "that the array supports"]);
     refused(&mut on_both("array:hints=9-0@ssd"), &["9-0@ssd", "FROM-TO"]);
     let few = ["volume", "create", "v", "--ssd", "s/drive7", "--overwrite"];
     refused(&mut forebay(&folder, &few), &["6 hard disks and 1 solid-state drive, "]);

@@ -287,7 +287,7 @@ fn flags_say_what_is_wrong() {
     let said = |spec: &str| forebay_core::catalog::build(spec, 4096).map(|_| ()).unwrap_err().0;
     assert!(said("miser").contains("cmin: not given") && said("miser").contains("plan capacity"));
     assert!(said("sfq:cmin=0").contains("from 1 to 1000000000"));
-    assert!(said("sfq:cmin=20").contains("serves one request within 10 ms"));
+    assert!(said("sfq:cmin=20").contains("completes one request within 10 ms"));
     assert!(said("sfq:cmin=200:delta-ms=0").contains("milliseconds above 0"));
     for undivided in ["fcfs", "token-bucket:rate=5", "dmclock"] {
         let text = said(&format!("{undivided}:delta-ms=0"));
@@ -300,7 +300,7 @@ fn flags_say_what_is_wrong() {
     );
     assert!(said("sfq:cmin=200:delta-ms=nan").contains("got 'nan'"));
     assert!(said("sfq:cmin=200/200").contains("2 bounds"));
-    assert!(said("wf2q:cmin=200/200:delta-ms=20/20").contains("bounds that rise"));
+    assert!(said("wf2q:cmin=200/200:delta-ms=20/20").contains("bounds that increase"));
     assert!(said("split:cmin=200:delta-c=0").contains("delta-c: got '0'"));
     assert!(said("miser:cmin=200:slack-min=0").contains("at least 1"));
     assert!(said("token-bucket:rate=2/3").contains("got 'several'"));

@@ -129,7 +129,7 @@ fn faults_are_told_with_their_line() {
         ("starvation_ms = 100", "starvation_ms = -1", "starvation_ms", "0 to 10000 ms"),
         ("{ command_ms = 0.6", "{ command_ms = -1", "extra_disconnect", "command_ms: got -1"),
         ("spare_range_cylinders = 2", "", "spare_range", "spare_range"),
-        ("[7, 20]", "[20, 7]", "slipped", "does not rise"),
+        ("[7, 20]", "[20, 7]", "slipped", "an unsorted list"),
         ("spares = 5", "spares = 400", "spares", "fewer than the 400"),
         ("track_skew_sectors = 10", "track_skew_sectors = 101", "track_skew", "the track's 100"),
         ("first_cylinder = 61", "first_cylinder = 59", "first_cylinder = 59", "overlaps"),

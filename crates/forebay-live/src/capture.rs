@@ -263,11 +263,11 @@ fn begin(plan: &Plan, notes: &mut Vec<String>) -> Result<(Box<dyn Source>, Spool
     };
     let (source, spool) = by_tracefs().map_err(|error| match error {
         CaptureError::Refused(why) => CaptureError::Refused(format!(
-            "{why}\n  and blktrace(8), the other way, does not do either: {without}"
+            "{why}\n  and blktrace(8), the alternative, does not work either: {without}"
         )),
         other => other,
     })?;
-    notes.push(format!("captured through tracefs, since blktrace(8) does not do: {without}"));
+    notes.push(format!("captured through tracefs, because blktrace(8) does not work: {without}"));
     Ok((source, spool))
 }
 

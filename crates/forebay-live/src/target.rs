@@ -109,7 +109,7 @@ impl Target {
                 kind
             }
             Err(_) if path.is_symlink() => {
-                return Err(wrong("is a link that leads nowhere; name the file itself".into()));
+                return Err(wrong("is a dangling symbolic link; name the file itself".into()));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => TargetKind::Created,
             Err(error) => return Err(wrong(error.to_string())),
@@ -237,7 +237,7 @@ impl Target {
         self.notes.retain(|note| !note.starts_with(SPARSE));
         if !is_set {
             self.notes.push(format!(
-                "the file system cannot set {len} bytes aside: writes fail once others have filled it"
+                "the file system cannot reserve {len} bytes: writes fail when it is full"
             ));
         }
         // Whole blocks: a grain has some of each size.
@@ -299,10 +299,10 @@ fn kind_of(found: &fs::Metadata, how: Opening) -> Result<TargetKind, String> {
     if how.writes && !how.overwrite {
         let what = match kind {
             TargetKind::BlockDevice => "is a block device and the trace has writes",
-            _ => "is there already and the trace has writes",
+            _ => "exists already and the trace has writes",
         };
         return Err(format!(
-            "{what}, which destroy what it holds; name a new file, or say {} if that is meant",
+            "{what}, which destroy its contents; name a new file, or pass {} to allow this",
             named("overwrite=true")
         ));
     }
@@ -323,8 +323,8 @@ fn create(path: &Path, need: u64, notes: &mut Vec<String>) -> Result<(), String>
         // Ours and empty: it goes again.
         let _ = fs::remove_file(path);
         format!(
-            "cannot make it {len} bytes long, as far as the trace reaches: {error}; \
-                 make one yourself and use {}",
+            "cannot make it {len} bytes long, the extent of the trace: {error}; create a file \
+             yourself and use {}",
             named("map=scale")
         )
     };
@@ -335,7 +335,7 @@ fn create(path: &Path, need: u64, notes: &mut Vec<String>) -> Result<(), String>
         room / 10 * 9 >= len && fallocate(&file, FallocateFlags::empty(), 0, len).is_ok();
     if !set_aside {
         file.set_len(len).map_err(refused)?;
-        notes.push(format!("{SPARSE} of {len} bytes: writes find their space late"));
+        notes.push(format!("{SPARSE} of {len} bytes: writes may run out of space later"));
     }
     Ok(())
 }
@@ -347,7 +347,7 @@ fn set_aside(file: &File, len: u64) -> Result<bool, String> {
     let found = file.metadata().map_err(cannot)?;
     let room = fstatvfs(file).map(|space| space.f_bavail.saturating_mul(space.f_frsize));
     let room = room.map_err(|error| cannot(error.into()))?;
-    let no_room = || format!("there is no room for {len} bytes: {room} are free");
+    let no_room = || format!("there is no space for {len} bytes: {room} are free");
     // Before it is tried, which may fill the file system, and for a while.
     if len.saturating_sub(found.blocks().saturating_mul(512)) > room {
         return Err(no_room());
@@ -405,7 +405,7 @@ fn open(
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
             Err(error) => return Err(said(error)),
         }
-        notes.push("the file system refuses direct I/O: the page cache is in between".into());
+        notes.push("the file system does not support direct I/O: I/Os go through the page cache".into());
     }
     Ok((open(flags).map_err(said)?, None))
 }

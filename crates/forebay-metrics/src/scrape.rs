@@ -40,7 +40,8 @@ impl Scraped {
         text: impl Fn() -> String + Send + Sync + 'static,
     ) -> io::Result<Scraped> {
         if !address.ip().is_loopback() {
-            let what = "is not loopback: whoever connects may read the metrics; expected e.g. 127.0.0.1:9121";
+            let what = "is not loopback: anybody who connects can read the metrics; expected e.g. \
+                127.0.0.1:9121";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let listener = TcpListener::bind(address)?;

@@ -78,7 +78,7 @@ impl<'a> Bytes<'a> {
         let length = self.number(max as u64, what)? as usize;
         match length <= self.bytes.len() - self.at {
             true => Ok(length),
-            false => self.bad(format!("{what} {length}"), "no more than the file has room for"),
+            false => self.bad(format!("{what} {length}"), "no more than fits into the file"),
         }
     }
 

@@ -64,7 +64,7 @@ impl Model {
     /// A file that was damaged, is no model, or is none that could have been fitted.
     pub fn from_file(path: &Path, file: &[u8]) -> Result<Model, TraceError> {
         if looks(file) == Looks::Old {
-            let hint = "fit the trace again: models of before were copies of it in all but name";
+            let hint = "fit the trace again: earlier models were effectively copies of the trace";
             return Err(malformed(
                 path,
                 Place::File,
@@ -87,7 +87,7 @@ impl Model {
             let got = format!("the sum {:08x}", u32::from_le_bytes(found));
             let sum = sum.iter().rev().map(|byte| format!("{byte:02x}")).collect::<String>();
             let at = Place::Byte(HEAD.len() as u64);
-            return Err(malformed(path, at, &got, &format!("{sum}, as the file says"), REMEDY));
+            return Err(malformed(path, at, &got, &format!("{sum}, the checksum in the file"), REMEDY));
         }
         Model::from_packed(path, packed, form)
     }

@@ -30,7 +30,7 @@ def small():
 def test_a_trace_is_played_on_a_file_as_the_command_does(small, tmp_path, command):
     trace = tmp_path / "trace.parquet"
     forebay.convert(small, trace)
-    with pytest.warns(forebay.TraceWarning, match="as far as the trace reaches, and holds nothing"):
+    with pytest.warns(forebay.TraceWarning, match="the extent of the trace, and is empty"):
         told = forebay.play(trace, target=tmp_path / "ours")
     theirs = command("play", trace, "--target", tmp_path / "theirs", "--format", "json")
     theirs = json.loads(theirs.stdout)
@@ -98,7 +98,7 @@ def test_volumes_go_where_they_are_told(small, tmp_path):
     with pytest.warns(forebay.TraceWarning):
         told = forebay.play(trace, map_volume=targets)
     assert [target["target"] for target in told["targets"]] == [str(path) for path in targets.values()]
-    with pytest.raises(forebay.Error, match="got no volume 'nowhere'"):
+    with pytest.raises(forebay.Error, match="no volume 'nowhere'"):
         forebay.play(trace, map_volume={"nowhere": tmp_path / "x"})
 
 

@@ -337,7 +337,7 @@ mod tests {
             [
                 "'data': flash: a write of 4096 bytes at 8192 failed: No space left on device (os error 28)",
                 "'data': flash: a read of 4096 bytes at 8192 failed: No space left on device (os error 28)",
-                "'data': flash: a flush failed: fewer bytes moved than asked for",
+                "'data': flash: a flush failed: fewer bytes transferred than requested",
                 "'data': flash: 5 more writes failed: No space left on device (os error 28)",
                 "'data': flash: 1 more read failed: No space left on device (os error 28)",
             ]

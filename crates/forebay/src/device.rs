@@ -139,7 +139,7 @@ fn fit_logs(
 /// Returns notes about a fit, a sentence each.
 pub fn told_of(fitted: &Fitted) -> Vec<String> {
     let of = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
-    let skipped = of(fitted.lines_skipped, "log lines are no reads and were skipped");
+    let skipped = of(fitted.lines_skipped, "log lines are not reads and were skipped");
     let cached = of(fitted.cached, "random reads were answered by the drive's cache and left out");
     skipped.into_iter().chain(cached).collect()
 }

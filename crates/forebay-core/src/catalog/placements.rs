@@ -24,28 +24,28 @@ use crate::stack::tier::{Choose, Later, MigrateConfig, Rolling, Tier, Tiers};
 use crate::stack::{Link, Pairing, PerDisk};
 
 const TRANSFER: Parameter = Parameter::own("transfer-us", "0")
-    .about("what the way to the flash and back adds to a request, where it is in another machine");
+    .about("the network round trip added to each request if the flash is in another machine");
 const SIZE: Parameter = Parameter::own("size-mib", "ALL")
-    .about("how much of the flash is used; all of it unless given");
+    .about("how much of the flash is used; the default is all of it");
 const DISK: Parameter = Parameter::own("disk", "mq-deadline")
-    .about("the disk's scheduler, as deadline+fifo-batch=32 with + for :");
+    .about("the disk's scheduler, such as deadline+fifo-batch=32, with + for :");
 const MIGRATE: Parameter = Parameter::choice("migrate", &["no", "yes"])
-    .about("whether hot extents move to the flash too, and cold ones back, as below");
+    .about("whether hot extents also move to the flash, and cold ones back, as below");
 
 const DEVIATION: Parameter = Parameter::whole("deviation-mib", 64, 1)
-    .about("writes about this far or farther from most of the queue go to the flash");
+    .about("writes at least about this far from most of the queue go to the flash");
 
 const CUTOFF: Parameter = Parameter::whole("cutoff-kib", 4096, 1)
-    .about("a stream that moves this much in a row, or on average, writes to the disk");
+    .about("a stream with sequential runs this long, in total or on average, writes to the disk");
 
 const PACKING: Parameter = Parameter::whole("packing-kib", 64, 0)
-    .about("a stream's writes, shorter than this on average, go to the flash; 0: none");
+    .about("writes of a stream go to the flash if they are shorter than this on average; 0: none");
 
 /// Of placements with a log on the flash: whether a blank one is taken, and what tells it from others.
 const FORMAT: Parameter = Parameter::choice("format", &["no", "yes"])
-    .about("where the flash keeps a log (serve): whether a blank one is taken, not refused");
+    .about("with serve: whether to initialize a blank flash instead of refusing it");
 const ID: Parameter = Parameter::whole("id", 0, 0)
-    .about("a number that tells this log from that of another pair of devices");
+    .about("a number that distinguishes this log from those of other pairs of devices");
 
 /// Of a cache, unless another is given.
 const BLOCK_KIB: u32 = 4;
@@ -54,9 +54,11 @@ const BLOCK_KIB: u32 = 4;
 const MIGRATION: &[Parameter] = &[
     Parameter::whole("extent-kib", 1024, 4)
         .about("what is counted and moved together; a multiple of 4"),
-    Parameter::own("period-s", "10").about("seconds between two looks at what is hot"),
-    Parameter::whole("hot", 4, 1).about("uses in about a period that make an extent hot"),
-    Parameter::whole("moves-max", 64, 1).about("extents moved in a period, each way, at most"),
+    Parameter::own("period-s", "10").about("seconds between two searches for hot extents"),
+    Parameter::whole("hot", 4, 1).about("number of uses within about a period that makes an \
+        extent hot"),
+    Parameter::whole("moves-max", 64, 1).about("maximum number of extents moved per period in \
+        each direction"),
 ];
 
 /// Every policy that places data, simplest first.
@@ -64,14 +66,15 @@ pub const PLACEMENTS: &[Listed] = &[
     Listed {
         name: "cache",
         origin: Origin::Forebay,
-        summary: "the flash keeps blocks of the disk, evicted as a replacement policy says",
+        summary: "keeps copies of the disk's blocks on the flash, evicted by a replacement policy",
         parameters: &[&[
             Parameter::choice("replace", &["lru", "s3fifo"])
-                .about("which block goes: the one unused for longest, or by S3-FIFO"),
+                .about("which block is evicted: the least recently used one, or by S3-FIFO"),
             Parameter::choice("write", &["back", "through", "around"])
-                .about("a write is done on the flash, on both, or goes past the flash"),
+                .about("whether writes go to the flash, to both devices, or bypass the flash"),
             SIZE,
-            Parameter::whole("block-kib", BLOCK_KIB, 1).about("what is kept or dropped together"),
+            Parameter::whole("block-kib", BLOCK_KIB, 1).about("the size of a block, which is \
+                cached or evicted as a whole"),
             DISK,
             TRANSFER,
             FORMAT,
@@ -81,19 +84,20 @@ pub const PLACEMENTS: &[Listed] = &[
     Listed {
         name: "migrate",
         origin: Origin::Forebay,
-        summary: "extents of the disk that are used often move to the flash, cold ones move back",
+        summary: "moves frequently used extents of the disk to the flash, and cold ones back",
         parameters: &[MIGRATION, &[SIZE, DISK, TRANSFER, FORMAT, ID]],
     },
     Listed {
         name: "tier-lba",
         origin: Origin::Forebay,
-        summary: "writes that lie far from most of the request queue go to the flash",
+        summary: "sends writes that are far from most of the request queue to the flash",
         parameters: &[&[DEVIATION, SIZE, TRANSFER, FORMAT, ID, MIGRATE], MIGRATION],
     },
     Listed {
         name: "tier-bcache",
         origin: Origin::Forebay,
-        summary: "writes go to the flash unless their process writes much in a row, as bcache has it",
+        summary: "sends writes to the flash unless their process does long sequential I/O, like \
+            bcache",
         parameters: &[&[CUTOFF, SIZE, DISK, TRANSFER, FORMAT, ID, MIGRATE], MIGRATION],
     },
     Listed {
@@ -195,7 +199,7 @@ pub fn build_paired(
         if each.iter().any(|policy| !policy.servers().is_empty() || !policy.classes().is_empty()) {
             let (text, disks) = (spec.trim(), lanes.disks);
             let what =
-                "got a shaper, which keeps one promise for the whole trace, expected one disk";
+                "got several disks, expected one: a shaper keeps one promise for the whole trace";
             return Err(SpecError(format!("'{text}' on {disks} disks: {what}")));
         }
         return Ok(Box::new(PerDisk::new(each)));
@@ -203,7 +207,7 @@ pub fn build_paired(
     let spec = Spec::parse(spec)?;
     let Some(flash) = lanes.flash else {
         return Err(SpecError(format!(
-            "'{}': got no flash device beside the disk, expected one; name it as the flash",
+            "'{}': got no flash device, expected one in addition to the disk; name it as the flash",
             spec.text()
         )));
     };
@@ -332,7 +336,7 @@ impl Place<'_> {
         };
         if frames == 0 {
             return Err(SpecError(format!(
-                "'{}': got {size_bytes} bytes of flash, expected room for some blocks of \
+                "'{}': got {size_bytes} bytes of flash, expected space for several blocks of \
                  {block_bytes} bytes",
                 self.spec.text()
             )));

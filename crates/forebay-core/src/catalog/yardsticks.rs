@@ -57,8 +57,8 @@ fn yardstick(
 ) -> Result<BlockLayer<Sptf<Hdd>>, SpecError> {
     let DeviceModel::Hdd(disk) = disk else {
         return Err(SpecError(format!(
-            "'{}': got a device {}, expected a disk of arm and platters (NAME:plain), whose \
-             positioning time it asks for",
+            "'{}': got a device {}, expected a plain disk (NAME:plain), whose positioning times \
+             it needs",
             spec.text(),
             disk.commands()
         )));
@@ -74,8 +74,8 @@ fn yardstick(
 pub(super) fn refused(spec: &Spec) -> Option<SpecError> {
     is_named(spec).then(|| {
         SpecError(format!(
-            "'{}': got a yardstick, which knows where the disk's arm and platters stand, expected \
-             a scheduler; only simulations have it",
+            "'{}': got a yardstick, which needs the positions of arm and platters and exists only \
+             in simulations, expected a scheduler",
             spec.text()
         ))
     })

@@ -38,14 +38,14 @@ use process::{Newcomers, Process};
 /// What it takes.
 const PARAMETERS: &[Parameter] = &[
     Parameter::millis("antic-expire-ms", 6.7)
-        .about("how long a stream's next read or synchronous write is waited for; 0: never"),
+        .about("how long to wait for a stream's next read or synchronous write; 0: never"),
     Parameter::millis("read-expire-ms", 125.0)
-        .about("a read or synchronous write older than this goes first in its batch"),
-    Parameter::millis("write-expire-ms", 250.0).about("the same for other writes"),
+        .about("a read or synchronous write older than this is served first in its batch"),
+    Parameter::millis("write-expire-ms", 250.0).about("the corresponding age of other writes"),
     Parameter::millis("read-batch-expire-ms", 500.0)
-        .about("how long reads and synchronous writes have the disk while others wait"),
+        .about("how long reads and synchronous writes use the disk while other writes wait"),
     Parameter::millis("write-batch-expire-ms", 125.0)
-        .about("how long the other writes have it while those wait"),
+        .about("how long other writes use the disk while reads or synchronous writes wait"),
 ];
 
 impl Scheduler for Anticipatory {

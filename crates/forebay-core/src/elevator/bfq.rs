@@ -58,20 +58,20 @@ use wf2q::Wf2q;
 /// What it takes.
 const PARAMETERS: &[Parameter] = &[
     Parameter::millis("slice-idle-ms", 8.0)
-        .about("how long a stream's next request is waited for; 0: never"),
+        .about("how long to wait for a stream's next request; 0: never"),
     Parameter::millis("timeout-sync-ms", 125.0)
-        .about("the longest turn of a stream; 30 times as long while low-latency favours it"),
+        .about("the longest turn of a stream; 30 times as long while low-latency favors it"),
     Parameter::whole("max-budget-kib", 0, 0)
-        .about("the most that a stream moves in a turn; 0: what timeout-sync-ms has time for"),
+        .about("the maximum that a stream transfers per turn; 0: what fits into timeout-sync-ms"),
     Parameter::millis("fifo-expire-sync-ms", 125.0)
-        .about("a read or synchronous write older than this goes first in its stream's turn"),
-    Parameter::millis("fifo-expire-async-ms", 250.0).about("the same for other writes"),
+        .about("a read or synchronous write older than this is served first in its stream's turn"),
+    Parameter::millis("fifo-expire-async-ms", 250.0).about("the corresponding age of other writes"),
     Parameter::whole("back-seek-max-kib", 16_384, 0)
-        .about("how far back a request may lie to be taken before those ahead"),
+        .about("the maximum distance backwards at which a request competes with those ahead"),
     Parameter::whole("back-seek-penalty", 2, 1)
-        .about("how many times as long as the way ahead the way back counts"),
+        .about("the factor by which backward distances are multiplied"),
     Parameter::choice("low-latency", &["yes", "no"])
-        .about("whether streams that begin or were silent get more for a while"),
+        .about("whether new and previously idle streams get a larger share for a while"),
     Parameter::whole("requests-max", 2 * SATA_TAGS, 1)
         .about("requests admitted at a time, reads and writes together"),
 ];

@@ -38,21 +38,24 @@ use crate::contract::time::Nanos;
 /// What it takes.
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter::whole("history", 8, 1)
-        .about("a stream's wait is the mean of so many gaps between its requests; up to 32"),
+        .about("a stream's wait is the mean of this many gaps between its requests; up to 32"),
     Parameter::millis("wait-ms", 5.0)
-        .about("its wait until so many gaps are known; the paper's savings need some 50"),
+        .about("the wait until this many gaps are known; the paper's savings need about 50"),
     Parameter::millis("read-deadline-ms", 500.0)
-        .about("what a stream has staged, with a read in it, joins the line for the disk by then"),
-    Parameter::millis("write-deadline-ms", 5000.0).about("the same where all are writes"),
+        .about("the time after which a stream's staged requests join the queue for the disk if \
+            they include a read"),
+    Parameter::millis("write-deadline-ms", 5000.0).about("the time after which they join it if \
+        all are writes"),
     Parameter::choice("staging-limit", &["yes", "no"])
-        .about("whether staged requests count towards the limits below; no: there are none"),
+        .about("whether staged requests count towards the limits below; no disables the limits"),
 ];
 
 impl Scheduler for Bid {
     const LISTED: Listed = Listed {
         name: "bid",
         origin: Origin::KernelOnly,
-        summary: "BID-HDD: processes staged apart and flushed whole, waiting where it should pay",
+        summary: "BID-HDD: stages each process separately and flushes it as a whole, waiting if \
+            that should pay",
         parameters: &[PARAMETERS],
     };
 

@@ -52,23 +52,24 @@ use stream_queue::StreamQueue;
 /// What it takes.
 const PARAMETERS: &[Parameter] = &[
     Parameter::choice("form", &["linux", "paper"])
-        .about("as Linux has it; or as the BID paper's example, which takes quantum alone"),
+        .about("as in Linux, or as in the BID paper's example, which uses only quantum"),
     Parameter::whole("quantum", 8, 1)
         .about("requests of a stream at the device while others wait; paper: in each round"),
     Parameter::millis("slice-sync-ms", 100.0)
-        .about("how long a stream has the disk for reads and synchronous writes"),
-    Parameter::millis("slice-async-ms", 40.0).about("how long the other writes have it"),
+        .about("how long a stream has the disk for its reads and synchronous writes"),
+    Parameter::millis("slice-async-ms", 40.0).about("how long a stream has the disk for its other \
+        writes"),
     Parameter::millis("slice-idle-ms", 8.0)
-        .about("how long a stream's next request is waited for; 0: never"),
+        .about("how long to wait for a stream's next request; 0: never"),
     Parameter::millis("fifo-expire-sync-ms", 125.0)
-        .about("a read or synchronous write older than this goes first in its stream's slice"),
-    Parameter::millis("fifo-expire-async-ms", 250.0).about("the same for other writes"),
+        .about("a read or synchronous write older than this is served first in its stream's slice"),
+    Parameter::millis("fifo-expire-async-ms", 250.0).about("the corresponding age of other writes"),
     Parameter::whole("back-seek-max-kib", 16_384, 0)
-        .about("how far back a request may lie to be taken before those ahead"),
+        .about("the maximum distance backwards at which a request competes with those ahead"),
     Parameter::whole("back-seek-penalty", 2, 1)
-        .about("how many times as long as the way ahead the way back counts"),
+        .about("the factor by which backward distances are multiplied"),
     Parameter::choice("low-latency", &["yes", "no"])
-        .about("whether slices shrink with more streams, and late reads hold other writes back"),
+        .about("whether slices shrink with more streams, and late reads delay other writes"),
 ];
 
 impl Scheduler for Cfq {

@@ -22,7 +22,8 @@ use crate::contract::time::Nanos;
 
 /// What it takes.
 const PARAMETERS: &[Parameter] = &[
-    Parameter::millis("bound-ms", 10_000.0).about("a request that has waited for this goes first"),
+    Parameter::millis("bound-ms", 10_000.0).about("a request that has waited this long is served \
+        first"),
     SERVED,
 ];
 
@@ -31,7 +32,7 @@ impl Scheduler for CLook {
         name: "clook",
         origin: Origin::Forebay,
         summary: "sweeps upwards only (C-LOOK), reads and writes together; a request that has \
-                  waited for the bound goes first",
+            waited for the bound is served first",
         parameters: &[PARAMETERS],
     };
 

@@ -33,21 +33,22 @@ use crate::contract::time::Nanos;
 /// What it takes.
 const PARAMETERS: &[Parameter] = &[
     Parameter::choice("form", &["linux", "paper"])
-        .about("as Linux has it; or as the BID paper's example, which takes the two ages alone"),
+        .about("as in Linux, or as in the BID paper's example, which uses only the two ages"),
     Parameter::millis("read-expire-ms", 500.0)
-        .about("a read older than this begins the next batch of reads"),
+        .about("a read older than this starts the next batch of reads"),
     Parameter::millis("write-expire-ms", 5000.0)
-        .about("the same for writes, once it is their turn"),
+        .about("a write older than this starts the next batch of writes"),
     Parameter::whole("writes-starved", 2, 1)
-        .about("batches of reads that may go before writes that wait"),
-    Parameter::whole("fifo-batch", 16, 1).about("requests of a batch, at most"),
+        .about("batches of reads that may overtake waiting writes"),
+    Parameter::whole("fifo-batch", 16, 1).about("maximum number of requests in a batch"),
 ];
 
 impl Scheduler for Deadline {
     const LISTED: Listed = Listed {
         name: "deadline",
         origin: Origin::LinuxBefore5,
-        summary: "batches in address order, reads first; one that waited too long begins the next batch",
+        summary: "batches in address order, reads first; a request that waited too long starts \
+            the next batch",
         parameters: &[PARAMETERS],
     };
 

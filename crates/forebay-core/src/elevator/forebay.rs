@@ -58,11 +58,11 @@ const PARAMETERS: &[Parameter] = &[
     Parameter::millis("wait-ms", 8.0)
         .about("the longest wait for the next request of a stream (found by address); 0: never"),
     Parameter::millis("hold-ms", 200.0)
-        .about("how long one stream that is waited for keeps the disk while others ask"),
+        .about("how long the scheduler may hold the disk for one stream while others wait"),
     Parameter::millis("read-turn-ms", 300.0).about("the shortest turn of reads while writes wait"),
     Parameter::millis("write-turn-ms", 300.0).about("the shortest turn of writes while reads wait"),
     Parameter::millis("bound-ms", 3000.0)
-        .about("no admitted request waits longer for its answer, where the device can keep that"),
+        .about("no admitted request takes longer than this if the device can keep up"),
     SERVED,
 ];
 

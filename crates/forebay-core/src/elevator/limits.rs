@@ -7,24 +7,26 @@ use crate::contract::time::Nanos;
 /// What every scheduler takes. Where it has a `requests-max`, that is the default of `reads-max` and
 /// `writes-max`.
 pub const BLOCK_PARAMETERS: &[Parameter] = &[
-    Parameter::choice("merge", &["yes", "no"]).about("whether requests that touch become one"),
+    Parameter::choice("merge", &["yes", "no"]).about("whether adjacent requests are merged"),
     Parameter::whole("reads-max", 128, 1)
-        .about("reads admitted at a time; requests-max by default, where that is taken"),
+        .about("reads admitted at a time; the default is requests-max for schedulers that have it"),
     Parameter::whole("writes-max", 128, 1)
         .about(
-        "the same for writes: at most 64 with mq-deadline (Linux async_depth); half of requests-max with bfq and three \
-         quarters with kyber, of writes that nobody waits for",
+        "writes admitted at a time: at most 64 with mq-deadline (Linux async_depth); for \
+         asynchronous writes, half of requests-max with bfq and three quarters with kyber",
     ),
     Parameter::whole("request-max-kib", 512, 4)
-        .about("longer requests are cut to this, merged ones stay within, and the device's"),
-    Parameter::whole("bio-max-kib", 1024, 4).about("the same before merging, where this is less"),
+        .about("maximum length of a request, also after merging; the limit of the device applies \
+            too"),
+    Parameter::whole("bio-max-kib", 1024, 4).about("maximum length before merging, if smaller"),
     Parameter::choice("queue", &["tasks", "line"]).about(
-        "who waits for a place: in Linux the task that submits, so that one request of each stream waits; or all \
-         requests in one line, as in the bid paper",
+        "what waits for a free request: in Linux the submitting task, so that one request of each \
+         stream waits; or all requests in one queue, as in the bid paper",
     ),
     Parameter::millis("wbt-ms", 75.0).about(
-        "where the quickest read of a tenth of a second takes longer, fewer writes of the page cache are admitted (Linux \
-         wbt_lat_usec: 75 ms on disks, 2 on flash); 0: never; none, mq-deadline and kyber alone",
+        "if the fastest read of a tenth of a second takes longer, fewer page-cache writes are \
+         admitted (Linux wbt_lat_usec: 75 ms on disks, 2 on flash); 0: never; only with none, \
+         mq-deadline and kyber",
     ),
 ];
 
@@ -35,7 +37,8 @@ pub(super) const SATA_TAGS: u32 = 32;
 /// Requests that a scheduler of Forebay's has at a time, reads and writes together: as many as Linux lets wait at a
 /// network block device (`nbd`, `queue_depth` 128), behind which it is served.
 pub(super) const SERVED: Parameter = Parameter::whole("requests-max", 128, 1)
-    .about("requests admitted at a time, reads and writes together; 128 is what Linux lets wait at a served device");
+    .about("requests admitted at a time, reads and writes together; Linux lets 128 wait at a \
+        served device");
 
 /// Who waits for a place in the request queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,7 +29,8 @@ impl Scheduler for NoScheduler {
     const LISTED: Listed = Listed {
         name: "none",
         origin: Origin::Linux,
-        summary: "multi-queue without a scheduler: streams take turns, merging only their own",
+        summary: "multi-queue without a scheduler: streams take turns and merge only their own \
+            requests",
         parameters: &[PARAMETERS],
     };
 

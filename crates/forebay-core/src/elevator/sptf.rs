@@ -23,7 +23,7 @@ use crate::contract::time::Nanos;
 /// What it takes.
 const PARAMETERS: &[Parameter] =
     &[Parameter::millis("bound-ms", 10_000.0)
-        .about("a request that has waited for this goes first")];
+        .about("a request that has waited this long is served first")];
 
 /// Shortest positioning time first.
 #[derive(Clone, Debug)]
@@ -41,8 +41,8 @@ impl Sptf<()> {
         name: "sptf",
         origin: Origin::KernelOnly,
         summary: "a yardstick, for simulation only: shortest positioning time first; it knows the \
-                  disk's rotation, which no scheduler does; a request that has waited for the bound \
-                  goes first",
+            disk's rotation, which real schedulers do not; a request that has waited for the \
+            bound is served first",
         parameters: &[PARAMETERS],
     };
 

@@ -62,7 +62,7 @@ fn the_rest_is_shared_by_weight() {
 fn a_wrong_promise_is_told() {
     let said = |spec: &str| forebay_core::catalog::build(spec, 4096).map(|_| ()).unwrap_err().0;
     assert!(said("promised").contains("cmin: not given"));
-    assert!(said("promised:cmin=0/50").contains("serves one request within 10 ms"));
+    assert!(said("promised:cmin=0/50").contains("completes one request within 10 ms"));
     assert!(said("promised:cmin=200:delta-ms=10/0").contains("milliseconds above 0"));
     assert!(said("promised:cmin=200:weight=0").contains("from 1 to"));
     assert!(said("promised:cmin=x").contains("got 'x'"));

@@ -72,7 +72,7 @@ impl Spool {
     pub(crate) fn finish(self, notes: &mut Vec<String>) -> Result<(File, Counts), CaptureError> {
         let foreign = self.stream.foreign_bytes + self.stream.pending_bytes() as u64;
         if foreign > 0 {
-            notes.push(format!("{foreign} bytes of the tracer's stream were no whole records"));
+            notes.push(format!("{foreign} bytes of the tracer's stream were not complete records"));
         }
         let failed = |source| failed(&self.folder, source);
         let mut file = self.out.file.into_inner().map_err(|error| failed(error.into_error()))?;

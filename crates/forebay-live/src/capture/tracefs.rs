@@ -80,7 +80,7 @@ fn check(root: &Path, switch: &Path) -> Result<(), CaptureError> {
         let now = settings::read(&path)?;
         if now != idle {
             return Err(CaptureError::Refused(format!(
-                "{} says {now}: somebody else traces; once they are done, or to end it: \
+                "{} says {now}: somebody else is tracing; when they are done, or to stop them: \
                  echo {idle} > {}",
                 path.display(),
                 path.display()

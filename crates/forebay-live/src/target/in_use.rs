@@ -22,7 +22,7 @@ fn refuse_held(found: &Metadata, blocks: &Path, swaps: &[u8]) -> Result<(), Stri
     };
     if let Some((device, _)) = backing(blocks).iter().find(|(_, file)| is_it(file)) {
         return Err(format!(
-            "is what /dev/{device} stands on: nothing is written to it; losetup --detach \
+            "is the backing file of /dev/{device}: nothing is written to it; losetup --detach \
              /dev/{device} if it is not needed, or name another file"
         ));
     }

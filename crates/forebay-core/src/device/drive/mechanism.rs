@@ -114,8 +114,8 @@ impl Mechanism {
         let Power { idle_w, seek_w, transfer_w, .. } = disk.power;
         if seek_w < idle_w || transfer_w < idle_w {
             return Err(SpecError(format!(
-                "power: got {seek_w} W to seek and {transfer_w} W to transfer, expected no less \
-                 than the {idle_w} W when idle"
+                "power: got {seek_w} W to seek and {transfer_w} W to transfer, expected at least \
+                 the idle power of {idle_w} W"
             )));
         }
         Ok(Mechanism {

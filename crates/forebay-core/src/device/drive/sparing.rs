@@ -89,18 +89,18 @@ impl Spared {
         if defects.spares >= range {
             let got = defects.spares;
             return Err(SpecError(format!(
-                "spares: got {got}, expected fewer than the {range} of a range"
+                "spares: got {got}, expected fewer than the {range} sectors of a range"
             )));
         }
         if !defects.slips.is_sorted_by(|a, b| a < b) {
             return Err(SpecError(
-                "slipped: got a list that does not rise, expected it sorted".into(),
+                "slipped: got an unsorted list, expected ascending order".into(),
             ));
         }
         let listed = defects.slips.iter().chain(defects.remaps.iter().flat_map(|(a, b)| [a, b]));
         if let Some(&place) = listed.max().filter(|&&place| place >= places) {
             return Err(SpecError(format!(
-                "defects of a zone: got {place}, expected less than the {places} places it has"
+                "defects of a zone: got {place}, expected less than the number of places, {places}"
             )));
         }
         let data = range - defects.spares;
@@ -274,6 +274,6 @@ mod tests {
         };
         assert!(said(60, &[]).contains("fewer than the 60"));
         assert!(said(1, &[60]).contains("less than the 60 places"));
-        assert!(said(1, &[5, 5]).contains("does not rise"));
+        assert!(said(1, &[5, 5]).contains("an unsorted list"));
     }
 }

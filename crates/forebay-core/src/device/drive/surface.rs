@@ -186,7 +186,7 @@ impl Surface {
         if zone_format.reserved_sectors >= held {
             let got = zone_format.reserved_sectors;
             return Err(SpecError(format!(
-                "reserved sectors: got {got}, expected fewer than the {held} there are"
+                "reserved sectors: got {got}, expected fewer than the {held} sectors of the zone"
             )));
         }
         row.reserved = zone_format.reserved_sectors;

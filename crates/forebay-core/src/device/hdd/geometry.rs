@@ -292,8 +292,8 @@ pub fn zones(layout: &Layout) -> Result<Vec<Zone>, SpecError> {
         let track = (rate * cylinder_s / heads / f64::from(SECTOR)).round();
         if !(1.0..=f64::from(MAX_TRACK)).contains(&track) {
             return Err(SpecError(format!(
-                "zone {zone}: {rate} bytes per second make {track} sectors per track, expected 1 \
-                 to {MAX_TRACK}"
+                "zone {zone}: {rate} bytes per second correspond to {track} sectors per track, \
+                 expected 1 to {MAX_TRACK}"
             )));
         }
         tracks.push(track as u32);
@@ -302,7 +302,7 @@ pub fn zones(layout: &Layout) -> Result<Vec<Zone>, SpecError> {
     let width = layout.capacity_bytes.div_ceil(u64::from(SECTOR)).div_ceil(row);
     if width == 0 || width.saturating_mul(u64::from(count)) > u64::from(MAX_CYLINDERS) {
         return Err(SpecError(format!(
-            "capacity: got {} bytes, which take {} cylinders, expected 1 to {MAX_CYLINDERS}",
+            "capacity: got {} bytes, which need {} cylinders, expected 1 to {MAX_CYLINDERS}",
             layout.capacity_bytes,
             width.saturating_mul(u64::from(count))
         )));

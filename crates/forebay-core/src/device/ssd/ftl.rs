@@ -485,7 +485,8 @@ fn check(shape: &Shape, filled: u32) -> Result<(), SpecError> {
     let blocks = u64::from(dies) * u64::from(blocks_per_die);
     if blocks > BLOCKS_MAX {
         return Err(SpecError(format!(
-            "flash: got {blocks} erase blocks, expected at most {BLOCKS_MAX}; give more pages a block"
+            "flash: got {blocks} erase blocks, expected at most {BLOCKS_MAX}; use more pages per \
+             block"
         )));
     }
     if blocks.saturating_mul(pages_per_block.into()) >= u64::from(NONE) {
@@ -496,13 +497,14 @@ fn check(shape: &Shape, filled: u32) -> Result<(), SpecError> {
     let need = shape.logical_pages_per_die();
     if need > room {
         return Err(SpecError(format!(
-            "flash: got {need} logical pages a die, expected at most {room}: all blocks but \
+            "flash: got {need} logical pages per die, expected at most {room}: all blocks but \
              {OVERHEAD_BLOCKS}, which garbage collection needs"
         )));
     }
     if filled > logical_pages {
         return Err(SpecError(format!(
-            "flash: got {filled} pages filled, expected at most the {logical_pages} there are"
+            "flash: got {filled} filled pages, expected at most {logical_pages}, the number of \
+             pages"
         )));
     }
     Ok(())

@@ -57,7 +57,7 @@ impl Modes {
         }
         for Mode { time, share } in &self.modes {
             if !(1..=LONGEST).contains(&time.0) {
-                return refuse(format!("{} ns", time.0), "at most one second, and some time");
+                return refuse(format!("{} ns", time.0), "more than 0 and at most one second");
             }
             if !(0.0..=1.0).contains(share) {
                 return refuse(format!("a share of {share}"), "0 to 1");

@@ -209,7 +209,7 @@ impl SsdSpec {
             ("overhead", self.overhead, 0),
         ] {
             if !(least..=LONGEST).contains(&time.0) {
-                return refuse(what, format!("{} ns", time.0), "at most one second, and some time");
+                return refuse(what, format!("{} ns", time.0), "more than 0 and at most one second");
             }
         }
         for (what, rate) in
@@ -247,7 +247,7 @@ impl SsdSpec {
         let overwritten = f64::from(self.filled_pages()) * overwrites_share;
         if overwritten > OVERWRITES_MAX {
             let got = format!("{overwritten:.0} pages in all");
-            return refuse("overwrites", got, "at most 1e9; a smaller drive behaves alike");
+            return refuse("overwrites", got, "at most 1e9; a smaller drive behaves similarly");
         }
         if self.len_max < self.page_bytes {
             return refuse("longest command", self.len_max.to_string(), "a page or more");

@@ -201,7 +201,7 @@ fn impossible_shapes_are_refused() {
     let refused = |shape, filled| Ftl::new(shape, Collection::Greedy, filled).unwrap_err().0;
     assert!(refused(shape(0, 1, 6, 4), 0).contains("size of 0"));
     assert!(
-        refused(shape(9, 1, 6, 4), 9).contains("got 9 logical pages a die, expected at most 8")
+        refused(shape(9, 1, 6, 4), 9).contains("got 9 logical pages per die, expected at most 8")
     );
     assert!(refused(shape(8, 1, 6, 4), 9).contains("9 pages filled"));
     let odd = Shape { stripe_pages: 3, ..shape(8, 1, 6, 4) };
