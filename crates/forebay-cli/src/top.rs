@@ -152,9 +152,10 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     for one in back.exports.iter().filter(|one| one.keep_iops > 0 && one.kept > 0) {
         let share = achieved(one.kept_in_time as f64 / one.kept as f64);
         let (name, iops, within) = (&one.name, one.keep_iops, or_none(one.within_ms, bound));
-        let told =
-            format!("{name}: {share} of the requests covered by {iops} IOPS within {within} were \
-                in time.");
+        let told = format!(
+            "{name}: {share} of the requests covered by {iops} IOPS within {within} were \
+                in time."
+        );
         text += &(output::wrapped(&told) + "\n");
     }
     text
@@ -294,8 +295,10 @@ fn volume(back: &BackFigures) -> String {
     if volume.lost_units > 0 {
         let (units, are) =
             (counted(volume.lost_units, "unit"), verb(volume.lost_units, "is", "are"));
-        text += &format!(" {units} {are} not fully readable: run `forebay volume check` for \
-            details.");
+        text += &format!(
+            " {units} {are} not fully readable: run `forebay volume check` for \
+            details."
+        );
     }
     if volume.lacks_room > 0 {
         text += " Its drives have no space: writes wait.";

@@ -269,7 +269,11 @@ fn placements_name_each_device_and_need_flash() {
     assert!(run["write_amplification"].as_f64().unwrap() >= 1.0 && run["erases"].is_u64());
     assert!(run["placement"]["offloaded_bytes"].as_f64().unwrap() > 0.0);
     let mut without = forebay(&["simulate", "--device", "sata250", "--policy", "bid-hybrid"]);
-    fails(without.arg(&trace), 2, &["bid-hybrid", "no flash device, expected one in addition to the disk"]);
+    fails(
+        without.arg(&trace),
+        2,
+        &["bid-hybrid", "no flash device, expected one in addition to the disk"],
+    );
     let mut small = forebay(&["simulate", "--device", "sata250", "--flash", "samsung-830"]);
     let spec = ["--policy", "cache:size-mib=999999999"];
     fails(small.arg(&trace).args(spec), 2, &["size-mib", "of the flash device"]);

@@ -405,7 +405,9 @@ fn open(
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
             Err(error) => return Err(said(error)),
         }
-        notes.push("the file system does not support direct I/O: I/Os go through the page cache".into());
+        notes.push(
+            "the file system does not support direct I/O: I/Os go through the page cache".into(),
+        );
     }
     Ok((open(flags).map_err(said)?, None))
 }

@@ -87,7 +87,13 @@ impl Model {
             let got = format!("the sum {:08x}", u32::from_le_bytes(found));
             let sum = sum.iter().rev().map(|byte| format!("{byte:02x}")).collect::<String>();
             let at = Place::Byte(HEAD.len() as u64);
-            return Err(malformed(path, at, &got, &format!("{sum}, the checksum in the file"), REMEDY));
+            return Err(malformed(
+                path,
+                at,
+                &got,
+                &format!("{sum}, the checksum in the file"),
+                REMEDY,
+            ));
         }
         Model::from_packed(path, packed, form)
     }

@@ -66,10 +66,10 @@ pub(super) fn open(
         targets.iter_mut().filter(|target| target.kind() == TargetKind::Created).for_each(
             |target| {
                 target.note(format!(
-                "it was created with {}, the extent of the trace, and is empty: reads of \
+                    "it was created with {}, the extent of the trace, and is empty: reads of \
                  never-written areas do not measure the disk",
-                bytes(target.capacity_bytes() as f64)
-            ));
+                    bytes(target.capacity_bytes() as f64)
+                ));
             },
         );
     }

@@ -26,10 +26,12 @@ const MADE: &[Parameter] = &[
         .about("contiguous data on one disk; 4 to 1024, a multiple of 4"),
     Parameter::whole("chunks", 4, 1)
         .about("data chunks in a unit, which has one level; with adapt up to 5"),
-    Parameter::whole("filled-mib", 0, 0).about("this much from the start counts as already written"),
-    Parameter::whole("ssds", 0, 0)
-        .about("solid-state drives in addition to the disks, modeled as the flash; none or enough \
-            for a unit"),
+    Parameter::whole("filled-mib", 0, 0)
+        .about("this much from the start counts as already written"),
+    Parameter::whole("ssds", 0, 0).about(
+        "solid-state drives in addition to the disks, modeled as the flash; none or enough \
+            for a unit",
+    ),
 ];
 
 /// How any array follows its workload, and who says otherwise.
@@ -38,11 +40,13 @@ const RULED: &[Parameter] = &[
         .about("the rule that switches units between RAID 6 and three copies"),
     Parameter::choice("costs", &["hdd", "ssd"])
         .about("whether the rule uses the paper's costs of hard disks or of SSDs"),
-    Parameter::choice("first", &["level", "write"])
-        .about("with adapt: the level of a new unit, either level or the one that suits its first \
-            write"),
-    Parameter::whole("switch-percent", 0, 0)
-        .about("with adapt: the maximum that switches move, relative to clients' data; 0: no limit"),
+    Parameter::choice("first", &["level", "write"]).about(
+        "with adapt: the level of a new unit, either level or the one that suits its first \
+            write",
+    ),
+    Parameter::whole("switch-percent", 0, 0).about(
+        "with adapt: the maximum that switches move, relative to clients' data; 0: no limit",
+    ),
     Parameter::millis("rent-ms", 0.0)
         .about("with adapt: disk time that the space of a chunk costs each period; 0: none"),
     Parameter::millis("period-ms", 60_000.0).about("how often rent-ms is charged"),

@@ -55,10 +55,14 @@ const MIGRATION: &[Parameter] = &[
     Parameter::whole("extent-kib", 1024, 4)
         .about("what is counted and moved together; a multiple of 4"),
     Parameter::own("period-s", "10").about("seconds between two searches for hot extents"),
-    Parameter::whole("hot", 4, 1).about("number of uses within about a period that makes an \
-        extent hot"),
-    Parameter::whole("moves-max", 64, 1).about("maximum number of extents moved per period in \
-        each direction"),
+    Parameter::whole("hot", 4, 1).about(
+        "number of uses within about a period that makes an \
+        extent hot",
+    ),
+    Parameter::whole("moves-max", 64, 1).about(
+        "maximum number of extents moved per period in \
+        each direction",
+    ),
 ];
 
 /// Every policy that places data, simplest first.
@@ -73,8 +77,10 @@ pub const PLACEMENTS: &[Listed] = &[
             Parameter::choice("write", &["back", "through", "around"])
                 .about("whether writes go to the flash, to both devices, or bypass the flash"),
             SIZE,
-            Parameter::whole("block-kib", BLOCK_KIB, 1).about("the size of a block, which is \
-                cached or evicted as a whole"),
+            Parameter::whole("block-kib", BLOCK_KIB, 1).about(
+                "the size of a block, which is \
+                cached or evicted as a whole",
+            ),
             DISK,
             TRANSFER,
             FORMAT,

@@ -49,9 +49,10 @@ pub const SHAPERS: &[Listed] = &[
                     "whether promises depend on the length of the queue, or on what cmin could \
                      serve",
                 ),
-                Parameter::whole("slack-min", 1, 1)
-                    .about("other requests are served while promised ones can wait for this many \
-                        more requests"),
+                Parameter::whole("slack-min", 1, 1).about(
+                    "other requests are served while promised ones can wait for this many \
+                        more requests",
+                ),
             ],
             FOLLOWED,
         ],
@@ -63,12 +64,14 @@ pub const SHAPERS: &[Listed] = &[
             beyond the promises share the rest by weight",
         parameters: &[
             &[
-                Parameter::own("cmin", "IOPS")
-                    .about("the promised rate of each stream in requests a second, such as 300/0; \
-                        0: none"),
-                Parameter::own("weight", "1")
-                    .about("shares of the remaining capacity, a number for each stream, such as \
-                        1/5"),
+                Parameter::own("cmin", "IOPS").about(
+                    "the promised rate of each stream in requests a second, such as 300/0; \
+                        0: none",
+                ),
+                Parameter::own("weight", "1").about(
+                    "shares of the remaining capacity, a number for each stream, such as \
+                        1/5",
+                ),
             ],
             FOLLOWED,
         ],
@@ -80,8 +83,10 @@ pub const SHAPERS: &[Listed] = &[
         parameters: &[
             &[
                 Parameter::own("rate", "IOPS").about("maximum rate in requests a second"),
-                Parameter::whole("burst", 1, 1).about("requests that may be issued at once after \
-                    a pause"),
+                Parameter::whole("burst", 1, 1).about(
+                    "requests that may be issued at once after \
+                    a pause",
+                ),
             ],
             FOLLOWED,
         ],
@@ -93,15 +98,18 @@ pub const SHAPERS: &[Listed] = &[
             later streams use the last value",
         parameters: &[
             &[
-                Parameter::own("reservation", "0")
-                    .about("the guaranteed rate of each stream in requests a second, such as \
-                        100/0; 0: none"),
-                Parameter::own("weight", "1")
-                    .about("shares of the remaining capacity, a number for each stream, such as \
-                        1/5"),
-                Parameter::own("limit", "0")
-                    .about("the maximum rate of each stream in requests a second, such as 0/50; \
-                        0: no limit"),
+                Parameter::own("reservation", "0").about(
+                    "the guaranteed rate of each stream in requests a second, such as \
+                        100/0; 0: none",
+                ),
+                Parameter::own("weight", "1").about(
+                    "shares of the remaining capacity, a number for each stream, such as \
+                        1/5",
+                ),
+                Parameter::own("limit", "0").about(
+                    "the maximum rate of each stream in requests a second, such as 0/50; \
+                        0: no limit",
+                ),
             ],
             FOLLOWED,
         ],
@@ -122,9 +130,10 @@ pub const SHAPER_PARAMETERS: &[Parameter] = &[
 
 const CMIN: Parameter = Parameter::own("cmin", "IOPS")
     .about("the promised rate in requests a second, from forebay plan capacity; tiers as 300/40");
-const DELTA_C: Parameter =
-    Parameter::own("delta-c", "1/delta").about("the rate for all other requests, in addition to \
-        cmin");
+const DELTA_C: Parameter = Parameter::own("delta-c", "1/delta").about(
+    "the rate for all other requests, in addition to \
+        cmin",
+);
 
 /// Whether rates are as they are given or follow what the server does, and between which hundredths of them.
 const FOLLOWED: &[Parameter] = &[
@@ -132,9 +141,10 @@ const FOLLOWED: &[Parameter] = &[
         .about("whether rates are fixed, or decrease while the server is slower"),
     Parameter::whole("pace-min-percent", 10, 1)
         .about("the lowest share of the rates that measured capacity uses"),
-    Parameter::whole("pace-max-percent", 100, 1)
-        .about("the highest share of the rates that measured capacity uses; from pace-min-percent \
-            to 10000"),
+    Parameter::whole("pace-max-percent", 100, 1).about(
+        "the highest share of the rates that measured capacity uses; from pace-min-percent \
+            to 10000",
+    ),
 ];
 
 /// Whether `name` is a shaper's.

@@ -41,11 +41,14 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         .about("a stream's wait is the mean of this many gaps between its requests; up to 32"),
     Parameter::millis("wait-ms", 5.0)
         .about("the wait until this many gaps are known; the paper's savings need about 50"),
-    Parameter::millis("read-deadline-ms", 500.0)
-        .about("the time after which a stream's staged requests join the queue for the disk if \
-            they include a read"),
-    Parameter::millis("write-deadline-ms", 5000.0).about("the time after which they join it if \
-        all are writes"),
+    Parameter::millis("read-deadline-ms", 500.0).about(
+        "the time after which a stream's staged requests join the queue for the disk if \
+            they include a read",
+    ),
+    Parameter::millis("write-deadline-ms", 5000.0).about(
+        "the time after which they join it if \
+        all are writes",
+    ),
     Parameter::choice("staging-limit", &["yes", "no"])
         .about("whether staged requests count towards the limits below; no disables the limits"),
 ];

@@ -22,8 +22,10 @@ use crate::contract::time::Nanos;
 
 /// What it takes.
 const PARAMETERS: &[Parameter] = &[
-    Parameter::millis("bound-ms", 10_000.0).about("a request that has waited this long is served \
-        first"),
+    Parameter::millis("bound-ms", 10_000.0).about(
+        "a request that has waited this long is served \
+        first",
+    ),
     SERVED,
 ];
 

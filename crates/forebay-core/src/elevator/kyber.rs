@@ -41,10 +41,13 @@ use latency::Latencies;
 
 /// What it takes.
 const PARAMETERS: &[Parameter] = &[
-    Parameter::millis("read-target-ms", 2.0)
-        .about("if a tenth of the reads take longer at the device, fewer writes may be outstanding"),
-    Parameter::millis("write-target-ms", 10.0).about("if a tenth of the writes take longer at the \
-        device, fewer reads may be outstanding"),
+    Parameter::millis("read-target-ms", 2.0).about(
+        "if a tenth of the reads take longer at the device, fewer writes may be outstanding",
+    ),
+    Parameter::millis("write-target-ms", 10.0).about(
+        "if a tenth of the writes take longer at the \
+        device, fewer reads may be outstanding",
+    ),
     Parameter::whole("requests-max", 2 * SATA_TAGS, 1)
         .about("requests admitted at a time, reads and writes together"),
 ];

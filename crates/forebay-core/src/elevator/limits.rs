@@ -10,14 +10,14 @@ pub const BLOCK_PARAMETERS: &[Parameter] = &[
     Parameter::choice("merge", &["yes", "no"]).about("whether adjacent requests are merged"),
     Parameter::whole("reads-max", 128, 1)
         .about("reads admitted at a time; the default is requests-max for schedulers that have it"),
-    Parameter::whole("writes-max", 128, 1)
-        .about(
+    Parameter::whole("writes-max", 128, 1).about(
         "writes admitted at a time: at most 64 with mq-deadline (Linux async_depth); for \
          asynchronous writes, half of requests-max with bfq and three quarters with kyber",
     ),
-    Parameter::whole("request-max-kib", 512, 4)
-        .about("maximum length of a request, also after merging; the limit of the device applies \
-            too"),
+    Parameter::whole("request-max-kib", 512, 4).about(
+        "maximum length of a request, also after merging; the limit of the device applies \
+            too",
+    ),
     Parameter::whole("bio-max-kib", 1024, 4).about("maximum length before merging, if smaller"),
     Parameter::choice("queue", &["tasks", "line"]).about(
         "what waits for a free request: in Linux the submitting task, so that one request of each \
@@ -36,9 +36,10 @@ pub(super) const SATA_TAGS: u32 = 32;
 
 /// Requests that a scheduler of Forebay's has at a time, reads and writes together: as many as Linux lets wait at a
 /// network block device (`nbd`, `queue_depth` 128), behind which it is served.
-pub(super) const SERVED: Parameter = Parameter::whole("requests-max", 128, 1)
-    .about("requests admitted at a time, reads and writes together; Linux lets 128 wait at a \
-        served device");
+pub(super) const SERVED: Parameter = Parameter::whole("requests-max", 128, 1).about(
+    "requests admitted at a time, reads and writes together; Linux lets 128 wait at a \
+        served device",
+);
 
 /// Who waits for a place in the request queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,9 +21,8 @@ use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
 /// What it takes.
-const PARAMETERS: &[Parameter] =
-    &[Parameter::millis("bound-ms", 10_000.0)
-        .about("a request that has waited this long is served first")];
+const PARAMETERS: &[Parameter] = &[Parameter::millis("bound-ms", 10_000.0)
+    .about("a request that has waited this long is served first")];
 
 /// Shortest positioning time first.
 #[derive(Clone, Debug)]

@@ -22,7 +22,9 @@ pub(super) fn refuse_devices(path: &Path) -> Result<(), String> {
     let among = fs::metadata(dev).is_ok_and(|dev| dev.dev() == found.dev());
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     if (folder.starts_with(dev) && among) || is_devtmpfs(&mounts, found.dev()) {
-        return Err("does not exist, and files are not created among devices; check the name".into());
+        return Err(
+            "does not exist, and files are not created among devices; check the name".into()
+        );
     }
     Ok(())
 }

@@ -143,8 +143,10 @@ impl SeekCurve {
     /// Both arms are monotone by their slopes' signs, so only the ends and the knee need a look.
     fn check(&self, farthest: u32) -> Result<(), SpecError> {
         let falls = |where_: &str, what: String| {
-            Err(SpecError(format!("the seek curve decreases {where_}: {what}, expected it to \
-                increase")))
+            Err(SpecError(format!(
+                "the seek curve decreases {where_}: {what}, expected it to \
+                increase"
+            )))
         };
         for figure in [self.short_ns, self.root_ns, self.long_ns, self.cylinder_ns] {
             if !figure.is_finite() {
@@ -192,7 +194,8 @@ impl Points {
         if points.is_empty() || distances[0] == 0 || !distances.is_sorted_by(|a, b| a < b) {
             return Err(SpecError(
                 "seek: got distances that are not ascending from 1 cylinder on, expected \
-                 ascending distances".into(),
+                 ascending distances"
+                    .into(),
             ));
         }
         if let Some(pair) = points.windows(2).find(|pair| pair[1].1 < pair[0].1) {

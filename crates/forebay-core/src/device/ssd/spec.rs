@@ -209,7 +209,11 @@ impl SsdSpec {
             ("overhead", self.overhead, 0),
         ] {
             if !(least..=LONGEST).contains(&time.0) {
-                return refuse(what, format!("{} ns", time.0), "more than 0 and at most one second");
+                return refuse(
+                    what,
+                    format!("{} ns", time.0),
+                    "more than 0 and at most one second",
+                );
             }
         }
         for (what, rate) in
