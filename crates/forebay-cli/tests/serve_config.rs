@@ -118,10 +118,10 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     serving.signal("-INT");
     let (status, said) = serving.ends();
     assert_eq!(status, Some(0), "{said}");
-    assert!(said.contains("'data' has mq-deadline now; no request was taken for"), "{said}");
+    assert!(said.contains("'data' has mq-deadline now; requests were paused for"), "{said}");
     assert!(said.contains("nonsense") && said.contains("stays as it is"), "{said}");
     assert!(
-        said.contains("'data': trace_issued: what the file says now waits for a restart"),
+        said.contains("'data': trace_issued: this change takes effect after a restart"),
         "{said}"
     );
     assert!(folder.read("disk")[..4 << 20] == data[..]);
@@ -199,12 +199,12 @@ fn what_is_wrong_with_a_configuration_is_said_in_one_message() {
     };
     let whole = config("noop");
     refused(&whole, &["--policy", "noop"], "got a configuration file and --policy");
-    refused(&whole.replace("20000\ntrace", "5010\ntrace"), &[], "promise less, or for longer");
     refused(
-        &whole.replace("\"4MiB\"\nkeep", "\"9MiB\"\nkeep"),
+        &whole.replace("20000\ntrace", "5010\ntrace"),
         &[],
-        "that 'data' has from there on",
+        "promise less, or with a longer bound",
     );
+    refused(&whole.replace("\"4MiB\"\nkeep", "\"9MiB\"\nkeep"), &[], "the rest of 'data'");
     refused(&whole.replace("file = \"disk\"", "file = \"none\""), &[], "no such file");
     refused(&whole.replace("\"rest\"", "\"steady\""), &[], "got two of that name");
     refused(&whole.replace("[[disk]]", "[[disks]]"), &[], "unknown field");
@@ -218,7 +218,7 @@ fn what_is_wrong_with_a_configuration_is_said_in_one_message() {
             "'data': trace: no/asked.parquet: No such file",
         ),
         ("\"issued.parquet\"", "\"x.exe\"", "'data': trace_issued: x.exe: got the ending \"exe\""),
-        ("\"issued.parquet\"", "\"x.exe\"", "let its name end in .parquet"),
+        ("\"issued.parquet\"", "\"x.exe\"", "use a name that ends in .parquet"),
         (
             "policy = \"noop\"",
             "policy = \"noop\"\nrearrange = \"no\"",
@@ -321,7 +321,7 @@ fn what_is_not_the_newest_state_of_disk_and_flash_is_served_by_force_only() {
         let output = serve(&folder, &["serve.toml"]).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "byte {at}: {said}");
-        assert!(said.contains("what says where data are is damaged"), "byte {at}: {said}");
+        assert!(said.contains("its placement log is damaged"), "byte {at}: {said}");
     }
     fs::write(folder.path("flash"), &flash).unwrap();
     // The disk by itself, on the command line.

@@ -90,7 +90,7 @@ fn a_disk_is_rearranged_by_its_own_trace_and_found_after_kills_and_restarts() {
     assert!(found[1536 << 10..][..8192] == [3; 8192], "what did not move is in place");
 
     // Without a word of it clients would see what was there before.
-    assert!(refused(&folder, "").contains("say rearranged = true"));
+    assert!(refused(&folder, "").contains("set rearranged = true"));
     let policy = |name| format!("rearranged = true\npolicy = \"{name}\"");
     let policies = ["mq-deadline", "forebay", "bfq", "cfq", "none", "kyber", "bid"].map(policy);
     let mut ways = vec!["rearranged = true", learns];
@@ -106,7 +106,7 @@ fn a_disk_is_rearranged_by_its_own_trace_and_found_after_kills_and_restarts() {
     let mut longer = whole.clone();
     longer.resize(9 << 20, 0);
     fs::write(folder.path("disk"), longer).unwrap();
-    assert!(refused(&folder, "").contains("say rearranged = true"));
+    assert!(refused(&folder, "").contains("set rearranged = true"));
     for keys in ["rearranged = true", learns] {
         let serving = start(&folder, keys);
         assert!(all(&folder) == data, "{keys}");
@@ -138,7 +138,7 @@ fn what_cannot_be_rearranged_is_refused_and_nothing_is_written() {
     let learns = "rearrange = \"asked.csv\"";
     let before = fs::read(folder.path("disk")).unwrap();
     let cases = [
-        ("rearranged = true", "has no record of that"),
+        ("rearranged = true", "has no record of rearranged blocks"),
         (
             "rearranged = true\nrearrange = \"asked.csv\"",
             "line 2: rearranged: cannot be combined with",

@@ -40,7 +40,7 @@ fn clients_of_redis_are_served() {
         ("GET a", "nil"),
         ("DBSIZE", ":2"),
         ("SCAN 0 MATCH [c-d] COUNT 9", "[0 [c]]"),
-        ("SCAN 17", "-ERR this scan was forgotten; begin anew with cursor 0"),
+        ("SCAN 17", "-ERR this scan has expired; start again with cursor 0"),
         (
             "SET a 1 EX 5",
             "-ERR syntax error: SET takes a key and a value; values do not expire here",

@@ -178,7 +178,7 @@ impl Journal {
             failed
                 .try_recv()
                 .ok()
-                .map(|why| format!("{key}: {why}; clients are served on without it"))
+                .map(|why| format!("{key}: {why}; the server continues without it"))
         };
         let lines: Vec<String> = self.files.iter().filter_map(failed).collect();
         lines.into_iter().for_each(|line| self.say(line));
@@ -403,7 +403,7 @@ mod tests {
         [2, 3].into_iter().for_each(|at| journal.look(seconds(at), &[]));
         let lines: Vec<String> = said.try_iter().collect();
         let line =
-            "'data': trace: asked.csv: No space left on device; clients are served on without it";
+            "'data': trace: asked.csv: No space left on device; the server continues without it";
         assert_eq!(lines, [line]);
     }
 }

@@ -148,7 +148,7 @@ fn older_copies_are_refused_whichever_of_the_two_they_are_of() {
         assert_eq!(client.does((FLUSH, 0), (0, 0), &[]), 0);
     });
     let told = room.refused(room.back(BACK, "disk", Some("middle")));
-    assert!(told.contains("is older than the disk's mark"), "{told}");
+    assert!(told.contains("or older than the disk's mark"), "{told}");
     assert_eq!(room.reads(back).0, 3);
     // Both copied together are a pair, older than they were.
     assert_eq!(room.reads(room.back(BACK, "old disk", Some("old flash"))).0, 1);
@@ -178,7 +178,7 @@ fn a_copy_of_the_flash_from_before_a_kill_is_refused_once_the_mark_is_newer() {
             }
             std::thread::sleep(std::time::Duration::from_millis(100));
         };
-        assert!(told.contains("is older than the disk's mark"), "{told}");
+        assert!(told.contains("or older than the disk's mark"), "{told}");
         // What was not put back is served.
         room.copy("disk", "killed");
         room.copy("flash", "back");
@@ -251,7 +251,10 @@ fn a_disk_that_had_everything_when_it_was_stopped_is_served_alone() {
     ["disk", "flash", "blank"].iter().for_each(|name| room.holes(name, BYTES));
     let size = |back| room.served(back, |client| client.read(0, 512).len());
     let (_, notes) = size(room.back(FORMAT, "disk", Some("flash")));
-    assert!(notes.iter().any(|note| note.contains("its last 4096 bytes are for")), "{notes:?}");
+    assert!(
+        notes.iter().any(|note| note.contains("its last 4096 bytes hold the mark")),
+        "{notes:?}"
+    );
     let (byte, notes) = room.reads(room.back("noop", "disk", None));
     assert_eq!((byte, notes), (0, Vec::new()));
     // The mark is nobody's to write.
@@ -322,7 +325,7 @@ fn a_newest_record_that_is_damaged_or_gone_is_an_error() {
         room.copy("flash", "damaged");
         room.change("damaged", (newest + at) as u64, &[!flash[newest + at]]);
         let told = room.refused(room.back(BACK, "disk", Some("damaged")));
-        assert!(told.contains("is damaged, cannot be read, or is older"), "{told}");
+        assert!(told.contains("is damaged, unreadable, or older"), "{told}");
     }
     room.copy("flash", "gone");
     room.change("gone", newest as u64, &[0; 8192]);
@@ -411,7 +414,7 @@ fn a_rearranged_disk_of_version_1_is_served_and_other_versions_are_told() {
         let exports = vec![Named { bytes: Some(4 << 20), ..Named::all("disk") }];
         Back { blocks, exports, ..room.back("noop", "disk", None) }
     };
-    assert!(room.refused(back(Blocks::InPlace)).contains("say rearranged = true"));
+    assert!(room.refused(back(Blocks::InPlace)).contains("set rearranged = true"));
     let (read, _) = room.served(back(Blocks::Rearranged), |client| {
         (0..8).map(|nth| client.read(nth * 524_288, 64)).collect::<Vec<_>>()
     });

@@ -69,7 +69,7 @@ pub struct DriveState {
     pub number: u8,
     /// What it is.
     pub kind: Kind,
-    /// Whether it is there and used.
+    /// Whether the drive is present and in use.
     pub is_present: bool,
     /// Cells that hold nothing.
     pub free_cells: u32,
