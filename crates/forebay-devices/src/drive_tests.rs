@@ -118,7 +118,7 @@ fn a_drive_survives_being_written() {
 fn faults_are_told_with_their_line() {
     let faults = [
         ("2.0, 5.0", "6.0, 5.0", "times_ms", "falls from 10 to 99 cylinders"),
-        ("[1, 10, 99]", "[1, 10]", "distances_cylinders", "expected as many of both"),
+        ("[1, 10, 99]", "[1, 10]", "distances_cylinders", "expected equal numbers"),
         ("read_us_per_sector = 100", "read_us_per_sector = -1", "read_us_per", "0 to 1000000 us"),
         ("write_us_per_sector = 110.5", "write_us_per_sector = nan", "write_us_per", "1000000 us"),
         ("segments = 3", "segments = 0", "segments", "1 to 65536"),
