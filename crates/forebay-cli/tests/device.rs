@@ -34,10 +34,10 @@ fn a_disksim_drive_is_imported_and_validated() {
     let said =
         import.args(["device", "import"]).arg(&specs).arg("-o").arg(&drive).assert().success();
     let notes = String::from_utf8_lossy(&said.get_output().stderr).into_owned();
-    assert!(notes.contains("Oddity = 7 is not modelled"), "{notes}");
+    assert!(notes.contains("Oddity = 7 is not modeled"), "{notes}");
     let kept = std::fs::read_to_string(&drive).unwrap();
     let noted = kept.lines().find(|line| line.contains("Oddity")).unwrap();
-    assert_eq!(noted, "# x.diskspecs, line 12: Oddity = 7 is not modelled");
+    assert_eq!(noted, "# x.diskspecs, line 12: Oddity = 7 is not modeled");
     let trace = folder.file("x.trace", "R Hit 10 4 5000.0 2000.0\nW Hit 14 4 900.0 20000.0\n");
     let mut validate = forebay(&[]);
     validate.args(["device", "validate"]).arg(&drive).arg(&trace).args(["--format", "json"]);
@@ -117,7 +117,7 @@ fn what_is_no_sweep_is_refused_in_one_line() {
         fit
     };
     let broken = folder.file("broken.json", "{\"jobs\": [");
-    fails(&mut fit(&broken), 2, &["broken.json", "cut short", "--output-format=json"]);
+    fails(&mut fit(&broken), 2, &["broken.json", "truncated", "--output-format=json"]);
     let other = folder.file("other.json", "{\"a\": 1}");
     fails(&mut fit(&other), 2, &["other.json", "without \"jobs\""]);
     let one = folder.file("one.json", results(&[job(1, [7816.3, 125.4, 110.1, 146.4])]));

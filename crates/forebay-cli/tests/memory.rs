@@ -61,7 +61,7 @@ fn a_row_without_end_takes_no_memory() {
     let mut quoted = File::create(&path).unwrap();
     quoted.write_all(format!("{HEADER}5,write,4096,512,9,\"v\n").as_bytes()).unwrap();
     (0..100_000).for_each(|_| quoted.write_all(b"6,read,0,512,9,v,,S,7,,x\n").unwrap());
-    fails(&mut bounded(64, &["describe"], &[&path]), 2, &["line 2", "not closed"]);
+    fails(&mut bounded(64, &["describe"], &[&path]), 2, &["line 2", "unclosed quote"]);
 }
 
 #[test]

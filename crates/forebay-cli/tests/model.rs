@@ -145,7 +145,7 @@ fn a_fit_never_writes_over_its_trace_nor_half_a_model() {
     refused(&["fit", "t.parquet", "-o", "t.parquet"], 2, &["got a file that is read"]);
     refused(&["fit", "t.parquet", "-o", "./t.parquet"], 2, &["got a file that is read"]);
     refused(&["fit", "cut.parquet", "-o", "no/m.json"], 2, &["no/m.json: No such file"]);
-    refused(&["fit", "cut.parquet", "-o", "."], 2, &["got something that is no file"]);
+    refused(&["fit", "cut.parquet", "-o", "."], 2, &["got something that is not a file"]);
     refused(&["fit", "cut.parquet", "-o", "m.json"], 2, &["cut.parquet: got a Parquet error"]);
     assert!(fs::read(folder.join("t.parquet")).unwrap() == trace);
     assert_eq!(fs::read_to_string(folder.join("m.json")).unwrap(), "an older model");
@@ -174,7 +174,7 @@ fn what_comes_from_a_pipe_is_told_to_be_a_file() {
     let (status, said) = piped(sample().to_str().unwrap(), "describe /dev/stdin");
     assert!(status == Some(2) && said.contains("got Parquet from a pipe"), "{said}");
     let (status, said) = piped("/dev/null", "describe /dev/stdin");
-    assert!(status == Some(2) && said.contains("nothing more: a pipe is read once"), "{said}");
+    assert!(status == Some(2) && said.contains("an empty or already consumed pipe"), "{said}");
     // Text that is read once is read from anywhere.
     assert_eq!(piped("t.csv", "describe /dev/stdin"), (Some(0), String::new()));
     refused(folder, &["generate", "/dev/zero", "-o", "x.csv"], 2, &["got more than 16 MiB"]);

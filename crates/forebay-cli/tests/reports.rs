@@ -126,8 +126,8 @@ fn a_place_that_cannot_be_written_to_is_told_at_once_and_left_alone() {
     for words in verbs(&folder) {
         let told = |page: &Path, parts: &[&str]| fails(&mut command(&words, page), 2, parts);
         told(&folder.path("nowhere/page.html"), &["nowhere/page.html", "No such file"]);
-        told(folder.root(), &["something that is no file", "a file to write"]);
-        told(Path::new("/dev/full"), &["/dev/full", "something that is no file"]);
+        told(folder.root(), &["something that is not a file", "a file to write"]);
+        told(Path::new("/dev/full"), &["/dev/full", "something that is not a file"]);
         told(&folder.path("trace.spc/page.html"), &["trace.spc/page.html", "Not a directory"]);
         told(&folder.path("trace.spc"), &["trace.spc", "another file"]);
     }

@@ -142,7 +142,7 @@ fn words_beside_the_dash_stay_as_they_are() {
     assert!(said.starts_with("1\n") && said.ends_with("refused\n"), "{said}");
     let (folder, trace) = (folder.root(), fs::read(folder.path("t.spc")).unwrap());
     let refused = shell::run(folder, "forebay convert - t.spc --to csv < t.spc").unwrap_err();
-    assert!(refused.contains("a file that is read, /dev/stdin, as the one to write"), "{refused}");
+    assert!(refused.contains("an input file, /dev/stdin, as the output"), "{refused}");
     assert_eq!(fs::read(folder.join("t.spc")).unwrap(), trace);
 }
 
@@ -155,7 +155,7 @@ fn what_is_cut_off_or_cannot_be_kept_is_told() {
         (
             "gzip < t.spc | head -c 500 | forebay describe -",
             2,
-            "/dev/stdin: the gzip stream is cut off",
+            "/dev/stdin: the gzip stream is truncated",
         ),
         ("forebay describe - < .", 2, "/dev/stdin: got a folder"),
         ("forebay describe - <&-", 2, "/dev/stdin: got an empty file"),

@@ -337,7 +337,7 @@ mod tests {
         let bus = controller.bus;
         assert_eq!((bus.read_ns_per_sector, bus.write_ns_per_sector), (2e5, 1e5));
         assert_eq!(controller.overheads.read_miss.after_read.0, 300_000);
-        assert!(imported.notes.iter().any(|note| note.contains("Oddity = 7 is not modelled")));
+        assert!(imported.notes.iter().any(|note| note.contains("Oddity = 7 is not modeled")));
         let text = write::text(&imported.name, "here", &imported.drive);
         assert!(read_spec(Path::new("d.toml"), &text).is_ok(), "{text}");
     }
@@ -364,7 +364,7 @@ mod tests {
         let with = |said: &str| alone(&WHOLE.replace("Oddity = 7", said)).unwrap();
         let noted = |said: &str| {
             let key = said.split(" =").next().unwrap();
-            let is_of = |note: &String| note.contains(key) && note.contains("not modelled");
+            let is_of = |note: &String| note.contains(key) && note.contains("not modeled");
             with(said).notes.iter().any(is_of)
         };
         for key in ["Combine seq writes", "Write hit stop prefetch", "Immed transfer partial hit"] {
@@ -400,7 +400,7 @@ mod tests {
         };
         assert_eq!(first, [Nanos(700_000)]);
         let average = with("Seek type", "Access time type = averageRotation, Seek type");
-        assert!(average.notes.iter().any(|note| note.contains("averageRotation is not modelled")));
+        assert!(average.notes.iter().any(|note| note.contains("averageRotation is not modeled")));
     }
 
     #[test]

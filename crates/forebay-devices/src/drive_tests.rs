@@ -135,7 +135,7 @@ fn faults_are_told_with_their_line() {
         ("first_cylinder = 61", "first_cylinder = 59", "first_cylinder = 59", "overlaps"),
         ("sectors_per_track = 80", "sectors_per_track = 0", "sectors_per_track = 0", "zone 1"),
         ("rpm_error_percent = 0.5", "rpm_error_percent = 99", "rpm_error_percent", "-50 to 50"),
-        ("seek_w = 9", "seek_w = 3", "seek_w", "when idle"),
+        ("seek_w = 9", "seek_w = 3", "seek_w", "the idle power"),
         ("cylinder_ms = 1", "cylinder_ms = 1\ncylinder_skew_ms = 99", "cylinder_skew_ms", "a turn"),
         ("[[9, 399]]", "[[9]]", "remapped", "pair"),
     ];

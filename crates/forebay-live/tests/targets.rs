@@ -336,7 +336,7 @@ fn what_a_loop_device_stands_on_is_not_written() {
     };
     for path in [&backing, &hard] {
         let said = Target::open(path, opening(true, true)).unwrap_err().to_string();
-        assert!(said.contains(&format!("{} stands on", device.0.display())), "{said}");
+        assert!(said.contains(&format!("the backing file of {}", device.0.display())), "{said}");
         assert!(Target::open(path, opening(false, false)).is_ok());
     }
     drop(device);

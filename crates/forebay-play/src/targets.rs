@@ -206,7 +206,7 @@ mod tests {
         let opened = open(&input, &real(Some(&x), &[("b", &y)]), PLAN, false).unwrap();
         let lens: Vec<_> = opened.targets.iter().map(|target| target.capacity_bytes()).collect();
         assert_eq!(lens, [2 << 20, 2 << 20]);
-        assert!(opened.targets.iter().all(|target| target.notes()[0].contains("holds nothing")));
+        assert!(opened.targets.iter().all(|target| target.notes()[0].contains("is empty")));
         let mut placement = opened.placement;
         let lanes: Vec<_> =
             records().iter().map(|record| placement.place(record, 0).unwrap().lane).collect();
@@ -248,7 +248,7 @@ mod tests {
             (real(Some(&new), &[("b", &there)]), "overwrite"),
             (real(Some(&new), &[("b", &link)]), "the same target as"),
             (real(Some(&new), &[("b", &new), ("b", &there)]), "expected one target"),
-            (real(Some(&nowhere), &[]), "a link that leads nowhere"),
+            (real(Some(&nowhere), &[]), "a dangling symbolic link"),
             (Real { overwrite: true, ..real(Some(&input.path), &[]) }, "the trace itself"),
         ];
         for (real, part) in cases {

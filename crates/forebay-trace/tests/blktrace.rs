@@ -435,9 +435,9 @@ fn what_can_be_kept_is_kept_and_counted() {
         assert!(notes.warnings.iter().any(|warning| warning.contains(part)), "{notes:?}");
         notes
     };
-    warned([&first[..], &first[..20]].concat(), "byte 48: the last record is cut short");
+    warned([&first[..], &first[..20]].concat(), "byte 48: the last record is truncated");
     let named = record(2, 11, 0x0400_0000, 0, 0, b"java\0\0\0\0");
-    warned([&first[..], &named[..52]].concat(), "byte 48: the last record is cut short");
+    warned([&first[..], &named[..52]].concat(), "byte 48: the last record is truncated");
     warned([&first[..], &[0; 100]].concat(), "100 zero bytes from byte 48");
     let zero = record(2, 11, 0x0811_0001, 800, 0, &[]);
     assert_eq!(warned([first.clone(), zero].concat(), "1 of 1").rows_skipped, 1);

@@ -227,8 +227,8 @@ fn dates_that_are_not_read_are_told_how_to_be_written() {
     ] {
         let told = read(text.as_bytes(), None).unwrap_err();
         let expected = format!(
-            "expected dates in \"time\" as 2026-01-31 12:00:00.000345 (a day that there is, year first; day and time in one \
-             column), not as \"{got}\""
+            "expected dates in \"time\" as 2026-01-31 12:00:00.000345 (an existing day, year \
+             first; day and time in one column), not as \"{got}\""
         );
         assert!(told.contains(&expected), "{told}");
     }
@@ -249,7 +249,7 @@ fn what_names_do_not_tell_is_refused_with_the_declaration_to_write() {
         ("time_us,op,offset,size_kb\n5,R,8,8\n", "at:us,op,offset,len:UNIT,skip=1"),
     ] {
         let told = read(text.as_bytes(), None).unwrap_err();
-        assert!(told.contains(written) && told.contains("tells the unit of"), "{told}");
+        assert!(told.contains(written) && told.contains("gives the unit of"), "{told}");
     }
     for (header, expected) in [
         (
@@ -259,9 +259,10 @@ fn what_names_do_not_tell_is_refused_with_the_declaration_to_write() {
         ),
         (
             "time_us;rw;block;blocks",
-            "expected a name that tells the unit of \"block\", and a name that tells the unit of \"blocks\"; or write --columns \
-             at:us,op,offset:UNIT,len:UNIT,sep=semicolon,skip=1, with bytes, sectors (512 bytes), pages (4096) or blocks:BYTES \
-             for that of places and lengths",
+            "expected a name that gives the unit of \"block\", and a name that gives the unit of \
+             \"blocks\"; or write --columns at:us,op,offset:UNIT,len:UNIT,sep=semicolon,skip=1, \
+             with bytes, sectors (512 bytes), pages (4096) or blocks:BYTES for that of offsets \
+             and lengths",
         ),
         (
             "time_us,offset,size",

@@ -172,7 +172,11 @@ fn blktrace_keeps_every_field_it_can_hold() {
         writer.write(batch, &dictionary).unwrap();
     }
     let lost = writer.finish(&dictionary, &Notes::default()).unwrap();
-    assert_eq!(lost, ["issue (D) stands at the arrival: when it was is not known"]);
+    assert_eq!(
+        lost,
+        ["issue events (D) are written at the arrival, because the time of issue is \
+        not known"]
+    );
     let (again, names, notes) = read(&path);
     for (n, (a, b)) in records.iter().zip(&again).enumerate() {
         assert_eq!(a, b, "request {n}");
@@ -190,8 +194,8 @@ fn blktrace_says_what_it_cannot_hold() {
         "1 streams without a thread id",
         "1 names of streams",
         "2 volumes",
-        "requests were moved",
-        "flushes bear the preflush flag",
+        "offsets were rounded",
+        "flushes have the preflush flag",
     ] {
         assert!(lost.contains(part), "{lost}");
     }
@@ -350,7 +354,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.fio");
         let lost = write_all(&path, &records, &dictionary);
-        prop_assert_eq!(lost, ["times are cut to microseconds"]);
+        prop_assert_eq!(lost, ["times are truncated to microseconds"]);
         let (back, who, notes) = read(&path);
         prop_assert_eq!((back.len(), notes.rows_skipped), (records.len(), 0));
         for (back, record) in back.iter().zip(&records) {

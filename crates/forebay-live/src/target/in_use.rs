@@ -93,7 +93,7 @@ mod tests {
             refuse_held(&found, &at("block"), swaps.as_bytes())
         };
         for name in ["image", "hard"] {
-            assert!(said(name).unwrap_err().contains("/dev/loop3 stands on"), "{name}");
+            assert!(said(name).unwrap_err().contains("the backing file of /dev/loop3"), "{name}");
         }
         for name in ["swap file", "link"] {
             assert!(said(name).unwrap_err().contains("in use as swap"), "{name}");

@@ -135,9 +135,9 @@ fn older_copies_are_refused_whichever_of_the_two_they_are_of() {
     room.copy("flash", "old flash");
     room.writes(BACK, "disk", "flash", 2);
     let told = room.refused(room.back(BACK, "disk", Some("old flash")));
-    assert!(told.contains("is an older copy") && told.contains("served once"), "{told}");
+    assert!(told.contains("is an outdated copy") && told.contains("served once"), "{told}");
     let told = room.refused(room.back(BACK, "old disk", Some("flash")));
-    assert!(told.contains("old disk is an older copy"), "{told}");
+    assert!(told.contains("old disk is an outdated copy"), "{told}");
     // A copy from the middle of the last time.
     let back = room.back(BACK, "disk", Some("flash"));
     room.served(back.clone(), |client| {

@@ -414,7 +414,7 @@ impl Plan {
             Fault::LoneReturn => Wrong {
                 column: title(bad.column).into(),
                 got: "a carriage return within the line".into(),
-                expected: "lines that end with a line feed (tr '\\r' '\\n' makes them)".into(),
+                expected: "lines that end with a line feed (use tr '\\r' '\\n')".into(),
             },
             Fault::Quotes => Wrong {
                 column: title(bad.column).into(),
@@ -424,8 +424,8 @@ impl Plan {
             Fault::Name => naming::refused(title(bad.column), got),
             Fault::Length => {
                 let expected = match self.roles.get(bad.column) {
-                    Some(Role::Len(2..)) => "at most 1 GiB a request; are lengths in bytes?",
-                    _ => "at most 1 GiB a request",
+                    Some(Role::Len(2..)) => "at most 1 GiB per request; are lengths in bytes?",
+                    _ => "at most 1 GiB per request",
                 };
                 Wrong::new(title(bad.column), got, expected)
             }

@@ -133,7 +133,7 @@ impl Sample {
         Some(Finding {
             evidence,
             got: format!(
-                "{} of {} requests at places that are no multiple of 512 bytes, of whole sectors all",
+                "{} of {} requests with offsets that are not multiples of 512 bytes, although lengths are",
                 self.offsets_odd,
                 self.requests()
             ),

@@ -184,15 +184,16 @@ impl Sample {
         }
         if let Some(outstanding) = self.outstanding().filter(|n| *n > OUTSTANDING_MAX) {
             return weak(
-                format!("{outstanding:.0} requests under way on average"),
+                format!("{outstanding:.0} outstanding requests on average"),
                 "fewer than 10000: the times may be in larger units, or the latencies in smaller ones",
             );
         }
         if self.is_faster_than_any() {
             let rate = quantities::rate(RATE_MAX);
             return weak(
-                format!("most requests done faster than at {rate}"),
-                "no more than a drive can move: the latencies may be in larger units, or the lengths in smaller ones",
+                format!("most requests completed faster than at {rate}"),
+                "no more than a drive can transfer: the latencies may be in larger units, or the \
+                 lengths in smaller ones",
             );
         }
         None

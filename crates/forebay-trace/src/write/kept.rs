@@ -55,10 +55,10 @@ impl Kept {
             return Ok(());
         };
         let got = match kept == output {
-            true => "a file that is read as the one to write".into(),
-            false => format!("a file that is read, {}, as the one to write", kept.display()),
+            true => "an input file as the output".into(),
+            false => format!("an input file, {}, as the output", kept.display()),
         };
-        Err(refused(output, got, "another file".into(), "name one that is not read"))
+        Err(refused(output, got, "another file".into(), "name a file that is not an input"))
     }
 }
 

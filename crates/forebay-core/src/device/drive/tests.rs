@@ -538,7 +538,7 @@ fn figures_that_make_no_sense_are_refused() {
     };
     assert!(said(|s| s.controller.queue.depth = 0).contains("queue depth"));
     assert!(said(|s| s.controller.bus.read_ns_per_sector = -1.0).contains("bus"));
-    assert!(said(|s| s.disk.power.seek_w = 0.5).contains("when idle"));
+    assert!(said(|s| s.disk.power.seek_w = 0.5).contains("the idle power"));
     assert!(said(|s| s.format = Some(Format::default())).contains("formats of 0"));
     assert!(
         said(|s| s.controller.buffer = Some(BufferSpec { segments: 0, ..buffer() }))

@@ -29,7 +29,7 @@ use forebay_ask::named;
 const COLUMNS_MAX: usize = 128;
 /// The supported date formats.
 const DATES_READ: &str =
-    "2026-01-31 12:00:00.000345 (a day that there is, year first; day and time in one column)";
+    "2026-01-31 12:00:00.000345 (an existing day, year first; day and time in one column)";
 /// The most names of unread columns in a note.
 const UNREAD_SHOWN: usize = 5;
 /// Column separators and how a declaration specifies them. Commas need no setting.
@@ -240,7 +240,7 @@ impl Names {
                 match self.calendar(column) {
                     Some(wanted) => {
                         said.wanted.push(wanted);
-                        said.instead.push("date for the UNIT of at once they are so");
+                        said.instead.push("date for the UNIT of at after converting them");
                     }
                     None => {
                         said.wanted.push(format!(
@@ -272,8 +272,9 @@ impl Names {
             Some(512) => ":sectors",
             Some(_) => ":kib",
             None => {
-                said.wanted.push(format!("a name that tells the unit of {}", self.name(column)));
-                let instead = "bytes, sectors (512 bytes), pages (4096) or blocks:BYTES for that of places and lengths";
+                said.wanted.push(format!("a name that gives the unit of {}", self.name(column)));
+                let instead = "bytes, sectors (512 bytes), pages (4096) or blocks:BYTES for that \
+                    of offsets and lengths";
                 if !said.instead.contains(&instead) {
                     said.instead.push(instead);
                 }
@@ -317,7 +318,7 @@ impl Names {
         let read = said.words.iter().enumerate().filter(|(_, word)| word.is_some());
         if let Some((column, _)) = read.clone().find(|(column, _)| self.titles.is_twice(*column)) {
             said.wanted.push(format!("one column called {}", self.name(column)));
-            said.instead.push("_ for the one that is not meant");
+            said.instead.push("_ for the one to ignore");
         }
     }
 

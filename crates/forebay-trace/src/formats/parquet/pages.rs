@@ -92,7 +92,7 @@ impl PageReader for Pages {
         let Some(page) = self.pages.get_next_page()? else { return Ok(None) };
         // The decoder allocates as many values as a dictionary claims to have.
         if page.is_dictionary_page() && page.num_values() as usize > page.buffer().len() {
-            let text = "a dictionary that says it has more values than bytes";
+            let text = "a dictionary that claims more values than bytes";
             return Err(ParquetError::General(text.into()));
         }
         match &mut self.numbering {

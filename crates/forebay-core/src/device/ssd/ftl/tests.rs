@@ -203,7 +203,7 @@ fn impossible_shapes_are_refused() {
     assert!(
         refused(shape(9, 1, 6, 4), 9).contains("got 9 logical pages per die, expected at most 8")
     );
-    assert!(refused(shape(8, 1, 6, 4), 9).contains("9 pages filled"));
+    assert!(refused(shape(8, 1, 6, 4), 9).contains("9 filled pages"));
     let odd = Shape { stripe_pages: 3, ..shape(8, 1, 6, 4) };
     assert!(refused(odd, 8).contains("multiple of the 3 pages"));
     assert!(refused(shape(8, 1 << 16, 1 << 8, 1 << 8), 8).contains("2^32"));
