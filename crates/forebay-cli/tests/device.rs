@@ -126,7 +126,7 @@ fn what_is_no_sweep_is_refused_in_one_line() {
     fails(kind.args(["--kind", "tape"]), 2, &["invalid value 'tape'", "hdd, ssd"]);
     // The results are read, so they are never written over.
     let mut over = forebay(&["device", "fit"]);
-    fails(over.arg(&one).arg("-o").arg(&one), 2, &["one.json", "a file that is read"]);
+    fails(over.arg(&one).arg("-o").arg(&one), 2, &["one.json", "an input file"]);
     assert!(!folder.path("mine.toml").exists());
     let mut printed = forebay(&["device", "job"]);
     let job = printed.assert().success().get_output().stdout.clone();

@@ -131,7 +131,7 @@ fn what_may_not_be_read_is_told() {
         return;
     }
     assert_eq!(output.status.code(), Some(2), "{err}");
-    let expected = "closed/t.spc: Permission denied (os error 13); ask for the right to use it";
+    let expected = "closed/t.spc: Permission denied (os error 13); get permission to use it";
     assert!(err.contains(expected) && err.lines().count() == 1, "{err}");
 }
 
@@ -157,7 +157,8 @@ fn a_full_disk_behind_standard_output_is_the_machines() {
     ] {
         let text = format!("set +e; said=$(forebay {words} 2>&1 >/dev/full); echo \"$? $said\"");
         let said = shell::run(folder.root(), &text).unwrap();
-        let expected = "forebay: standard output: No space left on device (os error 28); make room";
+        let expected =
+            "forebay: standard output: No space left on device (os error 28); free some space";
         let last = said.lines().last().unwrap();
         assert!(said.starts_with("1 ") && last.contains(expected), "{words}: {said}");
         // Whoever reads no more is no fault.

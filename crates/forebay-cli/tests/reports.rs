@@ -112,7 +112,9 @@ fn only_a_page_is_replaced() {
         let mut command = command(words, &page);
         match is_replaced {
             true => drop(ends(&mut command, 0)),
-            false => fails(&mut command, 2, &["kept.html", "a file that is no page"]),
+            false => {
+                fails(&mut command, 2, &["kept.html", "an existing file that is not a report"])
+            }
         }
         let now = fs::read_to_string(&page).unwrap();
         assert_eq!(now == there, !is_replaced, "{there}");

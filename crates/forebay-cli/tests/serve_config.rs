@@ -119,7 +119,7 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     let (status, said) = serving.ends();
     assert_eq!(status, Some(0), "{said}");
     assert!(said.contains("'data' has mq-deadline now; requests were paused for"), "{said}");
-    assert!(said.contains("nonsense") && said.contains("stays as it is"), "{said}");
+    assert!(said.contains("nonsense") && said.contains("was not changed"), "{said}");
     assert!(
         said.contains("'data': trace_issued: this change takes effect after a restart"),
         "{said}"

@@ -24,7 +24,7 @@ fn requests_beyond_the_device_are_clipped_and_counted_or_moved() {
         assert!(moved > 0 && moved <= 4 && kept["requests_cut"] == 0, "{map}: {moved}");
         let what = if moved == 1 { "request was" } else { "requests were" };
         assert!(said.contains(&format!("{moved} {what} moved onto it")), "{map}: {said}");
-        let gaps = said.contains("of long gaps that no request lies on were left out");
+        let gaps = said.contains("of long gaps without requests were left out");
         assert_eq!(gaps, map == "scale", "{map}: {said}");
     }
 }
@@ -351,7 +351,7 @@ fn a_report_holds_every_run_and_says_when_it_replaces_a_file() {
     assert!(page.contains("<h2>Policies</h2>"));
     assert!(page.contains(">noop") && page.contains("deadline"), "{page}");
     let (_, said) = run(0, &report);
-    assert!(said.contains("mine.html, in place of the file of that name"), "{said}");
+    assert!(said.contains("mine.html, replacing the existing file"), "{said}");
     let (_, said) = run(2, &trace);
     assert!(said.contains("t.csv"), "{said}");
     assert_eq!(fs::read_to_string(&trace).unwrap(), SPC);
@@ -404,7 +404,7 @@ fn shingled_drives_are_refused_for_random_writes_by_every_verb() {
             };
             let parts = [
                 drive,
-                "1500 writes, 1500 of them at random",
+                "1500 writes, 1500 of them random",
                 "shingled",
                 "choose a drive that is not",
             ];

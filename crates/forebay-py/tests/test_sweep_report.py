@@ -218,7 +218,7 @@ def test_what_cannot_be_shown_or_written_is_said(tmp_path):
         report(answers, tmp_path)
     assert sorted(os.listdir(tmp_path)) == ["answers", "empty"]
     page.write_text("old")
-    with pytest.raises(forebay.Error, match="a file that is no page"):
+    with pytest.raises(forebay.Error, match="an existing file that is not a report"):
         report(Path(answers), page)
     page.write_text("<!doctype html>old")
     report(Path(answers), page)

@@ -231,9 +231,7 @@ fn bad_outputs_are_refused() {
     };
     let none = &Kept::default();
     let other_way = folder.path().join(".").join("trace.csv");
-    assert!(
-        message(&path, Some("parquet"), &Kept::trace(&other_way)).contains("a file that is read")
-    );
+    assert!(message(&path, Some("parquet"), &Kept::trace(&other_way)).contains("an input file"));
     assert!(message(&folder.path().join("x.txt"), None, none).contains(&named("to")));
     assert!(message(&path, Some("x"), none).contains("parquet, csv, fio, disksim, blktrace"));
     assert!(message(folder.path(), Some("csv"), none).contains("no file"));

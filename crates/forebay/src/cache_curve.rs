@@ -59,7 +59,7 @@ impl CurveOptions {
             let blocks = (mib * f64::from(1 << 20) / f64::from(block_bytes)).floor();
             if !(1.0..f64::from(u32::MAX)).contains(&blocks) {
                 let block_kib = f64::from(block_bytes) / 1024.0;
-                let expected = format!("expected room for 1 to 2^32 blocks of {block_kib} KiB");
+                let expected = format!("expected space for 1 to 2^32 blocks of {block_kib} KiB");
                 return Err(AskError::new("sizes_mib", format!("got {mib} MiB, {expected}")));
             }
             Ok(blocks as u32)

@@ -253,11 +253,13 @@ impl Times {
                 return None;
             }
             Times::None => {
-                "the trace has no arrival times, so which requests met at the disk is unknown"
+                "the trace has no arrival times, so it is unknown which requests were at the disk \
+                 together"
                     .into()
             }
             Times::Same => {
-                "all requests bear the same time, so which of them met at the disk is unknown"
+                "all requests bear the same time, so it is unknown which of them were at the disk \
+                 together"
                     .into()
             }
             coarse => format!("{}, which they did not", coarse.told()?),
@@ -305,8 +307,8 @@ impl Times {
                     }
                 };
                 Some(format!(
-                    "{most} by {}, and {} requests share a step on average: replayed, they all come at \
-                     once",
+                    "{most} by {}, and {} requests share a step on average: in a replay, they all \
+                     arrive at once",
                     length(step),
                     significant(per_stamp)
                 ))

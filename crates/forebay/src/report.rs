@@ -40,7 +40,8 @@ pub fn begin(path: &Path, kept: &Kept) -> Result<Draft, Error> {
     match is_page_or_new(path) {
         true => Ok(draft),
         false => Err(Error::Unfit(format!(
-            "{}: got a file that is no page, expected a new name or that of a page to be replaced",
+            "{}: got an existing file that is not a report, expected a new name or a report to \
+             replace",
             path.display()
         ))),
     }

@@ -205,14 +205,14 @@ pub(crate) fn retrodict_part(
 ) -> Result<Retrodiction, Error> {
     if input.known_latency_share() == 0.0 {
         return Err(Error::Unfit(format!(
-            "{}: got no recorded latencies, expected some to hold the model against; record \
+            "{}: got no recorded latencies, expected some to compare the model with; record \
              completions too (blktrace, `forebay capture`)",
             input.path.display()
         )));
     }
     if setup.intensity.times() != 1.0 {
         return Err(Error::Unfit(format!(
-            "got an intensity of {}, expected 1: a recording is judged at its own speed",
+            "got an intensity of {}, expected 1: a recording must be replayed at its own speed",
             setup.intensity.times()
         )));
     }

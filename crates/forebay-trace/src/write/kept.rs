@@ -99,10 +99,7 @@ mod tests {
         let kept = Kept::file(&at("none")).and_trace(&at("trace"));
         for name in ["trace", "hard", "link", "./trace", "folder/link"] {
             let said = kept.refuse(&at(name)).unwrap_err().to_string();
-            assert!(
-                said.contains("a file that is read") && said.contains("another file"),
-                "{said}"
-            );
+            assert!(said.contains("an input file") && said.contains("another file"), "{said}");
         }
         for name in ["twin", "new", "none"] {
             assert!(kept.refuse(&at(name)).is_ok(), "{name}");

@@ -100,7 +100,7 @@ fn headline(worst: Option<&Compared>) -> String {
         );
     };
     format!(
-        "The model is furthest off in {}: {} where {} was recorded ({}).",
+        "The largest error of the model is in {}: {} instead of the recorded {} ({}).",
         one.name,
         millis(one.modelled_ms),
         millis(one.recorded_ms),
@@ -154,7 +154,8 @@ fn notes(found: &Retrodiction, compared: &[Compared]) -> Vec<String> {
     let mut notes = Vec::new();
     if found.is_overloaded {
         notes.push(
-            "The model cannot keep up with the recording, so its times are the length of a backlog."
+            "The model cannot keep up with the recording, so its times only reflect the length of \
+             a backlog."
                 .to_string(),
         );
     }

@@ -230,7 +230,7 @@ fn what_is_none_of_fios_results_is_refused_in_one_line() {
     for (text, said) in [
         ("", "an empty file"),
         ("hello\nthere", "got 'hello'"),
-        ("{\"jobs\": [", "cut short"),
+        ("{\"jobs\": [", "truncated"),
         ("warning\n{\"jobs\": [}", "broken JSON in line 2"),
         ("{\"a\": 1}", "without \"jobs\""),
         ("{\"jobs\": [7]}", "not a JSON object"),

@@ -25,7 +25,7 @@ forebay_ask::ask! {
         /// The model to write. Without it, nothing is written
         output: Option<PathBuf> [.short('o').word("MODEL")],
         /// Levels of the hierarchy of ranges: 4^level ranges on each volume
-        level: Option<u16> [.word("N").between(1.0, 4.0).otherwise("3, fewer where there are many volumes")],
+        level: Option<u16> [.word("N").between(1.0, 4.0).otherwise("3, fewer with many volumes")],
         /// Let any range lead to any other, not only to its siblings
         flat: bool,
         /// Keep the names of volumes and streams
