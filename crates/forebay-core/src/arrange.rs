@@ -34,7 +34,7 @@ pub struct Prices {
     pub bytes_per_s: f64,
 }
 
-/// What was learnt.
+/// The learned jumps.
 #[derive(Clone, Debug, Default)]
 pub struct Arrangement {
     /// Where blocks are to go; `None` if nothing is to be moved.
@@ -315,7 +315,7 @@ impl Chains {
         extent
     }
 
-    /// Joins two chains if the one ends where the link begins and the other begins where it ends.
+    /// Joins two chains if one ends where the link begins and the other begins where the link ends.
     fn join(&mut self, link: Link) {
         let free = self.behind[link.from] == NONE && self.before[link.to] == NONE;
         let (a, b) = (self.chain(link.from), self.chain(link.to));

@@ -41,10 +41,10 @@ pub trait Cache {
     /// The frame of a block, which is not used by asking.
     fn peek(&self, key: u64) -> Option<Frame>;
 
-    /// Takes in a block that is not held: what [`Cache::get`] has just denied.
+    /// Inserts a block that is not cached, after [`Cache::get`] has missed it.
     fn insert(&mut self, key: u64) -> Inserted;
 
-    /// Gives up a block; answers where it was.
+    /// Removes a block and returns its frame.
     fn remove(&mut self, key: u64) -> Option<Frame>;
 
     /// Uses a block and takes it in if it is not held: answers whether it was.

@@ -76,7 +76,7 @@ impl Index {
             if other == EMPTY {
                 break;
             }
-            // An entry moves back unless its home lies behind the hole.
+            // An entry moves back unless its home slot is after the hole.
             let home = (known >> self.shift) as usize;
             if (at.wrapping_sub(home) & self.mask()) >= (at.wrapping_sub(hole) & self.mask()) {
                 self.slots[hole] = self.slots[at];

@@ -26,7 +26,7 @@ pub use bench::{Bench, LEAST, LEN_MAX, List};
 pub use cases::{PLACES, Row, case, laid};
 pub use starving::starves;
 
-/// What a policy owes whoever drives it.
+/// An obligation of a policy towards its driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
     /// See [`Law::text`], as for all of them.
@@ -69,7 +69,7 @@ impl Law {
 pub struct Broken {
     /// Which.
     pub law: Law,
-    /// What was seen.
+    /// The observed violation.
     pub said: String,
 }
 

@@ -58,8 +58,7 @@ pub(crate) struct Outstanding {
 }
 
 impl Outstanding {
-    /// A request arrives and is held once. Where it [`is_parted`]
-    /// its [`preflush`] is to be done first.
+    /// Adds a request with one hold. If it [`is_parted`], its [`preflush`] must be executed first.
     #[inline]
     pub(crate) fn open(&mut self, request: Request, bytes: Bytes) -> u32 {
         self.requests.insert(Unanswered {
@@ -209,7 +208,7 @@ mod tests {
         assert!(clients.release(release(key, 5, Err(Fault::Gone))));
         assert!(!clients.was_flushed(key), "the write is not begun");
         assert_eq!(clients.answer(key).outcome, Err(Fault::Gone));
-        // An empty one is a flush and no more.
+        // An empty request is only a flush.
         let key = clients.open(write(both, 0), Bytes::NONE);
         assert!(is_parted(&write(both, 0)));
         assert!(clients.release(release(key, 5, Ok(()))));

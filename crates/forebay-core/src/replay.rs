@@ -340,7 +340,8 @@ mod tests {
 
     #[test]
     fn think_time_follows_the_completion_in_this_run() {
-        // Recorded: 0 takes 10, 1 comes 5 after it; here 0 takes 100.
+        // In the recording, request 0 takes 10 and request 1 arrives 5 later; in the run, request 0
+        // takes 100.
         let recorded = [(request(0, 0, 0), Nanos(10)), (request(1, 15, 0), Nanos(10))];
         let mut closed = Closed::new(recorded, Intensity::RECORDED);
         assert_eq!(arrivals(&mut closed, &[100, 10]), vec![0, 105]);

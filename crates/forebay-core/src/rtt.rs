@@ -32,7 +32,7 @@ pub use window::least_rate_for_all;
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
-/// What a service takes, in units of `1 / rate` nanoseconds.
+/// The time of one service, in units of `1 / rate` nanoseconds.
 pub(crate) const SERVICE: u64 = 1_000_000_000;
 
 /// The highest rate: a service a nanosecond.
@@ -120,7 +120,7 @@ impl Classes {
         self.admit_from(0, at)
     }
 
-    /// The same from tier `first` on: those before it are not asked.
+    /// Does the same from tier `first` on, skipping earlier tiers.
     #[inline]
     pub fn admit_from(&mut self, first: usize, at: Nanos) -> Option<usize> {
         self.admit_each(first, |_, rtt| rtt.admit(at))

@@ -199,7 +199,7 @@ impl<R: Recombine> Policy for Shaper<R> {
         if let Some(follower) = &mut self.follower {
             follower.window(now, server.in_flight >= self.shape.depth);
         }
-        // Parts under way together are told apart by their number.
+        // The number of a part distinguishes concurrent parts of a request.
         let id = u64::from(key) | u64::from(self.backlog.parts_sent(key)) << 32;
         Some(Request { at: now, id, lane, ..part })
     }

@@ -66,7 +66,7 @@ where
     last
 }
 
-/// Tells what a call answered.
+/// Passes on the answers of a call.
 #[inline]
 fn answer<W, O>(cx: &mut Cx<'_>, workload: &mut W, observer: &mut O)
 where

@@ -92,7 +92,7 @@ const KEEPING: [Simple; 5] = [
 #[derive(Clone, Debug)]
 pub struct Best {
     layouts: usize,
-    /// Those that stay, then those that keep something of a unit.
+    /// The stateless rules, followed by those with a state per unit.
     rules: Vec<Simple>,
     stays: usize,
     /// By cohort, then rule.
@@ -223,7 +223,7 @@ fn change(costs: &Costs, here: Layout, before: Layout, to: Layout, class: Class)
     more.saturating_add(way) as f64
 }
 
-/// A request for a rule that keeps something of a unit: where it was, and where it goes.
+/// Passes a request to a rule with a state per unit, with the unit's old and new layout.
 #[inline]
 fn keeping(
     costs: &Costs,

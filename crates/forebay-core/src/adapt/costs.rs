@@ -33,7 +33,7 @@ pub const RAID10: Layout = 1;
 pub struct Costs {
     layouts: usize,
     width: usize,
-    /// By class, then layout: what a request costs in all layouts stands together.
+    /// Request costs by class, then layout, so that the costs in all layouts are adjacent.
     cost: Vec<u64>,
     switch: Vec<u64>,
     threshold: Vec<u64>,

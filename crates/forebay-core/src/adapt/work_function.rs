@@ -45,7 +45,7 @@ impl Rule for WorkFunction {
     }
 }
 
-/// Half of what is kept: differences are stored above this.
+/// Half of the stored range; differences are stored relative to this value.
 const ZERO: u64 = 1 << 31;
 
 /// The work function of a unit that is in `layout`.

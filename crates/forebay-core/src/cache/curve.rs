@@ -14,7 +14,7 @@
 use super::Sample;
 use crate::index::{Index, spread};
 
-/// Blocks kept unless asked otherwise: 130 MB of memory.
+/// Default maximum number of tracked blocks, which takes 130 MB of memory.
 const KEPT_MAX: usize = 1 << 21;
 
 /// Words in a stretch.
@@ -44,13 +44,13 @@ pub struct MissRatioCurve {
     /// Accesses by stack distance, how many other blocks were used since: in blocks of the sample.
     distances: Vec<u64>,
     accesses: u64,
-    /// Accesses that those of the sample stand for.
+    /// The number of accesses that the sampled ones represent.
     stood_for: u64,
     sample: Sample,
     kept_max: usize,
 }
 
-/// What a use of a block tells.
+/// The result of looking up a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
     /// Its stack distance: how many other blocks were used since its last use; `None` where it had
@@ -239,8 +239,8 @@ impl MissRatioCurve {
         self.sample
     }
 
-    /// How far the accesses that the sample stands for are from all, as a share of these: what is known
-    /// of its error.
+    /// Returns the relative error of the number of accesses estimated from the sample, which
+    /// indicates the error of the curve.
     pub fn error_share(&self) -> f64 {
         self.stood_for.abs_diff(self.accesses) as f64 / self.accesses.max(1) as f64
     }

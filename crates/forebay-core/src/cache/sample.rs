@@ -13,7 +13,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The largest of which `whole` blocks leave at most `kept`, on average.
+    /// Returns the largest sample in which at most `kept` of `whole` blocks are expected.
     pub fn keeping(kept: u64, whole: u64) -> Sample {
         let mut sample = Sample::default();
         while sample.power < 63 && whole.div_ceil(sample.one_in()) > kept.max(1) {
@@ -22,7 +22,7 @@ impl Sample {
         sample
     }
 
-    /// Half of it.
+    /// Returns a sample of half the size.
     #[must_use]
     pub fn halved(self) -> Sample {
         Sample { power: (self.power + 1).min(63) }

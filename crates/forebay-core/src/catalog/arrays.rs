@@ -108,10 +108,10 @@ fn tables() -> Vec<&'static [Parameter]> {
 
 /// The most drives of each kind.
 const LANES_MAX: u32 = 32;
-/// Solid-state drives take what they get, in its order.
+/// Solid-state drives get requests in order of arrival.
 const FLASH_SCHEDULER: &str = "none:requests-max=1023";
 
-/// What is asked for.
+/// The parsed parameters of an array.
 struct Asked {
     geometry: Geometry,
     level: Level,
@@ -324,7 +324,7 @@ fn hints(spec: &Spec, geometry: &Geometry) -> Result<Vec<Hint>, SpecError> {
     text.split('/').map(|text| one(text).ok_or_else(|| wrong(text))).collect()
 }
 
-/// Their names, for whoever asks for one that there is not.
+/// Returns the names of the arrays, for the error message about an unknown policy.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     ARRAYS.iter().map(|listed| listed.name)
 }

@@ -41,7 +41,8 @@ const CUTOFF: Parameter = Parameter::whole("cutoff-kib", 4096, 1)
 const PACKING: Parameter = Parameter::whole("packing-kib", 64, 0)
     .about("writes of a stream go to the flash if they are shorter than this on average; 0: none");
 
-/// Of placements with a log on the flash: whether a blank one is taken, and what tells it from others.
+/// For placements with a log on the flash: whether to initialize a blank flash, and the number that
+/// distinguishes it from others.
 const FORMAT: Parameter = Parameter::choice("format", &["no", "yes"])
     .about("with serve: whether to initialize a blank flash instead of refusing it");
 const ID: Parameter = Parameter::whole("id", 0, 0)
@@ -179,10 +180,10 @@ fn is_stack(spec: &str, lanes: &DeviceSet) -> bool {
         || Spec::parse(spec).is_ok_and(above)
 }
 
-/// The same, boxed, where a placement's log is to be that of `pairing` (docs/placement-log.md).
+/// Builds the same policy boxed, with a placement log that belongs to `pairing`
+/// (docs/placement-log.md).
 ///
-/// # Errors
-/// Where there is no such policy.
+/// # Errors There is no such policy.
 pub fn build_paired(
     spec: &str,
     lanes: &DeviceSet,
@@ -190,7 +191,7 @@ pub fn build_paired(
 ) -> Result<AnyPolicy, SpecError> {
     if let Some(beneath) = beneath(spec, lanes, pairing) {
         let parsed = Spec::parse(spec)?;
-        // What a device takes at a time is the affair of the stack.
+        // The stack below enforces the device's limits.
         return shapers::shaper(&parsed, u32::MAX, Some(beneath?));
     }
     if arrays::is_array(spec) {
@@ -252,7 +253,7 @@ fn beneath(
     Some(stack(&parsed, &over, |over| build_paired(over, lanes, pairing)))
 }
 
-/// What the shaper `spec` stands above, as `build` makes it of `over`.
+/// Returns the policy below the shaper `spec`, built by `build` from `over`.
 fn stack(
     spec: &Spec,
     over: &str,
@@ -374,7 +375,7 @@ impl Place<'_> {
         Limits::given(&self.given, self.lanes.disk_len_max)
     }
 
-    /// Disks whose own schedulers decide what goes to the flash.
+    /// The disks whose schedulers divert requests to the flash.
     fn diverting<E: Elevator + Send + 'static>(
         &self,
         disk: impl Fn() -> BlockLayer<E>,

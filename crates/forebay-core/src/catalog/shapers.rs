@@ -135,7 +135,8 @@ const DELTA_C: Parameter = Parameter::own("delta-c", "1/delta").about(
         cmin",
 );
 
-/// Whether rates are as they are given or follow what the server does, and between which hundredths of them.
+/// Whether rates are fixed or follow the server's actual rate, and the percentages that limit the
+/// adjustment.
 const FOLLOWED: &[Parameter] = &[
     Parameter::choice("capacity", &["fixed", "measured"])
         .about("whether rates are fixed, or decrease while the server is slower"),

@@ -59,7 +59,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Where it begins.
+    /// Returns the start of the range.
     #[inline]
     pub fn bytes(self) -> Bytes {
         Bytes { buf: self.buf, at: self.at }
@@ -71,13 +71,13 @@ impl Piece {
 /// Ranges must lie within their buffers, and no I/O that reads into them may be under way: else the
 /// driver panics, for the policy is wrong.
 pub trait Slots {
-    /// A buffer of `len` bytes, held once. What it contains is undefined.
+    /// Allocates a buffer of `len` bytes with one hold. Its contents are undefined.
     fn take(&mut self, len: u32) -> Buf;
 
     /// Holds a buffer once more.
     fn keep(&mut self, buf: Buf);
 
-    /// Holds a buffer once less; with the last hold it is gone.
+    /// Releases one hold of a buffer; releasing the last one frees it.
     fn free(&mut self, buf: Buf);
 
     /// Fills with zeros.

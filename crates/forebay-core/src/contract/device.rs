@@ -47,7 +47,7 @@ impl WriteBack {
         self.seek + self.rotation + self.transfer
     }
 
-    /// So many `times` the heads crossed `cylinders`; nothing where it is none.
+    /// Records that the heads crossed `cylinders` `times` times; does nothing for no cylinders.
     pub fn moved(&mut self, cylinders: u32, times: u32) {
         if cylinders > 0 {
             self.movements += u64::from(times);
@@ -113,10 +113,10 @@ pub trait Device {
     fn len_max(&self) -> u32;
 }
 
-/// What a yardstick is told of a disk, and no scheduler can know: where its arm and platters stand.
+/// The positions of arm and platters, which a yardstick may use and no real scheduler can know.
 ///
-/// It is a model of its own, kept in step by who asks it, so that a policy still depends on its calls
-/// only.
+/// An implementation is a separate model that its user keeps in step, so that a policy still
+/// depends only on its calls.
 pub trait Positioning {
     /// What `io`, which moves data, would take if it were started now, less its transfer.
     fn positioning(&self, now: Nanos, io: &Request) -> Nanos;

@@ -6,7 +6,7 @@ use std::fmt;
 use super::spec::{Spec, SpecError};
 use super::time::Nanos;
 
-/// Who offers a policy to people who run a machine.
+/// The origin of a policy, from the viewpoint of a system administrator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Linux.
@@ -26,7 +26,7 @@ pub enum Origin {
 pub struct Listed {
     /// Its name, as in `--policy`.
     pub name: &'static str,
-    /// Who offers it.
+    /// The origin of the policy.
     pub origin: Origin,
     /// What it does, in a line.
     pub summary: &'static str,
@@ -41,20 +41,20 @@ impl Listed {
     }
 }
 
-/// What a parameter takes.
+/// The kind of value that a parameter accepts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Takes {
-    /// One of these, the first unless another is given.
+    /// One of these values; the first is the default.
     Choice(&'static [&'static str]),
     /// Milliseconds.
     Millis(f64),
     /// A whole number of at least so much.
     Whole { default: u32, least: u32 },
-    /// Something of its own, of which this is shown.
+    /// A value that the policy parses itself; this text shows its default.
     Own(&'static str),
 }
 
-/// A parameter: its key, what it takes, and what it is unless it is given.
+/// A parameter: its key, its kind of value and its default.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameter {
     /// As in `key=value`.
@@ -82,7 +82,7 @@ impl Parameter {
         Parameter { key, about: "", takes: Takes::Whole { default, least } }
     }
 
-    /// What its policy reads by itself; `shown` says what it is unless it is given.
+    /// Returns a parameter that the policy parses itself; `shown` is its default as displayed.
     pub const fn own(key: Text, shown: Text) -> Parameter {
         Parameter { key, about: "", takes: Takes::Own(shown) }
     }
@@ -92,7 +92,7 @@ impl Parameter {
         Parameter { about, ..self }
     }
 
-    /// What may be given, the first by default, where it is a choice.
+    /// Returns the accepted values if the parameter is a choice, with the default first.
     pub const fn choices(&self) -> &'static [Text] {
         match self.takes {
             Takes::Choice(choices) => choices,
@@ -100,7 +100,7 @@ impl Parameter {
         }
     }
 
-    /// What it is unless it is given; in capitals where that is no value.
+    /// Returns the default value as displayed; a name in capitals means that there is no default.
     pub fn default_shown(&self) -> String {
         match self.takes {
             Takes::Choice(choices) => choices[0].to_string(),
@@ -121,10 +121,10 @@ impl fmt::Display for Parameter {
     }
 }
 
-/// What is given of some parameters; the rest are their defaults.
+/// The values given for some parameters; all others have their defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a> {
-    /// What was asked for.
+    /// The spec with these values.
     pub spec: &'a Spec,
     tables: &'a [&'a [Parameter]],
 }

@@ -52,7 +52,7 @@ pub struct Class {
 /// Collects the client requests that a call answered. Emptied and reused by the driver.
 pub type Finished = Vec<Done>;
 
-/// What a call is given that may answer requests or touch bytes.
+/// The context of a call that may answer requests or touch bytes.
 pub struct Cx<'a> {
     /// The time.
     pub now: Nanos,
@@ -63,7 +63,7 @@ pub struct Cx<'a> {
 }
 
 impl Cx<'_> {
-    /// The same for a policy beneath, whose answers go to `finished`.
+    /// Returns a context for a policy below, whose answers go to `finished`.
     #[inline]
     pub fn beneath<'b>(&'b mut self, finished: &'b mut Finished) -> Cx<'b> {
         Cx { now: self.now, slots: &mut *self.slots, finished }
@@ -152,7 +152,7 @@ pub struct Gauge {
 /// What a [`Gauge`] is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GaugeOf {
-    /// All of it.
+    /// The complete request.
     All,
     /// The part of this name.
     Part(&'static str),

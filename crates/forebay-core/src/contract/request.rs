@@ -99,11 +99,11 @@ pub struct Request {
     pub id: RequestId,
     /// Bytes; 0 for flushes.
     pub len: u32,
-    /// Who asks: a thread, a process, a tenant; a dense small integer.
+    /// The submitter: a thread, a process or a tenant, as a dense small integer.
     pub stream: u32,
     /// The device queue.
     pub lane: Lane,
-    /// What it does.
+    /// The operation.
     pub op: Op,
     /// Its properties.
     pub flags: Flags,

@@ -126,7 +126,7 @@ impl Spec {
         Ok(value)
     }
 
-    /// Parameter `key` as one of `choices`; gives its index.
+    /// Returns the index of the value of parameter `key` among `choices`.
     pub fn choice(&self, key: &str, choices: &[&str]) -> Result<usize, SpecError> {
         let Some(value) = self.raw(key) else { return Ok(0) };
         let found = choices.iter().position(|choice| value.eq_ignore_ascii_case(choice));

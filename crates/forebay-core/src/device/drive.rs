@@ -111,7 +111,7 @@ pub struct Drive {
     cache: Option<WriteCache>,
     /// In the order they came, which is that of their keys and that in which the cache takes them.
     waiting: Vec<Command>,
-    /// Where those lie that the arm has to go to.
+    /// The target positions of the arm.
     spots: Spots,
     /// How many wait for the arm, which need not go anywhere for them.
     still: usize,
@@ -122,7 +122,7 @@ pub struct Drive {
     commands: u64,
     served: Vec<Served>,
     turns: Turns,
-    /// The last choice, where it may be taken back.
+    /// The last choice, if it can still be revoked.
     choice: Option<Choice>,
     bus_free_at: u64,
     /// Whether the last command wrote, and the sector after it.
@@ -167,7 +167,8 @@ impl Drive {
         })
     }
 
-    /// The same with so many commands in its queue; none where it takes no more.
+    /// Returns the same drive with `depth` commands in its queue, or `None` if it does not support
+    /// that many.
     pub fn at_queue_depth(&self, depth: u32) -> Option<Drive> {
         let mut drive = self.clone();
         let is_less = (1..drive.controller.queue.depth).contains(&depth);
@@ -175,7 +176,7 @@ impl Drive {
         is_less.then_some(drive)
     }
 
-    /// The same without its write cache; none where it has none.
+    /// Returns the same drive without its write cache, or `None` if it has none.
     pub fn without_write_cache(&self) -> Option<Drive> {
         let mut drive = self.clone();
         drive.controller.write_cache = None;
@@ -255,7 +256,8 @@ impl Drive {
                         return;
                     }
                 }
-                // While the arm is at one run no further one is chosen: what is done next asks again.
+                // While the arm serves a run, no further run is chosen; the end of the run triggers
+                // the next choice.
                 None if self.mechanism.motion.free_at > now && !self.served.is_empty() => return,
                 // All that waits may wait for room in the cache: then there are runs.
                 None if self.write_nearest(now, 0).is_none() => return,

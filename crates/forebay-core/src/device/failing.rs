@@ -15,7 +15,7 @@ use crate::index::spread;
 /// When a lane's I/Os fail.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum When {
-    /// All of them, from a time on: the lane is gone.
+    /// All I/Os from a time on: the lane disappears.
     From(Nanos),
     /// Reads and writes that touch these bytes.
     Range(u64, u64),
@@ -95,7 +95,7 @@ pub struct Failing<D> {
 }
 
 impl<D: Device> Failing<D> {
-    /// The device of `lane`, with those of `failures` that are of it.
+    /// Wraps the device of `lane` with those of `failures` that concern this lane.
     pub fn new(device: D, lane: Lane, failures: &[Failure]) -> Failing<D> {
         let here = failures.iter().filter(|failure| failure.lane.is_none_or(|of| of == lane));
         Failing {

@@ -55,7 +55,7 @@ pub struct HddSpec {
     pub start_phase: Nanos,
     /// The arm's moves before a read.
     pub seek: SeekSpec,
-    /// What a move before a write takes longer.
+    /// The additional settling time of a move before a write.
     pub write_settle: Nanos,
     /// From one head to the next on the same cylinder.
     pub head_switch: Nanos,
@@ -66,7 +66,7 @@ pub struct HddSpec {
     pub track_skew: Option<Nanos>,
     /// The same at the end of a cylinder; `None`: the cylinder switch.
     pub cylinder_skew: Option<Nanos>,
-    /// What each command takes before anything moves.
+    /// The overhead of each command before anything moves.
     pub overhead: Nanos,
     /// The longest command, bytes.
     pub len_max: u32,
@@ -366,7 +366,7 @@ impl Device for Hdd {
         if !io.op.moves_data() || count == 0 {
             return Nanos::ZERO;
         }
-        // Parts of several tracks are rounded one by one where they are served.
+        // Parts on several tracks are rounded separately, where they are served.
         let (from, last) = self.geometry.run(first, count);
         Nanos(self.geometry.media_time(first, count).min(last.ends - from.begins))
     }

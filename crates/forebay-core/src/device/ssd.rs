@@ -62,7 +62,7 @@ pub struct Ssd {
     flash: Flash,
     /// When the controller can take the next command.
     controller_free: u64,
-    /// When the last command left, where they leave one after the other.
+    /// When the last command left, if commands leave one at a time.
     left: u64,
     /// How long a write takes to get into the buffer, and when each lane to it is free.
     entrance: Option<(Times, Vec<u64>)>,
@@ -80,7 +80,8 @@ pub struct Ssd {
     vacant: Vec<u16>,
     /// When commands complete, in order; the number of the start decides between equals.
     completions: BinaryHeap<Reverse<(u64, u64, u16)>>,
-    /// The same of those that still have to pass the ceiling behind the flash: when they are ready to.
+    /// Commands that still have to pass the rate limit after the flash, with the times at which
+    /// they are ready.
     leaving: BinaryHeap<Reverse<(u64, u64, u16)>>,
     started: u64,
     busy_ns: u64,
@@ -263,7 +264,7 @@ impl Ssd {
         }
     }
 
-    /// When the first of those that leave one after the other has left.
+    /// Returns when the first of the commands that leave one at a time has left.
     #[inline]
     fn next_to_leave(&self) -> Option<u64> {
         // Those that are ready leave in the order of being ready; none that starts later is ready before.

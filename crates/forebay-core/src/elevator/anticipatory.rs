@@ -35,7 +35,7 @@ use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 use process::{Newcomers, Process};
 
-/// What it takes.
+/// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[
     Parameter::millis("antic-expire-ms", 6.7)
         .about("how long to wait for a stream's next read or synchronous write; 0: never"),
@@ -84,7 +84,8 @@ pub struct AnticipatoryConfig {
     pub antic_expire: Nanos,
     /// A request older than this goes first in its batch; waited-for ones, then others.
     pub expire: [Nanos; 2],
-    /// How long a batch goes on while the other kind waits; waited-for requests, then others.
+    /// How long a batch continues while requests of the other kind wait: synchronous requests, then
+    /// others.
     pub batch_expire: [Nanos; 2],
 }
 

@@ -55,7 +55,7 @@ use service::{Depth, Ended, Turn};
 use stream_queue::{StreamQueue, WEIGHT};
 use wf2q::Wf2q;
 
-/// What it takes.
+/// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[
     Parameter::millis("slice-idle-ms", 8.0)
         .about("how long to wait for a stream's next request; 0: never"),
@@ -361,7 +361,7 @@ impl Bfq {
         }
     }
 
-    /// A request of `place` is given: what follows for the queue and for what is measured.
+    /// Dispatches a request of queue `place`, and updates the queue and the measurements.
     fn give(&mut self, now: Nanos, place: u32, id: QueuedId, queue: &Queue) {
         let (offset, end, len) = (queue[id].offset, queue[id].end(), queue[id].len);
         let charge = self.charge(place, len);

@@ -35,7 +35,7 @@ use crate::contract::request::{Op, Request};
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
-/// What it takes.
+/// The parameters that the scheduler accepts.
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter::whole("history", 8, 1)
         .about("a stream's wait is the mean of this many gaps between its requests; up to 32"),
@@ -127,7 +127,7 @@ impl Default for BidConfig {
 #[derive(Clone, Debug)]
 struct Staging {
     stream: u32,
-    /// Tells a queue from an earlier one in the same place.
+    /// Distinguishes a queue from an earlier one in the same place.
     serial: u64,
     requests: Sorted,
     newest: Nanos,
@@ -190,7 +190,7 @@ pub struct Bid {
     sealed: Vec<QueuedId>,
     /// Which writes are for the flash; none with BID-HDD.
     packing: Option<Packing>,
-    /// Those, in the order they were found.
+    /// The offloaded requests, in the order in which they were found.
     offloaded: VecDeque<QueuedId>,
 }
 
@@ -334,7 +334,7 @@ impl Bid {
 }
 
 impl Bid {
-    /// `gone`, which was to be offloaded, joins `kept`.
+    /// Merges `gone`, which was to be offloaded, into `kept`.
     fn join_offloaded(&mut self, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         match queue[kept].mark {
             OFFLOADED | SEALED => self.offloaded.retain(|&id| id != gone),

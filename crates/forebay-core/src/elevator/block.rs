@@ -48,7 +48,7 @@ pub trait Elevator {
     /// A bio was merged into `id`; its offset was `offset_before`.
     fn grown(&mut self, now: Nanos, id: QueuedId, offset_before: u64, queue: &mut Queue);
 
-    /// `gone`, which starts where `kept` ends, is about to be joined to `kept` and forgotten.
+    /// Called before `gone`, which starts where `kept` ends, is merged into `kept` and removed.
     fn join(&mut self, now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue);
 
     /// The request to give to the device now, or none.
@@ -80,7 +80,7 @@ pub trait Elevator {
         Vec::new()
     }
 
-    /// Whether requests that come to touch when one of them grows are joined.
+    /// Whether requests that become adjacent when one of them grows are merged.
     const JOINS: bool = true;
 
     /// Whether `bio` may merge with request `id`, of its scope, which it touches.
@@ -110,7 +110,7 @@ pub struct BlockLayer<E> {
     lane: Lane,
     clients: Outstanding,
     queue: Queue,
-    /// Who may enter the queue, and who sleeps until they may.
+    /// Admits requests to the queue, and holds those that must wait.
     gate: Gate,
     /// Bios waiting for admission in line, reads and writes.
     waiting: [VecDeque<InLine>; 2],
@@ -326,7 +326,7 @@ impl<E: Elevator> BlockLayer<E> {
 }
 
 impl<E: Elevator> BlockLayer<E> {
-    /// A client request, held once, goes to the queue whole or in bios.
+    /// Queues a client request, on which the caller has one hold, as a whole or in bios.
     #[inline(always)]
     fn enter(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) {
         if !is_data(request) {
@@ -359,7 +359,7 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// A long request of which nobody knows who submitted it.
+    /// Queues a long request whose submitter is unknown.
     fn enter_in_line(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) {
         self.expect_bios(client, request, false);
         for bio in bios(request, &self.limits) {
@@ -556,7 +556,7 @@ pub fn bios(request: &Request, limits: &Limits) -> impl Iterator<Item = Request>
     bios_from(request, limits, 0)
 }
 
-/// The same from byte `done` on, where one of them begins.
+/// Returns the bios from byte `done` on, which must be the start of one of them.
 #[inline]
 fn bios_from(
     request: &Request,

@@ -49,7 +49,7 @@ use crate::contract::time::Nanos;
 use service_tree::{Kind, ServiceTree};
 use stream_queue::StreamQueue;
 
-/// What it takes.
+/// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[
     Parameter::choice("form", &["linux", "paper"])
         .about("as in Linux, or as in the BID paper's example, which uses only quantum"),

@@ -20,7 +20,7 @@ use crate::contract::request::Request;
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
-/// What it takes.
+/// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[
     Parameter::millis("bound-ms", 10_000.0).about(
         "a request that has waited this long is served \

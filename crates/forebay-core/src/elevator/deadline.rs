@@ -30,7 +30,7 @@ use crate::contract::request::{Op, Request};
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
-/// What it takes.
+/// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[
     Parameter::choice("form", &["linux", "paper"])
         .about("as in Linux, or as in the BID paper's example, which uses only the two ages"),

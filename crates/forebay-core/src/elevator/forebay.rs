@@ -53,7 +53,7 @@ use kept::Kept;
 use sharing::Sharing;
 use trails::{TrailId, Trails};
 
-/// What it takes.
+/// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[
     Parameter::millis("wait-ms", 8.0)
         .about("the longest wait for the next request of a stream (found by address); 0: never"),
@@ -256,7 +256,7 @@ impl Forebay {
         true
     }
 
-    /// Whether the turn goes to the other kind.
+    /// Returns whether the turn passes to the other kind of request.
     fn turn_is_over(&self, now: Nanos) -> bool {
         let [here, there] = [self.turn, 1 - self.turn].map(|kind| self.sides[kind].sorted.len());
         if here == 0 || there == 0 {

@@ -70,7 +70,7 @@ impl Kind {
 pub(crate) struct Place {
     pub(crate) kind: Kind,
     tag: Option<u32>,
-    /// It has one of the places that there are for write-back, too.
+    /// Whether the request also holds one of the slots for write-back.
     is_throttled: bool,
 }
 
@@ -170,7 +170,7 @@ struct Batcher {
     until: Nanos,
 }
 
-/// Counts what is between admission and completion, and holds what has no place.
+/// Counts the requests between admission and completion, and holds those without a slot.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
     limits: Limits,
@@ -433,7 +433,7 @@ impl Gate {
         usize::from(self.asleep > 0 && self.total() == 0)
     }
 
-    /// Wakes so many streams, from one line after the other.
+    /// Wakes `count` streams, alternating between the lines.
     #[inline]
     pub(crate) fn wake(&mut self, mut count: usize) {
         for _ in 0..WAIT_QUEUES {
@@ -562,7 +562,7 @@ impl Gate {
     #[inline]
     pub(crate) fn release_first(&mut self, stream: u32) {
         let Some(task) = self.tasks.of_mut(stream) else { return };
-        // What it had a place for became part of another request.
+        // The request that held the slot was merged into another one.
         if std::mem::take(&mut task.is_throttled)
             && let Some(throttle) = &mut self.throttle
         {

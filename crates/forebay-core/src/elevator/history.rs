@@ -43,7 +43,7 @@ impl ThinkTime {
     }
 }
 
-/// Of the last 32 requests, which lay far from the one before them.
+/// Records which of the last 32 requests were far from the previous one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SeekHistory {
     far: u32,

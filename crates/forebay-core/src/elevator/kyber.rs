@@ -39,7 +39,7 @@ use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 use latency::Latencies;
 
-/// What it takes.
+/// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[
     Parameter::millis("read-target-ms", 2.0).about(
         "if a tenth of the reads take longer at the device, fewer writes may be outstanding",
@@ -93,7 +93,7 @@ const MERGE_DEPTH: u32 = 8;
 struct Domain {
     /// In software queues, in the order of arrival: stream, name.
     arrived: Vec<(u32, QueuedId)>,
-    /// Taken over from there, in the order in which they are given.
+    /// Requests moved here from the queues, in dispatch order.
     fifo: VecDeque<QueuedId>,
     /// Requests at the device, and how many may be.
     in_flight: u32,
@@ -107,7 +107,7 @@ pub struct Kyber {
     domains: [Domain; 2],
     /// Requests that ever entered each stream's software queues, reads and writes.
     entered: [Vec<u32>; 2],
-    /// The domain that gives, and how many it gave in a row.
+    /// The domain that is dispatching, and the number of its consecutive dispatches.
     current: usize,
     batched: u32,
     /// When each request at the device was given, by queued id.

@@ -70,10 +70,10 @@ pub struct Limits {
     pub sync_writes_max: Option<u32>,
     /// All together: the tags of a multi-queue device. `u32::MAX` before multi-queue.
     pub requests_max: u32,
-    /// Who waits where there is no place.
+    /// What waits when there is no free slot.
     pub waiting: Waiting,
-    /// How long reads may take at the device before write-back is throttled; zero where it never is. It is with
-    /// [`Waiting::Tags`] only.
+    /// The time that reads may take at the device before write-back is throttled, or zero to
+    /// disable throttling. Only used with [`Waiting::Tags`].
     pub read_target: Nanos,
     /// Whether adjacent bios and requests merge.
     pub merging: bool,
@@ -100,10 +100,9 @@ impl Limits {
         Ok(limits)
     }
 
-    /// Those asked for, before a device whose longest I/O is `len_max` bytes.
+    /// Returns the requested limits for a device whose longest I/O has `len_max` bytes.
     ///
-    /// # Errors
-    /// What is wrong with what is given.
+    /// # Errors A parameter has an invalid value.
     pub(crate) fn given(given: &Given<'_>, len_max: u32) -> Result<Limits, SpecError> {
         let tags = given.has("requests-max").then(|| given.whole("requests-max")).transpose()?;
         let side = |key| match tags {

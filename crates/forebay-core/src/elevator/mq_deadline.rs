@@ -9,7 +9,7 @@ use super::scheduler::{ElevatorVisitor, Scheduler};
 use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::spec::SpecError;
 
-/// What it takes.
+/// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[
     Parameter::millis("read-expire-ms", 500.0)
         .about("a read older than this starts the next batch of reads"),

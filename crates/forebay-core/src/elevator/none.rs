@@ -21,7 +21,7 @@ use crate::contract::request::Request;
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
-/// What it takes.
+/// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[Parameter::whole("requests-max", SATA_TAGS, 1)
     .about("requests admitted at a time, reads and writes together")];
 

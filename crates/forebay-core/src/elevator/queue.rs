@@ -254,7 +254,7 @@ impl Queue {
         self.index(id);
     }
 
-    /// Joins `gone`, which starts where `kept` ends, to `kept` and forgets `gone`.
+    /// Merges `gone`, which starts where `kept` ends, into `kept` and removes `gone`.
     pub(crate) fn join(&mut self, kept: QueuedId, gone: QueuedId) {
         self.unindex(kept);
         self.unindex(gone);
@@ -268,7 +268,7 @@ impl Queue {
         self.index(kept);
     }
 
-    /// Marks `id` as given to the device: it merges no more.
+    /// Marks `id` as dispatched, so that it is no longer merged.
     #[inline]
     pub(crate) fn started(&mut self, id: QueuedId) {
         self.unindex(id);
@@ -345,7 +345,7 @@ impl Queue {
         }
     }
 
-    /// `gone` becomes part of `kept`, which takes the older one's place on the list of both.
+    /// Makes `gone` a part of `kept`, which takes the older position of the two on the list.
     pub fn join_on(&mut self, list: &mut List, kept: QueuedId, gone: QueuedId) {
         if self[gone].added < self[kept].added {
             self.unlink(list, kept);

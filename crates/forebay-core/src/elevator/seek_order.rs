@@ -52,7 +52,7 @@ impl BackSeek {
     }
 }
 
-/// Requests with the one to take next.
+/// Requests in seek order, with a cursor at the next one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SeekOrder {
     requests: Sorted,
@@ -133,7 +133,7 @@ impl SeekOrder {
         Some(below.map_or(above, |below| back.choose(above, below, offset)))
     }
 
-    /// Takes `id` off; the search goes on from there.
+    /// Removes `id`; the search continues from its position.
     #[inline]
     pub(crate) fn take(&mut self, id: QueuedId, back: BackSeek, queue: &mut Queue) {
         let offset = queue[id].offset;
@@ -142,12 +142,12 @@ impl SeekOrder {
         self.next = self.after(offset, back);
     }
 
-    /// `id`, which is one of them, is to be taken next.
+    /// Moves the cursor to `id`, which must be one of the requests.
     pub(crate) fn go_first(&mut self, id: QueuedId, queue: &Queue) {
         self.next = Some((queue[id].offset, id));
     }
 
-    /// `gone` becomes part of `kept`, which takes the older one's place in the fifo.
+    /// Makes `gone` a part of `kept`, which takes the older position of the two in the FIFO.
     pub(crate) fn join(
         &mut self,
         kept: QueuedId,

@@ -32,7 +32,7 @@ const WINDOW: Nanos = Nanos::from_millis(100);
 const READ_LATELY: Nanos = Nanos::from_millis(100);
 /// Writes that a window needs to tell anything.
 const WRITES_MIN: u32 = 3;
-/// After so many windows that tell nothing the depth goes back towards that of step 0.
+/// After this many inconclusive windows, the depth moves back towards that of step 0.
 const UNKNOWN_MAX: u32 = 5;
 /// Steps beyond which nothing changes.
 const STEP_MAX: i32 = 31;
@@ -49,7 +49,7 @@ enum Seen {
 /// Places for writes of the page cache.
 #[derive(Clone, Debug)]
 pub(crate) struct Writeback {
-    /// How long the quickest read of a window may take at the device.
+    /// The maximum time of the fastest read of a window at the device.
     target: Nanos,
     queue_depth: u32,
     /// Above 0 there are fewer places, below it more.
@@ -135,7 +135,7 @@ impl Writeback {
         self.watched.get_or_insert((id, now));
     }
 
-    /// A request, which was given to the device at `given`, has ended there.
+    /// Records the completion of a request that was dispatched at `given`.
     #[inline]
     pub(crate) fn ended(&mut self, now: Nanos, id: QueuedId, op: Op, given: Nanos) {
         self.look(now);

@@ -96,7 +96,7 @@ impl Workload for Greedy {
     }
 }
 
-/// How many greedy requests were served before the other.
+/// Counts the greedy requests served before the victim.
 #[derive(Default)]
 struct Passed {
     greedy: u64,

@@ -62,7 +62,7 @@ struct Answer {
     now: Option<Nanos>,
     /// The first of the [`Edge`]s to those that follow it.
     followed: u32,
-    /// Who still asks: the recording and the run.
+    /// The number of remaining users: the recording and the run.
     references: u8,
 }
 
@@ -159,12 +159,12 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         &self.requests
     }
 
-    /// How far the run is behind the recording.
+    /// Returns how far the run is behind the recording.
     pub fn lag(&self) -> Lag {
         self.lag
     }
 
-    /// How far a stream is behind; nothing of those of unknown tasks.
+    /// Returns how far a stream is behind, or nothing for streams of unknown tasks.
     pub fn lag_of(&self, stream: u32) -> Lag {
         self.streams.get(stream as usize).map_or(Lag::default(), |stream| stream.lag)
     }
@@ -401,7 +401,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Workload for Dependent<I> {
             }
         }
         self.overlaps.remove(key, &request);
-        // Nobody who remembers its number shall take the place's next request for it.
+        // Nobody who still has the number may mistake the next request in this place for this one.
         self.active[key].number = u64::MAX;
         self.active.remove(key);
         self.let_go(overlapped, now);

@@ -1,4 +1,4 @@
-//! How far a run lags behind its recording.
+//! Measures how far a run lags behind its recording.
 
 use crate::contract::time::Nanos;
 

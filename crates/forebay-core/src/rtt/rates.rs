@@ -23,7 +23,7 @@ const EXACT_MAX: u64 = 1 << 52;
 
 const _: () = assert!(EXACT_MAX + SERVICE < 1 << f64::MANTISSA_DIGITS);
 
-/// Stands in for a gap that does not fit and is kept aside.
+/// A placeholder for a gap that does not fit and is stored separately.
 const FAR: u32 = u32::MAX;
 
 /// Arrival times as the gaps between them, four bytes a request.
@@ -242,7 +242,7 @@ impl<const LANES: usize> Rates<LANES> {
 
     #[inline(always)]
     fn run_each(&mut self, gaps_ns: impl Iterator<Item = f64>) {
-        // What the loop changes is kept out of memory.
+        // Keeps the variables of the loop in registers.
         let (rate, room, within_ns) = (self.rate, self.room, self.within_ns);
         let (mut backlog, mut admitted) = (self.backlog, self.admitted);
         for gap_ns in gaps_ns {

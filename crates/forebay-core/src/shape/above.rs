@@ -13,11 +13,11 @@ use crate::contract::request::{Lane, Request, RequestId};
 use crate::contract::time::Nanos;
 use crate::slab::Slab;
 
-/// `shaper` above `beneath`.
+/// The policy `shaper` above the policy `beneath`.
 pub struct Above<R, P> {
     shaper: Shaper<R>,
     beneath: P,
-    /// What the shaper has given to the stack, by its name there.
+    /// Requests that the shaper passed to the stack, by their ID there.
     sent: Slab<Request>,
     answered: Finished,
 }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::shape::{Fcfs, Shape};
 
-    /// Counts what it is told beside requests.
+    /// Counts all calls, including those that are not about requests.
     #[derive(Default)]
     struct Told(Vec<u32>);
 

@@ -30,7 +30,7 @@ pub struct Share {
     pub limit_iops: u64,
 }
 
-/// A stream's tags: those of its next request, had it come long ago.
+/// The tags of a stream's next request, as if it had arrived long ago.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     /// Whether it has read or written.
@@ -88,8 +88,8 @@ fn tag(at: Nanos) -> u128 {
 }
 
 impl DmClock {
-    /// Stream `i` is promised `clients[i]`, and those past the end what the last one is. There is
-    /// at least one.
+    /// Creates a shaper that promises `clients[i]` to stream `i`, and the last entry to all later
+    /// streams. `clients` must not be empty.
     pub fn new(clients: Vec<Share>) -> DmClock {
         DmClock { clients, streams: Vec::new(), active: Vec::new(), virtual_time: 0, wakeup: None }
     }

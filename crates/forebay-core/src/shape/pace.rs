@@ -30,7 +30,7 @@ use crate::contract::policy::{Figure, Gauge, GaugeOf};
 use crate::contract::time::Nanos;
 use crate::rtt::{Classes, Rtt, SERVICE};
 
-/// A period takes so many of the shortest bound, within these.
+/// The length of a period in shortest bounds, limited by the range below.
 const BOUNDS_A_PERIOD: u64 = 10;
 const PERIOD_LEAST: Nanos = Nanos::from_millis(50);
 const PERIOD_MOST: Nanos = Nanos::from_millis(1000);
@@ -38,7 +38,8 @@ const PERIOD_MOST: Nanos = Nanos::from_millis(1000);
 const MEASURED_LEAST: u64 = 16;
 /// One step of the pace, as a part of it.
 const STEP: u64 = 16;
-/// What a period in which all was in time takes off the margin, as a part of what is left of the rate.
+/// The factor by which a period without late requests shrinks the margin, as a part of the
+/// remaining rate.
 const EASE: u64 = 128;
 /// The widest margin leaves this.
 const LEFT_LEAST: u64 = Pace::ONE.0 / 100;
@@ -98,8 +99,9 @@ impl Moment {
         Moment { now, paced: now, pace: Pace::ONE }
     }
 
-    /// Whether `rtt` admits a request now, of whose class so many wait. Its bound is one of time, and so shorter on a
-    /// slower clock. There the queue counts too: what was promised at a faster pace is still to be done.
+    /// Returns whether `rtt` admits a request whose class has `waiting` requests. Its bound is a
+    /// duration, so it is shorter on a slower clock. There the queue counts too, because requests
+    /// promised at a faster pace are still waiting.
     #[inline]
     pub(super) fn admits(self, rtt: &mut Rtt, waiting: usize) -> bool {
         let within = self.pace.of(rtt.within().0);
@@ -153,14 +155,14 @@ pub(super) struct Follower {
     /// Since when the window is full, and how long it was in this period.
     full_since: Option<Nanos>,
     full: Nanos,
-    /// Time with a full window since a rate was measured, how much of it had passed when something last ended in
-    /// it, and how much has.
+    /// The time with a full window since the last measurement, the part of it before the last
+    /// completion, and the part of it that has passed.
     measuring: Nanos,
     ended_in: Nanos,
     ended: u64,
     /// What the server does, in thousandths of a request a second.
     measured: Option<u64>,
-    /// What the margin leaves of it, of `Pace::ONE`.
+    /// The share of the rate that the margin leaves, out of `Pace::ONE`.
     left: u64,
     lowered_at: Nanos,
     /// Of what should have been in time in this period.
@@ -300,7 +302,7 @@ impl Follower {
         [("pace_mean_percent", mean), ("pace_least_percent", self.slowest.as_percent())]
     }
 
-    /// What it is, and what was measured.
+    /// Returns the current pace and the measured rate.
     pub(super) fn gauges(&self) -> Vec<Gauge> {
         let gauge = |name, value| Gauge { name, of: GaugeOf::All, value };
         let measured = self.measured.map(|rate| gauge("measured_iops", rate as f64 / 1000.0));

@@ -35,13 +35,13 @@ struct Stream {
     promise: Promise,
     /// Whether it has read or written.
     came: bool,
-    /// What one request of the rest takes of its share.
+    /// The part of its share that one request without a promise uses.
     span: u128,
     /// Virtual start of the next of them.
     share: u128,
 }
 
-/// What a stream of weight 1 takes of its share with a request.
+/// The part of its share that a request of a stream with weight 1 uses.
 const SPAN: u128 = 1 << 60;
 
 /// Recombination by promises.
@@ -49,7 +49,7 @@ const SPAN: u128 = 1 << 60;
 pub struct Promised {
     promises: Vec<Promise>,
     streams: Vec<Stream>,
-    /// Streams with kept requests that wait, and those with others.
+    /// Streams with waiting requests that are kept, and streams with other waiting requests.
     kept: Vec<usize>,
     rest: Vec<usize>,
     virtual_time: u128,

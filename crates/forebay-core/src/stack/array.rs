@@ -119,8 +119,8 @@ enum Phase {
     },
     Opening(Box<Opening>),
     Ready,
-    /// Nothing was found that may be believed, no drive takes records any more, or none had room for those of the
-    /// opening.
+    /// Nothing valid was found, no drive accepts records any more, or no drive had space for those
+    /// of the opening.
     Failed(Fault),
 }
 
@@ -136,7 +136,7 @@ pub struct Array {
     drives: Drives,
     /// What is durable, or all there is where nothing is to be.
     table: Table,
-    /// Units that changed since, and those that the round under way makes durable.
+    /// Units changed since then, and those that the current round makes durable.
     changed: BTreeMap<u64, Unit>,
     round: BTreeMap<u64, Unit>,
     log: Log,
@@ -313,7 +313,7 @@ impl Placement for Array {
             FLUSH => self.flushed(io.lane.into(), outcome, plan),
             RECORD => self.recorded(io, outcome, plan),
             OPENING => self.opened(io, outcome, plan),
-            // One of the drives; the others have it.
+            // Other drives have the same record.
             _ if outcome == Err(Fault::Gone) => return Ok(()),
             _ => return outcome,
         }

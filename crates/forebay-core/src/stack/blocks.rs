@@ -29,7 +29,7 @@ struct Work {
     whole: bool,
     /// The blocks' content, for what is not whole.
     buf: Buf,
-    /// I/Os under way.
+    /// The number of outstanding I/Os.
     left: u32,
     writing: bool,
     outcome: Outcome,

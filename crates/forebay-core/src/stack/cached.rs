@@ -171,7 +171,7 @@ pub struct Cached<C> {
     /// Those that were used and are free again.
     free: Vec<u32>,
     leaving: Vec<Leaving>,
-    /// Blocks whose write-back to the disk is under way.
+    /// Blocks that are being written back to the disk.
     flying: Vec<u64>,
     /// Parts of writes that wait for their block, in the order they came; by its stamp and key.
     waiting: BTreeMap<(usize, u64), VecDeque<Planned>>,
@@ -183,7 +183,7 @@ pub struct Cached<C> {
     figures: CacheFigures,
     /// Where its places begin on the flash.
     places_at: u64,
-    /// What it needs to be found after a restart.
+    /// The state needed to survive a restart.
     survival: Option<Box<Survival>>,
 }
 

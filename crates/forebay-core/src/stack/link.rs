@@ -21,7 +21,7 @@ pub(crate) struct Link<P> {
 }
 
 impl<P: Policy> Link<P> {
-    /// `policy` behind `latency`.
+    /// Creates `policy` with a delay of `latency` in front.
     pub(crate) fn new(policy: P, latency: Nanos) -> Link<P> {
         Link { policy, latency, line: VecDeque::new() }
     }

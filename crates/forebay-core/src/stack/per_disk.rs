@@ -6,7 +6,7 @@ use crate::contract::policy::{Cx, Finished, Policy};
 use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
 
-/// Policies side by side: a request goes to the one of its lane.
+/// A separate policy for each lane, to which its requests go.
 #[derive(Clone, Debug)]
 pub(crate) struct PerDisk<P> {
     lanes: Vec<P>,

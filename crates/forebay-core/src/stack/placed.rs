@@ -111,7 +111,7 @@ pub struct Placed<A, P> {
     clients: Outstanding,
     planned: Slab<Planned>,
     wanted: Wanted,
-    /// What policies beneath have answered, and how much of it is worked off.
+    /// The answers of the policies below, and how many have been processed.
     answered: Finished,
     answered_seen: usize,
     parts: Vec<Diverted>,
@@ -270,7 +270,7 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
         Request { lane, id, stream, ..io }
     }
 
-    /// An I/O as the policy beneath whose it is knows it.
+    /// Returns an I/O in the terms of the policy below that it belongs to.
     #[inline]
     fn inward(&self, io: Request) -> (usize, Request) {
         let (place, lane) = self.routes[usize::from(io.lane)];

@@ -66,7 +66,7 @@ pub struct Pairing {
     pub pair: u128,
     /// The flash has at least the record of this number.
     pub newest: u64,
-    /// Whether a flash is taken whose newest record is damaged: then the one before counts.
+    /// Whether to accept a flash whose newest record is damaged, using the previous record.
     pub is_forced: bool,
 }
 
@@ -75,7 +75,7 @@ pub struct Pairing {
 pub(crate) enum Event {
     /// Nothing yet.
     None,
-    /// The table is there, or could not be had.
+    /// The table has been read, or could not be read.
     Opened(Outcome),
     /// A round is over.
     Ended(Ended),
@@ -86,11 +86,11 @@ pub(crate) enum Event {
 pub(crate) struct Ended {
     /// Who waited for it.
     pub(crate) waiters: Vec<u32>,
-    /// What they are told.
+    /// The outcome for them.
     pub(crate) outcome: Outcome,
     /// What is durable now.
     pub(crate) recorded: Vec<Change>,
-    /// Lanes whose flush failed: what they took since the one before may be lost.
+    /// Lanes whose flush failed, so that writes since the previous flush may be lost.
     pub(crate) suspects: Vec<Lane>,
 }
 
@@ -109,10 +109,10 @@ struct Round {
     waiters: Vec<(u32, Lane)>,
     outcome: Outcome,
     suspects: Vec<(Lane, Fault)>,
-    /// Flushes under way.
+    /// The number of outstanding flushes.
     left: u32,
     changes: Vec<Change>,
-    /// How many of them are durable, and how many with the record under way.
+    /// The number of changes that are durable, and the number after the current record.
     recorded: usize,
     begun: usize,
     /// That record.
@@ -131,9 +131,9 @@ pub(crate) struct PlacementLog {
     binding: Binding,
     /// Whether a blank flash is taken.
     formats: bool,
-    /// A flash whose newest record is before this one is refused.
+    /// A flash whose newest record is older than this one is refused.
     least: u64,
-    /// Whether one is taken whose newest record is damaged.
+    /// Whether to accept a flash whose newest record is damaged.
     is_forced: bool,
     /// The lane of the flash.
     flash: Lane,
@@ -151,7 +151,7 @@ pub(crate) struct PlacementLog {
     waiters: Vec<(u32, Lane)>,
     /// Requests from before the table was there.
     early: Vec<(u32, Request, Bytes)>,
-    /// Disks whose flush failed when nobody who flushed them was there to be told.
+    /// Disks whose flush failed while nobody waited for it.
     untold: Vec<(Lane, Fault)>,
     round: Option<Round>,
     records: u64,
@@ -310,7 +310,7 @@ impl PlacementLog {
         }
     }
 
-    /// What is to change, names that are taken back first.
+    /// Collects the changes, beginning with names to remove.
     fn collect(&mut self, wish: impl Fn(u32) -> Wish) -> Vec<Change> {
         let mut changes = Vec::new();
         let (table, states) = (&self.table, &mut self.states);

@@ -99,7 +99,7 @@ impl Rearrange {
         let Extent { from, to, .. } = self.map.moves()[extent];
         let (op, place) = if writes { (Op::Write, to) } else { (Op::Read, from) };
         let buf = if writes { buf } else { plan.slots.take(len) };
-        // What was read is held by the I/O that read it as long as that is told.
+        // The I/O that read the data holds it until its completion has been reported.
         plan.when_idle(Planned {
             owner: Owner::Background,
             lane: 0,

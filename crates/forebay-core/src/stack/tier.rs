@@ -141,7 +141,7 @@ impl<C: Choose> Tiers<C> {
         }
     }
 
-    /// The same, moving what is hot to the flash and what is cold away.
+    /// Adds migration of hot extents to the flash and of cold ones back.
     pub(crate) fn migrating(self, config: Option<MigrateConfig>) -> Tiers<C> {
         Tiers { migration: config.map(Migration::new), ..self }
     }

@@ -12,7 +12,7 @@ pub(super) const COHORTS: usize = 128;
 const COHORT_SHIFT: u32 = 25;
 const ENTERED: u32 = 1 << 24;
 
-/// What is kept of a unit.
+/// The state of a unit.
 #[derive(Clone, Copy, Debug)]
 pub struct BestUnit {
     /// Scores and work functions of the rules in shadow.

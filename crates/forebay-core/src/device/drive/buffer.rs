@@ -23,12 +23,12 @@ struct Segment {
     written: bool,
     /// Not yet on the media.
     dirty: bool,
-    /// When all of it is there, what is read ahead aside.
+    /// When all of the data is in the buffer, except for read-ahead.
     since: u64,
     used: u64,
 }
 
-/// Read-ahead under way.
+/// Read-ahead in progress.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     segment: usize,
@@ -44,7 +44,7 @@ pub(super) struct Hit {
     segment: usize,
     /// Sectors from its first on that are there, or come without the arm being asked.
     pub(super) sectors: u64,
-    /// When the last of them is there.
+    /// When the last of these sectors is in the buffer.
     pub(super) there: u64,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Buffer {
     segments: Vec<Segment>,
     stream: Option<Stream>,
     uses: u64,
-    /// Segments that may have come to hold more since [`Buffer::grown`] was asked last.
+    /// Segments that may have grown since the last call of [`Buffer::grown`].
     changed: Vec<usize>,
 }
 
@@ -165,8 +165,8 @@ impl Buffer {
         stream.there(surface, sector).saturating_sub(width) <= now
     }
 
-    /// A read of `count` sectors from `first` on found `hit`: read-ahead, if it goes on, goes
-    /// farther.
+    /// Extends the read-ahead, if it is in progress, after a read of `count` sectors from `first`
+    /// on had a `hit`.
     pub(super) fn hit(&mut self, surface: &Surface, hit: Hit, first: u64, count: u64) {
         self.touch(hit.segment);
         self.replace(hit.segment, first + count);
@@ -225,8 +225,8 @@ impl Buffer {
         limit.clamp(end, surface.sectors.max(end))
     }
 
-    /// Takes a segment for a read that the media served until `ends`, whose data begins at
-    /// `start`; or goes on in the one of `hit`. Says until when read-ahead goes on.
+    /// Allocates a segment for a read that the media serves until `ends` and whose data begins at
+    /// `start`, or continues the segment of `hit`. Returns when read-ahead ends.
     pub(super) fn fill(
         &mut self,
         surface: &Surface,

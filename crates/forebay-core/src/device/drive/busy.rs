@@ -16,7 +16,8 @@ pub(super) struct Busy {
 }
 
 impl Busy {
-    /// A command comes to a drive that has none. All that the arm has begun by `now` has been told.
+    /// Records that a command arrives at an idle drive. All activity of the arm up to `now` has
+    /// already been recorded.
     pub(super) fn begin(&mut self, now: u64) {
         self.open = Some(now);
         let ended = |span: &(u64, u64)| span.1 <= now;

@@ -65,7 +65,7 @@ pub struct Overheads {
 pub struct Bus {
     /// ns for each sector read; 0: no time.
     pub read_ns_per_sector: f64,
-    /// The same written.
+    /// The bus time per written sector.
     pub write_ns_per_sector: f64,
 }
 
@@ -78,7 +78,7 @@ pub enum ReadAhead {
     Track,
     /// To the end of the cylinder.
     Cylinder,
-    /// So many sectors.
+    /// Up to this number of sectors.
     #[default]
     Limit,
     /// To the end of the track after the one where the segment begins ("DEC prefetch scheme").
@@ -100,7 +100,7 @@ pub struct BufferSpec {
     pub hits_on_written: bool,
     /// A sector that is being read ahead counts as a hit.
     pub almost_hits: bool,
-    /// What is read ahead takes the place of what was handed over, which is not found again.
+    /// Read-ahead overwrites data that was already transferred, which then causes misses.
     pub read_ahead_replaces: bool,
     /// A hit in a segment that no longer reads on makes it do so again.
     pub read_ahead_on_hit: bool,
@@ -127,7 +127,7 @@ pub enum Admits {
 pub struct WriteCacheSpec {
     /// Runs of sectors it can hold.
     pub extents: u32,
-    /// What each of them can hold.
+    /// The capacity of each extent.
     pub extent_sectors: u64,
     /// What all of them can hold together.
     pub sectors: u64,

@@ -27,7 +27,7 @@ pub(super) struct Task {
     pub(super) zero_latency: bool,
     /// For a write, when its data begins to come over the bus, and ns a sector.
     pub(super) data: (u64, f64),
-    /// How much of it has to be there before the media is written.
+    /// How much of the data must have arrived before the media write begins.
     pub(super) watermark: u64,
 }
 
@@ -82,7 +82,7 @@ impl Window {
 pub(super) struct Motion {
     pub(super) cylinder: u32,
     pub(super) head: u32,
-    /// The sector that the head comes to if it goes on.
+    /// The next sector under the head if it continues.
     pub(super) next: u64,
     /// When it is done with what it does.
     pub(super) free_at: u64,
@@ -261,7 +261,7 @@ impl Mechanism {
         self.motion.moving.to = self.motion.moving.to.max(to);
     }
 
-    /// It stopped to do so at `at`, which nobody has yet asked beyond.
+    /// Records that read-ahead stopped at `at`, after the last time that was queried.
     pub(super) fn note_stopped(&mut self, at: u64) {
         self.motion.moving.to = self.motion.moving.to.min(at).max(self.motion.moving.from);
     }

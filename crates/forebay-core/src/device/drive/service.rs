@@ -196,7 +196,7 @@ impl Drive {
                 there.max(regained).max(self.bus_free_at) + overheads.data_preparation.0
             }
         };
-        // What the buffer holds goes first.
+        // Sectors in the buffer are transferred first.
         let begins = begins + (ns * held as f64) as u64;
         let over = self.mechanism.over_bus(&access, first + held, count - held, begins, ns);
         self.bus_free_at = over;

@@ -60,7 +60,7 @@ pub(super) struct Extent {
 #[derive(Clone, Debug)]
 pub(super) struct Spared {
     unit: u64,
-    /// Places in a range, and those of them that hold data.
+    /// The number of sectors in a range, and the number of these that hold data.
     range: u64,
     data: u64,
     front: u64,

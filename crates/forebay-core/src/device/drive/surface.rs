@@ -36,7 +36,7 @@ pub struct ZoneFormat {
     pub first_angle_sectors: f64,
     /// Sectors at its start that hold no data.
     pub reserved_sectors: u64,
-    /// How far a track is turned against the one before, in its sectors.
+    /// The rotational offset of a track relative to the previous one, in its sectors.
     pub track_skew_sectors: f64,
     /// The same from the last track of a cylinder to the first of the next.
     pub cylinder_skew_sectors: f64,

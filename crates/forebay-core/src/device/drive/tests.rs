@@ -116,7 +116,7 @@ fn a_miss_reads_and_then_hands_over_what_the_bus_lags_behind() {
 fn read_ahead_answers_full_and_partial_hits() {
     let mut drive = with(|_| ());
     serve(&mut drive, 0, io(Op::Read, 10, 4));
-    // Read-ahead has come to sector 33 by 3400 us; all of it is there.
+    // Read-ahead has reached sector 33 by 3400 us, so everything is in the buffer.
     assert_eq!(serve(&mut drive, 4_000, io(Op::Read, 14, 8)), 4_000 + 200 + 80);
     // It went on after that hit, which asked for more, to sector 42 at 4200 us.
     let mut drive = with(|_| ());
@@ -185,7 +185,7 @@ fn read_ahead_may_take_the_place_of_what_was_handed_over() {
         // Sector 10 is handed over again, or comes round at 11 ms.
         assert_eq!(serve(&mut drive, 5_000, io(Op::Read, 10, 4)), done);
     }
-    // What was read ahead and nobody asked for stays.
+    // Read-ahead that was not requested stays in the buffer.
     let again = BufferSpec { read_ahead_replaces: true, ..buffer() };
     let mut drive = with(|controller| controller.buffer = Some(again));
     serve(&mut drive, 0, io(Op::Read, 10, 4));
@@ -269,7 +269,7 @@ fn a_write_empties_what_it_overlaps_and_its_data_can_be_read() {
     // The write waits for sector 16 to come round at 11.6 ms.
     assert_eq!(serve(&mut drive, 3_000, io(Op::Write, 16, 2)), 11_800);
     assert_eq!(serve(&mut drive, 12_000, io(Op::Read, 16, 2)), 12_220);
-    // What was read before is gone: sector 10 comes at 21 ms.
+    // Data read earlier has been evicted: sector 10 arrives at 21 ms.
     assert_eq!(serve(&mut drive, 13_000, io(Op::Read, 10, 1)), 21_110);
 }
 
@@ -302,7 +302,7 @@ fn a_cached_write_is_done_at_once_and_written_when_idle() {
     assert_eq!(serve(&mut drive, 8_000, io(Op::Read, 50, 4)), 8_240);
 }
 
-/// What no command waited for is counted all the same, and nothing twice.
+/// Activity that no command waits for is counted too, and nothing is counted twice.
 #[test]
 fn what_the_cache_writes_back_is_told() {
     let mut drive = with(cached);

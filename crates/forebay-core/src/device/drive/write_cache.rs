@@ -31,7 +31,7 @@ pub(super) struct WriteCache {
     runs: Vec<Dirty>,
     /// The first sector of each of `runs` and the one after its last: what is searched most.
     extents: Vec<(u64, u64)>,
-    /// Where they lie.
+    /// Their positions.
     spots: Spots,
     /// Runs so far.
     count: u64,

@@ -109,7 +109,7 @@ impl<'a> Pieces<'a> {
         let mut touched = self.touched();
         let ends = self.ends(&touched);
         touched.dedup();
-        // Neighbours look in the same places, and those that are alike come to the same.
+        // Neighbors search the same locations, and equal pieces have the same result.
         self.pieces.sort_unstable_by_key(|piece| (piece.first, piece.end));
         let (mut bound, mut largest) = (OrderBound::default(), OrderBound::default());
         for alike in self.pieces.chunk_by(|a, b| a == b) {
@@ -135,7 +135,8 @@ impl<'a> Pieces<'a> {
         Some(bound)
     }
 
-    /// What its whole sectors take; those that it shares with others may pass once for all of them.
+    /// Returns the transfer time of the piece's whole sectors; sectors shared with other pieces may
+    /// be transferred once for all of them.
     fn transfer(&self, piece: &Piece) -> Nanos {
         let (first, end) = match piece.whole {
             true => (piece.first, piece.end),
@@ -212,7 +213,7 @@ impl<'a> Pieces<'a> {
         self.disk.move_between((from.cylinder, from.head), (to.cylinder, to.head), op)
     }
 
-    /// What getting anywhere so many cylinders away takes at least.
+    /// Returns the minimum time of any move over this many cylinders.
     fn no_less(&self, distance: u32, op: Op) -> Nanos {
         let settle = if op == Op::Write && distance > 0 { self.disk.write_settle } else { 0 };
         Nanos(self.disk.overhead + self.disk.curve.time(distance) + settle)

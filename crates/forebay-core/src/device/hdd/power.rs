@@ -25,7 +25,7 @@ pub struct Power {
     pub standby: Option<Standby>,
 }
 
-/// A disk at rest, and what it takes to turn again.
+/// The standby power of a disk, and the cost of spinning up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Standby {
     /// Watts while it stands still.

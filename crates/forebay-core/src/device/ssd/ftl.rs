@@ -47,7 +47,7 @@ pub struct Shape {
     pub stripe_pages: u32,
 }
 
-/// What the flash has to do, told while the layer decides.
+/// Receives the flash operations as the translation layer decides on them.
 pub(super) trait Work {
     /// A page of a die is read, to be written elsewhere on it.
     fn copied(&mut self, die: u32);

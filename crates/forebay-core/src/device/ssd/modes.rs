@@ -10,13 +10,13 @@ use crate::contract::time::Nanos;
 /// One of a few times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mode {
-    /// How long it takes.
+    /// The duration.
     pub time: Nanos,
     /// The share of pages that take so long.
     pub share: f64,
 }
 
-/// How long something takes, and for how much of that it keeps others waiting.
+/// The duration of an operation, and the part of it during which others must wait.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Modes {
     /// One or more; shares add up to 1.
@@ -34,7 +34,7 @@ const SHARES_MISS: f64 = 0.01;
 const LONGEST: u64 = 1_000_000_000;
 
 impl From<Nanos> for Modes {
-    /// The same time for all, taken as a whole.
+    /// Creates a single mode: the same time for all operations, during which others wait.
     fn from(time: Nanos) -> Modes {
         Modes { modes: vec![Mode { time, share: 1.0 }], busy_share: 1.0 }
     }

@@ -21,9 +21,9 @@ pub struct Power {
 pub struct Precondition {
     /// Share of the logical capacity that holds data, written in order from the start.
     pub filled_share: f64,
-    /// Then as many random page writes, as a share of what is filled.
+    /// The number of random page writes after that, as a share of the filled pages.
     pub overwrites_share: f64,
-    /// Seed of those.
+    /// The seed of these writes.
     pub seed: u64,
 }
 
@@ -47,7 +47,7 @@ pub enum Ceiling {
 /// How the write buffer takes a write in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entrance {
-    /// How long that takes.
+    /// The time of an entrance.
     pub times: Modes,
     /// Writes that are taken in at a time.
     pub lanes: u32,
@@ -84,13 +84,13 @@ pub struct SsdSpec {
     pub duplex: bool,
     /// How long a command occupies the controller: the reciprocal of the most commands a second.
     pub command: Nanos,
-    /// Where it does.
+    /// Where the rate limit applies.
     pub ceiling: Ceiling,
     /// How long a write does.
     pub write_command: Nanos,
     /// Where a write does.
     pub write_ceiling: Ceiling,
-    /// What a command takes before its data move.
+    /// The overhead of a command before its data is transferred.
     pub overhead: Nanos,
     /// How a write gets into the buffer, if that takes more than the link.
     pub entrance: Option<Entrance>,

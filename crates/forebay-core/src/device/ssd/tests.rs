@@ -242,7 +242,7 @@ fn no_write_to_a_worn_drive_waits_for_a_whole_block() {
         ssd.start(now, io(id, Op::Write, state % (64 << 8), 1));
     }
     assert!(ssd.wear().moved_pages > 20_000, "{:?}", ssd.wear());
-    // A block's valid pages take some 15 ms; an erase takes 3.
+    // Moving the valid pages of a block takes about 15 ms, and an erase 3 ms.
     assert!(longest < Nanos::from_millis(11), "{longest}");
 }
 

@@ -88,7 +88,7 @@ impl Process {
         }
     }
 
-    /// How far from its last request its next one is, on average.
+    /// Returns the mean distance between consecutive requests of the process.
     pub(super) fn seek_mean(&self) -> u64 {
         self.seeks.mean
     }

@@ -11,9 +11,9 @@ const SPAN_MIN: Nanos = Nanos::from_millis(1);
 const SLOW_SPAN_MIN: Nanos = Nanos::from_millis(20);
 /// The rate of a disk that needs [`RAISED_FOR`] of raising, in bytes per second; at first two thirds of that are taken.
 const RATE_REFERENCE: u64 = 14_000 * 1_000_000 / 65_536 * 512;
-/// How long a queue is raised on such a disk.
+/// How long the weight of a queue is raised on the reference disk.
 const RAISED_FOR: Nanos = Nanos::from_secs(7);
-/// What that comes to on others.
+/// The range of that duration on other disks.
 const RAISED_FOR_RANGE: [Nanos; 2] = [Nanos::from_secs(3), Nanos::from_secs(25)];
 /// Requests and time that a measurement of the rate needs, and when it is complete.
 const SAMPLES_MIN: u32 = 32;
@@ -21,7 +21,7 @@ const MEASURED_FOR_MIN: Nanos = Nanos::from_millis(300);
 const MEASURED_FOR: Nanos = Nanos::from_secs(1);
 /// A pause of the device so long ends a measurement.
 const PAUSE: Nanos = Nanos::from_millis(100);
-/// What follows within this time is taken to be continuous.
+/// Requests that follow within this time count as continuous.
 const IMMEDIATE: Nanos = Nanos::from_millis(2);
 /// No rate that is believed exceeds this (20 sectors a microsecond), and a request that took longer than at the lower one
 /// (a 1024th of a sector a microsecond) ends a measurement.

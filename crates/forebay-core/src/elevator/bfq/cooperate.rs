@@ -20,7 +20,7 @@ use crate::contract::time::Nanos;
 
 /// Requests within this many bytes (8192 sectors) are close.
 const CLOSE_BYTES: u64 = 8192 * 512;
-/// Queues that were given something for longer than this cooperate no more.
+/// Queues that have been served for longer than this no longer cooperate.
 const TOO_LATE: Nanos = Nanos::from_millis(100);
 /// Streams that begin within this time of the first one are held against that one, later ones begin a task.
 const FAMILY_GAP: Nanos = Nanos::from_millis(600);

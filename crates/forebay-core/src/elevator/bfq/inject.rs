@@ -28,7 +28,7 @@ const WOKEN_IDLES: u64 = 128;
 pub(super) struct Injection {
     /// Requests at the device up to which others are injected.
     limit: u32,
-    /// What a first request takes without any; none before that is known.
+    /// The time of a first request without injection, or `None` before it has been measured.
     alone: Option<Nanos>,
     /// When the limit was lowered or begun anew.
     pub(super) changed: Nanos,

@@ -15,7 +15,7 @@ const RAISE: u32 = 30;
 const STEADY_RAISE: u32 = 100 * RAISE;
 /// For how long the latter lasts after each time that it ran dry.
 const STEADY_FOR: Nanos = Nanos::from_millis(300);
-/// Bytes a second that such a stream may ask for (7000 sectors).
+/// The maximum rate of such a stream in bytes a second (7000 sectors).
 const STEADY_RATE: u64 = 7000 * 512;
 /// Clock ticks that it stays away longer than a greedy one might.
 const STEADY_GAP: Nanos = Nanos::from_millis(16);
@@ -86,7 +86,7 @@ pub(super) struct Raised {
     pub(super) idle_since: Option<Nanos>,
     /// The burst that it began in.
     pub(super) burst: Option<u32>,
-    /// Since when it has had requests, and bytes that it was given of them.
+    /// Since when the queue has had requests, and the bytes dispatched since then.
     pub(super) busy_since: Nanos,
     pub(super) busy_bytes: u64,
     /// Not before this does it keep to a steady pace.

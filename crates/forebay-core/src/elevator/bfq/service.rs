@@ -26,7 +26,7 @@ pub(super) enum Ended {
     TimedOut,
     /// The next request costs more than is left of the budget.
     Exhausted,
-    /// It had no more requests and waiting did not pay.
+    /// The queue had no more requests, and waiting did not pay.
     NoRequests,
     /// Another queue came that goes first.
     Preempted,
@@ -260,7 +260,7 @@ impl Bfq {
         }
     }
 
-    /// Looks at how many requests the device has; one of them ends.
+    /// Samples the number of requests at the device when one of them completes.
     pub(super) fn look_at_depth(&mut self) {
         let Bfq { in_flight, queued, .. } = *self;
         self.device.deepest = self.device.deepest.max(in_flight);

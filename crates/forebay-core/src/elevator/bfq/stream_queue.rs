@@ -13,7 +13,7 @@ pub(super) const WEIGHT: u32 = 100;
 /// More far requests than this of the last 32 make a queue seeky.
 const FAR_MAX: u32 = 19;
 
-/// How far back it is told whether a queue always has requests.
+/// The period over which the scheduler tracks whether a queue always has requests.
 const WINDOW: Nanos = Nanos::from_millis(200);
 
 /// A BFQ queue.
@@ -23,7 +23,7 @@ pub(super) struct StreamQueue {
     pub(super) is_sync: bool,
     pub(super) weight: u32,
     pub(super) raised: Raised,
-    /// What its raising was before it came to share a queue.
+    /// The raised weight of the stream before it joined a shared queue.
     pub(super) raised_alone: Option<Raised>,
     /// Bytes that its turns may have; 0 before its first.
     pub(super) budget: u64,
@@ -41,7 +41,7 @@ pub(super) struct StreamQueue {
     pub(super) is_io_bound: bool,
     observed_since: Nanos,
     idle_for: Nanos,
-    /// When it was first given something since it last had no requests.
+    /// When the queue's first request since it was last empty was dispatched.
     pub(super) first_given: Nanos,
     /// When its first request came; none before.
     pub(super) created: Option<Nanos>,

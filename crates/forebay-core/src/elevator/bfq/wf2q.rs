@@ -30,7 +30,7 @@ fn virtual_span(bytes: u64, weight: u32) -> u128 {
 /// Where a queue is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Place {
-    /// It has no requests, and what it was served counts no more.
+    /// The queue has no requests, and its past service no longer counts.
     #[default]
     Forgotten,
     /// It has none, and its last service ends later than the virtual time.
@@ -45,7 +45,7 @@ struct Entity {
     weight: u32,
     start: u128,
     finish: u128,
-    /// Bytes that it may be given in a turn, and what it was given of them.
+    /// The number of bytes that the queue may dispatch per turn, and the number dispatched so far.
     budget: u64,
     served: u64,
     place: Place,
@@ -92,7 +92,7 @@ impl Wf2q {
         self.waiting.len() + usize::from(self.serving.is_some())
     }
 
-    /// Those queues, the one in service first and of the others the one that was entered last.
+    /// Returns these queues: first the one in service, then the others with the latest entry first.
     #[inline]
     pub(super) fn each_busy(&self) -> impl Iterator<Item = u32> + '_ {
         self.serving.into_iter().chain(self.waiting.iter().rev().copied())

@@ -31,7 +31,8 @@ impl<E: Elevator> BlockLayer<E> {
         Ok(())
     }
 
-    /// There is no room for the rest of `request`, of which so many bytes have entered: its stream falls asleep.
+    /// Puts the stream of `request` to sleep, because there is no free request for the rest of it
+    /// after the bytes already queued.
     pub(super) fn sleep(&mut self, request: &Request, bytes: Bytes, client: u32, entered: u32) {
         let first_tags = self.first_tags(request);
         self.gate.hold(*request, bytes, Some(client), entered);

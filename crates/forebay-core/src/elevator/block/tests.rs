@@ -196,7 +196,8 @@ fn a_burst_of_one_stream_takes_its_turns_with_others() {
     let of_reader = served.iter().find(|(id, ..)| *id == 100).unwrap();
     // Eight have tags, one sleeps before it; and then it takes the ninth turn.
     assert_eq!(*of_reader, (100, 10, 0));
-    // What a task that sleeps has yet to submit is held: its time starts when the one before got its tag.
+    // A sleeping task's next request is held back: its time starts when the previous one got its
+    // tag.
     let last = served.last().unwrap();
     assert_eq!(*last, (99, 101, 92));
 }
@@ -291,7 +292,7 @@ fn the_legacy_queue_lets_who_fills_it_and_who_is_woken_take_a_batch() {
         layer.submit_bare(Nanos::ZERO, of(1, write(id, id * 100, 10)));
     }
     let mut given: VecDeque<_> = std::iter::from_fn(|| layer.dispatch(Nanos::ZERO, 0)).collect();
-    // The one that fills the list goes on for a batch; the other one sleeps.
+    // The task that fills the list continues for a batch, and the other one sleeps.
     assert!(given.len() == 95 && given.iter().all(|io| io.stream == 0));
     let mut streams = Vec::new();
     while let Some(io) = given.pop_front() {
@@ -304,7 +305,7 @@ fn the_legacy_queue_lets_who_fills_it_and_who_is_woken_take_a_batch() {
         }
     }
     assert_eq!(streams.len(), 205, "nobody is forgotten");
-    // Each that is woken takes a batch, of what ends meanwhile.
+    // Each task that is woken uses a batch of the requests that complete in the meantime.
     assert!(streams[..32].iter().all(|stream| *stream == 0), "{streams:?}");
     let runs = streams.chunk_by(|a, b| a == b).map(<[u32]>::len).collect::<Vec<_>>();
     assert!(runs.len() < 12, "{runs:?}");

@@ -42,7 +42,7 @@ pub(super) struct StreamQueue {
     pub(super) in_flight: u32,
     pub(super) slice: Slice,
     pub(super) seeks: SeekHistory,
-    /// Waiting for its next request pays, from what is known of it.
+    /// Whether waiting for the stream's next request is expected to pay.
     pub(super) idle_window: bool,
     /// It once held several requests at a time, which excuses its seeks.
     pub(super) deep: bool,

@@ -12,7 +12,7 @@ const LONG_BYTES: u32 = 64 << 10;
 /// What going on after a pause costs fades over as many moves elsewhere.
 const FORGET: u64 = 1024;
 
-/// How an I/O lies to the one given before it.
+/// The position of an I/O relative to the previously dispatched one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Elsewhere.

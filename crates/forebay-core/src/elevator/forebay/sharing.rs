@@ -68,7 +68,8 @@ impl Forebay {
         next.min_by_key(|&(offset, _)| offset.wrapping_sub(self.place)).map(|(_, id)| id)
     }
 
-    /// Whether what is given now is not of the sweep over both, which goes on where it is.
+    /// Returns whether the current dispatches interrupt the common sweep, which will resume where
+    /// it stopped.
     pub(super) fn is_excursion(&self) -> bool {
         self.sharing == Sharing::Excursions && self.turn == READS
     }

@@ -23,7 +23,7 @@ fn file_against_far_reads(config: ForebayConfig, think_ms: f64) -> Run<Forebay> 
     run
 }
 
-/// Reads of the file that were given after the far ones had come.
+/// Returns the number of reads of the file that were dispatched after the distant ones had arrived.
 fn of_the_file(run: &Run<Forebay>) -> usize {
     run.given.iter().filter(|io| io.offset < 50_000 * MIB && io.at > ms(10.0)).count()
 }
@@ -149,7 +149,7 @@ fn no_request_waits_beyond_the_bound() {
         let config = ForebayConfig { bound: ms(300.0), ..ForebayConfig::default() };
         let mut run = run(config);
         run.until = ms(3000.0);
-        // One far behind the head, and 60 streams that always ask ahead of it.
+        // One request far behind the head, and 60 streams that always issue requests ahead of it.
         let busy = (1..61).map(|stream| kind(0.0, stream, (1000 + u64::from(stream)) * MIB));
         let arrivals: Vec<Request> = busy.chain([kind(5.0, 0, 0)]).collect();
         run.run(arrivals, |now, done| on(now, done, 0.0, 100 * MIB).filter(|_| done.stream != 0));

@@ -53,8 +53,8 @@ impl Thinking {
         self.shares[class.min(CLASSES - 1)] += WHOLE >> last;
     }
 
-    /// How long to wait for a request whose coming saves `saving`, where a share `near`, of [`ALL`],
-    /// of those that come save it.
+    /// Returns how long to wait for a request whose arrival saves `saving`, if a share `near`, out
+    /// of [`ALL`], of the arrivals save that much.
     pub(super) fn pause(&self, saving: Nanos, near: u64) -> Pause {
         let all: i64 = self.shares.iter().map(|&share| i64::from(share)).sum();
         let saved = (saving.0.min(1 << 36) * near / ALL) as i64;
@@ -81,7 +81,7 @@ impl Thinking {
 impl Pause {
     /// Whether it, and those that follow it while the stream goes on, gain more than `price`.
     pub(super) fn is_worth(&self, price: Nanos) -> bool {
-        // As many on average as it takes until one is in vain.
+        // The expected number of successful waits before one fails.
         let each = self.gain.0.saturating_mul(ALL);
         self.until > Nanos::ZERO && each >= price.0.saturating_mul(ALL + 1 - self.share)
     }

@@ -33,7 +33,7 @@ pub(super) type TrailId = u32;
 /// One stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trail {
-    /// Where it goes on.
+    /// The expected start of the next request.
     end: u64,
     /// The process that asked last.
     process: Option<u32>,
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(trails[id].pause(Nanos::from_millis(2)).until, Nanos::ZERO);
         (0..9).for_each(|_| trails.missed(id));
         assert_eq!(trails[id].pause(saving).until, Nanos::ZERO);
-        // A new one is taken to think as all did.
+        // A new trail is assumed to have the mean think time of all trails.
         let other = read(&mut trails, 100, 7, 5000 * MIB);
         assert_eq!(
             trails[other].pause(saving).until,

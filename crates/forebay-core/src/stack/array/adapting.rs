@@ -40,9 +40,9 @@ struct Ticks {
 
 /// A rule with what it keeps of each unit.
 trait Units {
-    /// A unit of this layout was asked for something; where it goes.
+    /// Records a request to a unit of this layout, and returns the unit's new layout.
     fn seen(&mut self, costs: &Costs, number: u64, layout: Layout, class: Class) -> Option<Layout>;
-    /// Whether anything is kept of it.
+    /// Returns whether the rule has a state for the unit.
     fn knows(&self, number: u64) -> bool;
     fn account(&self) -> Account;
 }
@@ -55,7 +55,7 @@ pub(super) struct Account {
     pub(super) optimum: u64,
 }
 
-/// What is kept of a unit.
+/// The state of a unit.
 struct Kept<U> {
     unit: U,
     layout: Layout,
@@ -201,8 +201,8 @@ impl Adapting {
 }
 
 impl Array {
-    /// The rule sees what a unit of this level was asked for; where it says so, and the bound lets it, the
-    /// unit goes to another level next. Answers whether it does.
+    /// Reports a request to a unit of this level to the rule. If the rule requests a switch and the
+    /// limit permits it, schedules the switch. Returns whether it does.
     pub(super) fn adapt(&mut self, key: u32, parts: &[Part], level: Level, kind: Kind) -> bool {
         let Some(adapting) = &mut self.adapting else { return false };
         adapting.moved(parts.iter().map(|part| u64::from(part.len)).sum());

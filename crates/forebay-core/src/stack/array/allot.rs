@@ -36,7 +36,8 @@ impl Array {
         Some(())
     }
 
-    /// No drive takes a role: it is lost by the one that had it, or by one that is missing.
+    /// Marks a role as lost that no drive can hold: lost by the drive that had it, or by a missing
+    /// one.
     pub(super) fn lost(&self, unit: &Unit, level: Level, role: usize) -> Place {
         let place = unit.places[role].lost();
         let missing = || self.drives.missing(unit, level, role, self.chunks());

@@ -9,7 +9,8 @@
 use super::geometry::{BLOCK, Geometry};
 use super::level::{Level, Roles, all, each};
 
-/// Stands in a trailer for the sum of a block that is lost. (No other block has it, but for one in 2^64.)
+/// Replaces the checksum of a lost block in a trailer. (Another block has it with a probability of
+/// 2^-64.)
 pub(super) const LOST_SUM: u64 = u64::MAX;
 /// Blocks of the longest chunk.
 const BLOCKS_MAX: usize = 256;
@@ -93,7 +94,7 @@ impl Lost {
         Lost { roles: (word >> 16) as Roles, stretches: (word >> 32) as u32 }
     }
 
-    /// The same, but for these roles.
+    /// Returns the same losses without these roles.
     pub(super) fn without(self, roles: Roles) -> Lost {
         match self.roles & !roles {
             0 => Lost::NONE,

@@ -60,25 +60,25 @@ impl Array {
         Array { adapting: Some(Adapting::new(rule, costs, first, levels)), ..self }
     }
 
-    /// The same, whose switches move at most so many percent of what clients do; 0 is no bound.
+    /// Limits the data moved by switches to a percentage of the clients' data; 0 means no limit.
     pub fn switching_within(self, percent: u64) -> Array {
         let adapting = self.adapting.map(|adapting| adapting.bounded(percent));
         Array { adapting, ..self }
     }
 
-    /// The same, whose units pay the rent of their space once in such a period, while it is used at all.
+    /// Makes units pay the rent of their space once per period, while the array is used.
     pub fn charging_every(self, period: Nanos) -> Array {
         let adapting = self.adapting.map(|adapting| adapting.charging(period));
         Array { adapting, ..self }
     }
 
-    /// The same, whose drives have so many cells each, by lane: no fewer than [`Geometry::cells`].
+    /// Sets the number of cells of each drive, by lane, at least [`Geometry::cells`].
     pub fn with_cells(mut self, cells: &[u32]) -> Array {
         self.drives.with_cells(cells);
         self
     }
 
-    /// The same, whose drives are of these kinds, by lane; those of an array that is found are known.
+    /// Sets the kinds of the drives, by lane; an array that is opened knows its kinds.
     pub fn with_kinds(mut self, kinds: &[Kind]) -> Array {
         self.drives.with_kinds(kinds);
         self

@@ -54,7 +54,8 @@ impl View {
         Some(Needs { reads, method })
     }
 
-    /// As many roles as tell all others: what costs nothing first, then what is wanted.
+    /// Returns enough roles to reconstruct all others, preferring roles that cost nothing, then
+    /// wanted ones.
     fn survivors(self, wanted: Roles) -> Option<Roles> {
         if self.level.parities() == 0 {
             return None;
@@ -128,11 +129,11 @@ mod tests {
         let copies = view(Level::TRIPLE, 0b0001_0000_0000 | 0b1110);
         assert_eq!(copies.to_read(0b0011).unwrap().reads, 1 << 8 | 1 << 1);
         assert_eq!(view(Level::TRIPLE, 0b1110).to_read(1), None);
-        // A write that covers what is lost needs none of it.
+        // A write that covers all lost data does not need to read it.
         assert_eq!(two.to_write(0b1, 0b1).unwrap().reads, 0b1110);
     }
 
-    /// In every small case: what is wanted is among the reads, or as many roles are as tell all.
+    /// In every small case, the reads include the wanted roles, or enough roles to reconstruct all.
     #[test]
     fn reads_always_suffice() {
         for level in super::super::level::LEVELS.into_iter().filter(|level| level.roles(2) <= 8) {

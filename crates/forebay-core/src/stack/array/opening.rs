@@ -23,16 +23,16 @@ use crate::stack::placed::{Plan, Planned};
 /// Bytes that are read at a time.
 const STEP: u64 = 1 << 20;
 
-/// What was found so far.
+/// The state found so far.
 #[derive(Default)]
 pub(super) struct Opening {
-    /// I/Os under way.
+    /// The number of outstanding I/Os.
     left: u32,
     /// By sequence number and sum: the record and its bytes.
     records: BTreeMap<(u64, u64), (Record, Vec<u8>)>,
     /// Records that are written again: where, and their bytes.
     written: Vec<(u64, Buf)>,
-    /// Those that a drive had no room for: its lane, and where.
+    /// Records for which a drive had no space: its lane, and the position.
     refused: Vec<(usize, u64)>,
 }
 
@@ -81,7 +81,7 @@ impl Array {
         }
     }
 
-    /// What was written again need not be held any more.
+    /// Frees the records that have been written again.
     pub(super) fn free_written_again(&mut self, slots: &mut dyn Slots) {
         let Some(opening) = self.opening() else { return };
         opening.written.drain(..).for_each(|(_, buf)| slots.free(buf));
@@ -103,7 +103,7 @@ impl Array {
         opening.left -= 1;
         match io.op {
             Op::Read => self.found_part(io, outcome, plan),
-            // A drive that does not take it is used no more.
+            // A drive that fails the write is no longer used.
             _ => match outcome {
                 Err(Fault::Full) => opening.refused.push((io.lane.into(), io.offset)),
                 Err(_) => drop(self.lose(io.lane.into())),
@@ -165,7 +165,7 @@ impl Array {
         let newest = &records.get(&(sequence, sum))?.0;
         let (round, count) = (newest.round, newest.count);
         let is_new = self.adopt(newest);
-        // Others had their places taken: too few may be left.
+        // Other drives have been replaced, so too few may be left.
         let members = newest.drives.iter().filter(|number| **number > 0).count();
         self.has_enough(members).then_some(())?;
         self.geometry = self.geometry.grown(newest.volume_units)?;
@@ -209,7 +209,7 @@ impl Array {
         (!lanes.is_empty()).then_some(())
     }
 
-    /// Whether no more of so many drives are missing than may be.
+    /// Returns whether `members` drives are enough, considering how many may be missing.
     fn has_enough(&self, members: usize) -> bool {
         self.drives.present().count() + self.first.tolerates() >= members
     }
@@ -251,7 +251,7 @@ impl Array {
                 continue;
             };
             members[place] = *number;
-            // Who takes another's place is of its kind.
+            // A replacement drive is of the same kind.
             if let Some(Kind::Ssd) = grows.filter(|_| missing.is_none()) {
                 ssds |= 1 << place;
             }

@@ -30,11 +30,11 @@ impl Array {
         let job = &self.jobs[key as usize];
         let (zero, usable) = self.usable(&job.old, job.level, job.bad);
         let copy = (job.number as usize).wrapping_add(key as usize);
-        // What was read is there, whatever has become of its drive since.
+        // Data that has been read is available, even if its drive has failed since.
         View { level: job.level, chunks: self.chunks(), usable: usable | job.read, zero, copy }
     }
 
-    /// Reads what a job has to have and has not; goes on where it has all.
+    /// Reads the roles that a job still needs, and continues the job if it has all of them.
     pub(super) fn gather(&mut self, key: u32, plan: &mut Plan<'_>) {
         if self.jobs[key as usize].bad != 0 && !self.jobs[key as usize].sums.is_empty() {
             self.forget_sums(key, plan.slots);
@@ -100,8 +100,8 @@ impl Array {
         }
     }
 
-    /// Whether what was read of a role is what was written: the right trailer, each block's sum. (What
-    /// is not is freed.)
+    /// Returns whether the data read for a role is intact: the right trailer, and the checksum of
+    /// each block. Frees damaged data.
     pub(super) fn is_whole(&mut self, key: u32, role: usize, slots: &mut dyn Slots) -> bool {
         if !self.is_fresh() {
             return true;

@@ -155,7 +155,7 @@ impl Array {
         self.stalled.len() < before
     }
 
-    /// Nothing under way gives back cells: makes room by other means.
+    /// Makes space by other means if no current job will free cells.
     fn unblock(&mut self, plan: &mut Plan<'_>) {
         #[cfg(test)]
         (self.room.blocked += 1);
@@ -165,7 +165,7 @@ impl Array {
         if let Some(key) = switch {
             return self.shed(*key, plan);
         }
-        // What only makes anew does not drive out others.
+        // Jobs that only restore data do not displace others.
         let has_writes = keys.iter().any(|key| doing(self, *key) == Doing::Write);
         if has_writes && (self.shrink_any() || self.relieve()) {
             return;

@@ -50,8 +50,8 @@ pub struct Label {
     pub first: Level,
     /// How far it has come.
     pub stage: DriveStage,
-    /// The highest number that a drive of the volume was ever given, as far as this drive was told: a drive
-    /// that was given one and never came to be named by a record has it still.
+    /// The highest number assigned to any drive of the volume, as far as this drive knows. A drive
+    /// that was assigned a number but never named by a record keeps its number.
     pub given: u8,
     /// The version of its format.
     pub version: u64,
@@ -156,7 +156,7 @@ impl Label {
         (self.version > VERSION_LEAST && at >= self.geometry.lane_bytes()).then_some(at)
     }
 
-    /// How many cells a drive of so many bytes has.
+    /// Returns the number of cells on a drive of this size.
     pub fn cells_in(&self, drive_bytes: u64) -> u32 {
         self.geometry.cells_in(self.end_at(drive_bytes).unwrap_or(drive_bytes))
     }
@@ -200,7 +200,7 @@ pub(super) struct Record {
     pub(super) units: Vec<(u64, Unit)>,
 }
 
-/// How many units a record takes.
+/// Returns the number of units that fit into a record.
 pub(super) fn units_a_record(geometry: &Geometry) -> usize {
     ((RECORD - PAGE) as usize / 8 - HEAD) / (1 + geometry.stride())
 }

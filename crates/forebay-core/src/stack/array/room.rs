@@ -26,7 +26,7 @@ const SPARE_MIN: u32 = 16;
 /// The most cells that a drive keeps back.
 const RESERVE_MAX: u32 = 64;
 
-/// Who takes more than the leanest level, and how much is taken.
+/// Tracks the units at larger levels, and the cells in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Room {
     /// By kind: the units that are fat, and the one to look at next.
@@ -41,7 +41,8 @@ pub(super) struct Room {
     pub(super) forced: BTreeSet<u64>,
     /// By lane: cells that newest states name.
     named: Vec<u32>,
-    /// By kind: cells that written units would take at the leanest level, and those they take beyond.
+    /// By kind: the cells that written units need at the most compact level, and those that they
+    /// use in addition.
     lean: [u64; KINDS.len()],
     beyond: [u64; KINDS.len()],
     /// The unit of which a role is moved next, and how many were looked at since the last round.
@@ -126,7 +127,8 @@ impl Array {
         }
     }
 
-    /// Cells that a unit would take at the leanest level, and those that it takes beyond.
+    /// Returns the cells that a unit needs at the most compact level, and those that it uses in
+    /// addition.
     fn cells_of(&self, unit: &Unit, level: Level) -> (u64, u64) {
         let chunks = self.chunks();
         let is_held = |role: &usize| unit.places[*role] != Place::ZERO;
@@ -171,7 +173,7 @@ impl Array {
         };
         let owed = (promised * roles).saturating_sub(self.room.lean[at]);
         let width = self.leanest.width(chunks) as u64;
-        // Each unit goes without as many roles as drives are missing.
+        // Each unit lacks one role for each missing drive.
         let least = owed * width.saturating_sub(missing as u64) / width.max(1);
         let free: u64 = self.drives.of(kind).map(|lane| u64::from(self.drives.free(lane))).sum();
         let kept = u64::from(self.reserve()) * self.drives.of(kind).count() as u64;

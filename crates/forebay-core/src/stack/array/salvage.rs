@@ -138,7 +138,7 @@ impl Array {
         }
     }
 
-    /// All that can be read was: puts together what it tells.
+    /// Combines the data once everything readable has been read.
     fn assemble(&mut self, key: u32, plan: &mut Plan<'_>) {
         let (chunks, count) = (self.chunks(), blocks_of(&self.geometry));
         let job = &mut self.jobs[key as usize];
@@ -196,7 +196,7 @@ impl Array {
         }
     }
 
-    /// All that can be told of the unit is known.
+    /// Called once everything that can be known about the unit is known.
     fn salvage_done(&mut self, key: u32, plan: &mut Plan<'_>) {
         let chunk = self.geometry.chunk_bytes;
         let job = &self.jobs[key as usize];
@@ -269,15 +269,16 @@ impl Array {
         }
     }
 
-    /// What a job that comes to nothing found to be lost.
+    /// Returns the losses found by a job that failed.
     pub(super) fn found_lost(&self, key: u32) -> Option<Lost> {
         let job = &self.jobs[key as usize];
         let salvage = job.salvage.as_ref()?;
         Some(salvage.summary(job.level, 0, self.chunks(), &self.geometry))
     }
 
-    /// Whether a repair leaves a role where it is, though that tells less than it should: what it may tell of
-    /// lost blocks another time would be gone, or there is nothing to write.
+    /// Returns whether a repair leaves a role where it is although it is damaged: because moving it
+    /// would discard what it may still contribute to lost blocks later, or because there is nothing
+    /// to write.
     pub(super) fn is_left(&self, key: u32, role: usize, place: Place) -> bool {
         let job = &self.jobs[key as usize];
         let Some(salvage) = &job.salvage else { return false };
@@ -290,7 +291,7 @@ impl Array {
         place.cell().is_some_and(is_member) || lost == Blocks::first(blocks_of(&self.geometry))
     }
 
-    /// A repair came to nothing: the table says at least what is lost.
+    /// Records at least the losses in the table after a repair failed.
     pub(super) fn note_lost(&mut self, key: u32, number: u64, old: &Unit, plan: &Plan<'_>) {
         let lost = self.found_lost(key).filter(|lost| *lost != old.lost);
         if let Some(lost) = lost.filter(|_| self.unit(number) == *old) {
@@ -310,7 +311,8 @@ impl Salvage {
         })
     }
 
-    /// Whether a part has a chunk written anew of which a refused cell may yet tell a lost block.
+    /// Returns whether a part rewrites a chunk although a refused cell of that chunk may still help
+    /// to reconstruct a lost block.
     fn would_drop(&self, part: &Part, chunk: u32, level: Level, chunks: usize) -> bool {
         (0..chunks).filter(|number| touched(part, *number as u32, chunk).is_some()).any(|number| {
             let mut holders = level.holders(number, chunks);

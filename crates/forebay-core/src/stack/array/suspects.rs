@@ -1,10 +1,11 @@
-//! What drives may have lost, and what counts on it then.
+//! Tracks what drives may have lost, and what depends on it.
 //!
-//! A drive that fails a flush may have lost what it took since the last one; one that goes takes all with it. A
-//! coming state no longer names such a cell if other cells tell what it held, and that is made anew. If they do not,
-//! acknowledged writes are lost, which is told ([`super::losses`]). Then the state names the cell still, since the
-//! drive may have it after all, and what is read is held against its sums; but the cell is *unsure*: nothing that
-//! happens later may count on it, or a second loss would hide behind the first.
+//! A drive that fails a flush may have lost everything written to it since the last flush; a drive
+//! that disappears loses all of its data. If other cells can reconstruct such a cell, the next
+//! state no longer names the cell, and its data is restored. Otherwise acknowledged writes are
+//! lost, which is reported ([`super::losses`]). In that case the state still names the cell,
+//! because the drive may have it after all, and reads are verified with checksums. But the cell is
+//! *unsure*: nothing that happens later may depend on it, or it would hide a second loss.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -20,7 +20,7 @@ impl Place {
     /// No drive has it.
     pub(super) const LOST: Place = Place(255 << 56);
 
-    /// The same, lost by the drive that has it.
+    /// Returns the same place, lost by its drive.
     pub(super) fn lost(self) -> Place {
         match self.cell() {
             Some((drive, _)) => Place::lost_by(drive),
@@ -75,7 +75,7 @@ pub(super) struct Unit {
     /// On drives of this kind.
     pub(super) kind: Kind,
     pub(super) places: [Place; ROLES_MAX],
-    /// What its cells no longer tell.
+    /// The blocks that its cells can no longer reconstruct.
     pub(super) lost: Lost,
 }
 

@@ -101,7 +101,7 @@ impl Array {
         let (bad, is_new) = (job.bad, new != old);
         if let (Doing::Read | Doing::Write, Some(level), Ok(())) = (doing, new.level, outcome)
             && self.adapt(key, &parts, level, new.kind)
-            // A switch reads anew what has lost blocks.
+            // A switch rereads units with lost blocks.
             && self.jobs[key as usize].salvage.is_none()
         {
             self.carry(key, plan.slots);

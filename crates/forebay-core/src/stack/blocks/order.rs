@@ -55,7 +55,7 @@ pub(super) struct Order {
     joins: BTreeMap<(Lane, u64), Join>,
     /// By class of length and first block: all changes, with the first block after each.
     spans: BTreeSet<(u32, Lane, u64, u64, u32)>,
-    /// How many changes of each class there are: a long one must not make those who look for short
+    /// The number of changes in each class, so that a long change does not make searches for short
     /// ones look far back.
     counts: BTreeMap<u32, u32>,
 }

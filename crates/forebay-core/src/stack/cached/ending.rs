@@ -39,7 +39,7 @@ impl<C: Cache> Cached<C> {
             self.destage(key, plan);
         }
         if writes {
-            // Who asked the disk before this may have got what was there before.
+            // Disk reads issued before this may return old data.
             self.serial += 1;
             self.stamp(key).last = self.serial;
             self.resume(key, plan);

@@ -60,7 +60,7 @@ impl<C: Cache> Cached<C> {
             self.flash_done(io, outcome, plan);
             return outcome;
         }
-        // Until the disk has it the place stays what it was, and the write counts as under way.
+        // The place stays valid until the disk has the data, and the write counts as outstanding.
         self.pending[at as usize].closed = true;
         self.stamp(key).pending += 1;
         let ((lane, offset), token) =

@@ -34,7 +34,7 @@ pub(super) struct Survival {
 /// Which flash a cache that survives restarts is bound to, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bound {
-    /// Tells the flash from others of the same sizes; given by whoever configures it.
+    /// Distinguishes the flash from others of the same size; set in the configuration.
     pub id: u64,
     /// What ties it to its disk.
     pub pairing: Pairing,
@@ -107,7 +107,7 @@ impl<C: Cache> Cached<C> {
             let key = |at: u32| self.pending[at as usize].key;
             self.blocks_of(io).all(|at| survival.log.is_settled(at, Name::of(key(at))))
         } else {
-            // No place is named that is not held: and what is held is not written on the disk.
+            // Only cached blocks are named, and they have not been written to the disk.
             survival.log.is_quiet()
         };
         if !is_durable {
@@ -265,7 +265,7 @@ impl<C: Cache> Cached<C> {
         self.release(at);
     }
 
-    /// A disk may have lost what it took since its last flush: what was written back there goes again.
+    /// A disk may have lost writes since its last flush, so they are written back again.
     fn doubt(&mut self, lane: Lane) {
         for leaving in self.leaving.iter_mut().filter(|leaving| leaving.copied) {
             if (leaving.key >> KEY_BITS) as Lane == lane {

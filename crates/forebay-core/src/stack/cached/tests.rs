@@ -227,7 +227,7 @@ fn a_flash_that_is_gone_is_asked_only_for_what_it_holds_alone() {
             assert_eq!((io.len(), io[0].lane, ended(&mut cached, &io[0])), (1, DISK, vec![]));
         }
     }
-    // What it holds alone is lost, and told.
+    // Data that was only on the flash is lost, and this is reported.
     let lost = asked(&mut cached, blocks(0, Op::Read, 4, 1));
     assert_eq!(lost[0].lane, FLASH);
     assert_eq!(planned(|plan| assert_eq!(cached.done(&lost[0], gone, plan), gone)), []);

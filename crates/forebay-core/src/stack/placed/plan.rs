@@ -14,7 +14,7 @@ use crate::outstanding::Release;
 pub enum Owner {
     /// A client request, as [`super::Placement::place`] was told.
     Client(u32),
-    /// Nobody who waits.
+    /// Nobody waits for the I/O.
     Background,
 }
 
@@ -25,7 +25,7 @@ pub struct Planned {
     pub owner: Owner,
     /// On which lane.
     pub lane: Lane,
-    /// What it does.
+    /// The operation.
     pub op: Op,
     /// First byte there.
     pub offset: u64,
@@ -33,7 +33,7 @@ pub struct Planned {
     pub len: u32,
     /// Where the bytes are that it moves.
     pub bytes: Bytes,
-    /// Who asked in the end.
+    /// The original submitter.
     pub stream: u32,
     /// Its properties.
     pub flags: Flags,
@@ -82,7 +82,7 @@ impl Wanted {
     }
 }
 
-/// What a placement is given to say what it wants, at a time.
+/// Collects the I/Os that a placement wants at some time.
 pub struct Plan<'a> {
     /// The time.
     pub now: Nanos,

@@ -45,12 +45,12 @@ pub(super) const CHANGES_MAX: usize = (CHANGED - HEAD) / 2;
 /// Bits of a name that say which block of its disk.
 const DISK_BIT: u32 = 48;
 
-/// Whose places they are: all of it has to be the same when they are found again.
+/// The owner of the places; all fields must match when the log is opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Binding {
-    /// What the owner gives out the places for.
+    /// The purpose that the owner uses the places for.
     pub(crate) purpose: u64,
-    /// Tells this flash from others of the same sizes; given by whoever configures it.
+    /// Distinguishes this flash from others of the same size; set in the configuration.
     pub(crate) id: u64,
     /// Drawn when the flash was begun: it tells this flash and its disk from all others.
     pub(crate) pair: u128,
@@ -62,13 +62,13 @@ pub(crate) struct Binding {
     pub(crate) place_bytes: u64,
     /// Places there are.
     pub(crate) places: u32,
-    /// Bits of a name beneath the block's number, which say what of the block is there. It follows from
-    /// the purpose.
+    /// The number of bits of a name below the block's number, which say which parts of the block
+    /// are present. It follows from the purpose.
     pub(crate) part_bits: u32,
 }
 
 impl Binding {
-    /// What tells its records from those of other flashes.
+    /// Returns the number that distinguishes its records from those of other flashes.
     fn identity(&self) -> u64 {
         self.id ^ self.pair as u64 ^ (self.pair >> 64) as u64
     }
@@ -196,7 +196,7 @@ pub const LABEL_BYTES: usize = BLOCK as usize;
 /// What a label says to whoever looks at a flash before it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlashLabel {
-    /// Given by whoever configures it.
+    /// Set in the configuration.
     pub id: u64,
     /// Drawn when the flash was begun; its disk has the same.
     pub pair: u128,
@@ -233,7 +233,7 @@ pub fn found_label(bytes: &[u8], sum: u64) -> LabelFound {
     }
 }
 
-/// Gives the label in `bytes` another generation. The caller computes its sum anew.
+/// Sets another generation in the label `bytes`. The caller must recompute the checksum.
 pub fn put_generation(bytes: &mut [u8], generation: u64, is_confirmed: bool) {
     if let Some(to) = bytes.get_mut(8 * GENERATION..) {
         put_words(&[generation, u64::from(is_confirmed)], to);
@@ -376,8 +376,8 @@ fn sector(binding: &Binding, slot: u64, words: &[u64], at: Bytes, slots: &dyn Sl
     }
 }
 
-/// Takes over what the record `sequence` says, which is whole: its changes, then its page. None if it names what
-/// there is not.
+/// Applies the intact record `sequence`: its changes, then its page. Returns `None` if it names
+/// places that do not exist.
 pub(super) fn take_record(
     binding: &Binding,
     sequence: u64,

@@ -19,7 +19,7 @@ pub(super) struct Step {
     /// First byte within it.
     pub(super) skip: u64,
     pub(super) len: u32,
-    /// What was read.
+    /// The data that was read.
     pub(super) buf: Buf,
     pub(super) writes: bool,
 }

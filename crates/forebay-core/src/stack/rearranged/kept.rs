@@ -60,7 +60,7 @@ pub fn found(head: &[u8; 64]) -> Option<Found> {
 pub struct Record {
     /// That of the record itself, with rows after it.
     pub at: u64,
-    /// The other one, which only says where the record is.
+    /// The location of the copy, which only says where the record is.
     pub marker: u64,
 }
 
@@ -73,7 +73,7 @@ enum Phase {
         to: u64,
         sum: u64,
     },
-    /// What was found after a kill need not be durable.
+    /// Flushing, because data found after a kill need not be durable.
     Settles,
     Open,
     /// All is copied.
@@ -182,7 +182,7 @@ fn head(from: Bytes, at: u64, slots: &dyn Slots) -> Result<Head, Fault> {
     Ok(Head::Of { count, to: word(4), sum: word(5) })
 }
 
-/// Bytes that so many rows take.
+/// Returns the size of this many rows in bytes.
 fn rows_len(count: u32) -> u32 {
     (count * ROW).next_multiple_of(BLOCK)
 }
@@ -259,7 +259,7 @@ impl Rearrange {
         }
     }
 
-    /// What a client's flush is told.
+    /// Returns the outcome of a client's flush.
     pub(super) fn told(&mut self, io: &Planned, outcome: Outcome) -> Outcome {
         let untold = match &mut self.kept {
             Some(kept) if io.op == Op::Flush => kept.untold.take(),

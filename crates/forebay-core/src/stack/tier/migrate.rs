@@ -47,7 +47,7 @@ pub(super) struct Move {
     pub(super) void: bool,
     /// I/Os that are not done.
     pub(super) left: u32,
-    /// What it carries.
+    /// The data being moved.
     pub(super) buf: Buf,
 }
 
@@ -152,7 +152,7 @@ impl Migration {
         let len = self.config.extent_bytes;
         let offset = number * u64::from(len);
         let other = Move { disk, offset, len, up, writing: false, void: false, left: 0, buf: 0 };
-        // What is on the flash is found out when it moves.
+        // Which parts are on the flash is determined when the extent moves.
         self.extents[id as usize].on_flash = up;
         Some(other)
     }
@@ -199,7 +199,7 @@ impl Migration {
         let ended = self.moves.swap_remove(at);
         if ended.void {
             self.void += 1;
-            // Something of it may still be there.
+            // Parts of it may still be on the flash.
             self.placed(ended.disk, ended.offset, ended.len);
         } else {
             self.done[usize::from(!ended.up)] += 1;

@@ -4,9 +4,9 @@
 /// Free and taken blocks.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
-    /// One bit a block, set where it is taken.
+    /// One bit for each block, set if it is allocated.
     taken: Vec<u64>,
-    /// One bit a word of `taken`, set where it is full.
+    /// One bit for each word of `taken`, set if the word is full.
     full: Vec<u64>,
     free: u64,
     cursor: u64,
@@ -67,7 +67,7 @@ impl Slots {
         self.free -= 1;
     }
 
-    /// Gives back a block that was taken.
+    /// Frees an allocated block.
     #[inline]
     pub(super) fn give(&mut self, slot: u32) {
         let word = slot as usize / 64;

@@ -76,7 +76,7 @@ pub(super) struct Table {
     closed: bool,
     /// Where places begin on the flash.
     places_at: u64,
-    /// The log of it, if it has to be found after a restart.
+    /// The log of the table, if it must survive a restart.
     pub(super) kept: Option<Box<Kept>>,
     /// With a log: by slot, one more than the entry whose it is.
     holders: Vec<u32>,
@@ -133,7 +133,7 @@ impl Table {
         }
     }
 
-    /// The same, found again by `kept`'s log.
+    /// Enables the log `kept`, so that the table survives a restart.
     pub(super) fn keep(&mut self, kept: Kept) {
         self.places_at = kept.log.log_bytes();
         self.kept = Some(Box::new(kept));
@@ -145,14 +145,14 @@ impl Table {
         self.slots.count() as u32
     }
 
-    /// What is on the flash of the block whose place a slot is.
+    /// Returns the block in a slot, and which parts of it are on the flash.
     pub(super) fn at_slot(&self, slot: u32) -> Option<(u64, u8)> {
         let id = self.holders.get(slot as usize)?.checked_sub(1)?;
         let Entry { key, sectors, .. } = self.entries[id as usize];
         Some((key, sectors))
     }
 
-    /// The slot of a block, and what of it is there.
+    /// Returns the slot of a block, and which parts of it are present.
     pub(super) fn slot_of(&self, lane: Lane, block: u64) -> Option<(u32, u64, u8)> {
         let Entry { slot, key, sectors, .. } = self.entries[self.find(key(lane, block))? as usize];
         Some((slot, key, sectors))
@@ -194,7 +194,7 @@ impl Table {
         }
     }
 
-    /// The flash is gone: from now on there is no room.
+    /// Closes the table after the flash has disappeared; from now on it has no free slots.
     pub(super) fn close(&mut self) {
         self.closed = true;
     }
@@ -331,7 +331,7 @@ impl Table {
         }
     }
 
-    /// What the flash holds of a range is no longer so.
+    /// Invalidates a range on the flash.
     #[inline]
     pub(super) fn clear(&mut self, lane: Lane, offset: u64, len: u32) {
         if !self.may_be_placed(lane, offset, len) {
@@ -394,7 +394,7 @@ impl Table {
     }
 }
 
-/// Adds a piece, as part of the last one where it goes on.
+/// Adds a piece, extending the previous one if it is contiguous.
 #[inline]
 fn join(pieces: &mut Vec<Piece>, next: Piece) {
     if let Some(last) = pieces.last_mut() {

@@ -12,7 +12,7 @@ fn queued(change: impl FnOnce(&mut QueueSpec)) -> Drive {
     })
 }
 
-/// Completes all that is outstanding: what was done, and when, us.
+/// Completes all outstanding commands and returns them with their times in us.
 fn drain(drive: &mut Drive) -> Vec<(u64, u64)> {
     let mut done = Vec::new();
     while let Some(at) = drive.next() {
@@ -27,7 +27,8 @@ fn start(drive: &mut Drive, us: u64, sectors: &[u64]) {
     }
 }
 
-/// Sectors of cylinder 1 lie 1 ms, ten sectors, behind those of cylinder 0, which a seek of 1 ms takes.
+/// Sectors of cylinder 1 are offset by 1 ms (ten sectors) from those of cylinder 0, the time of the
+/// seek.
 #[test]
 fn a_sector_that_comes_within_the_margin_counts_as_a_turn_later() {
     let order = |margin_us: u64| {

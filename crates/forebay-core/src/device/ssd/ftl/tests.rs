@@ -93,7 +93,8 @@ fn collection_goes_on_in_step_with_the_host() {
 fn moved_pages_are_counted_and_survive() {
     let mut ftl = Ftl::new(shape(8, 1, 6, 4), Collection::Greedy, 8).unwrap();
     let mut work = Count::default();
-    // Always the same two pages of different blocks: what is beside them has to move some day.
+    // Writes always hit the same two pages of different blocks, so their neighbors must move
+    // eventually.
     for _ in 0..50 {
         ftl.write(0, &mut work);
         ftl.write(5, &mut work);

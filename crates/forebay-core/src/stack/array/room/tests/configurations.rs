@@ -62,7 +62,7 @@ const HINTS: [Hinted; 4] = [Hinted::Not, Hinted::Half, Hinted::All, Hinted::OnSs
 const GROWS: [Grow; 3] = [Grow::Not, Grow::Drives, Grow::Larger];
 const PATTERNS: [Pattern; 4] = [Pattern::InOrder, Pattern::AnyOrder, Pattern::Small, Pattern::Hot];
 
-/// A volume, and what is asked of it.
+/// A volume and its workload.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Config {
     pub(super) level: Level,
@@ -88,7 +88,7 @@ pub(super) struct Config {
 
 /// How many choices there are of each, in the order of [`Config::chosen`].
 const CHOICES: [usize; 13] = [6, 5, 2, 2, 4, 4, 2, 3, 4, 4, 2, 2, 2];
-/// Those of which all combinations are tried in the long run.
+/// The parameters whose combinations are all tried in the long run.
 const MAIN: [usize; 7] = [0, 1, 2, 4, 5, 7, 8];
 
 impl Config {
@@ -120,7 +120,7 @@ impl Config {
             has_fua: at[8] == 3,
             pattern: PATTERNS[at[9]],
             fills_by_chunk: at[10] == 1,
-            // What a drive lost in place is not made anew elsewhere.
+            // Data that a drive lost in place is not restored elsewhere.
             loses_one: at[11] == 1 && at[12] == 0 && level.tolerates() > 0,
             update: [Update::Fresh, Update::InPlace][at[12]],
             seed,

@@ -16,7 +16,7 @@ use crate::stack::placed::Placed;
 
 /// Requests under way at a time.
 const DEPTH: u64 = 16;
-/// How long an I/O takes.
+/// The duration of an I/O.
 const STEP: Nanos = Nanos(20_000);
 
 type Policied = Placed<Array, Box<dyn Policy + Send>>;
