@@ -206,7 +206,7 @@ impl OpenDevice {
     }
 }
 
-/// Why there is no such device.
+/// The error for an unknown device.
 #[derive(Debug, thiserror::Error)]
 pub enum DevicesError {
     /// No bundled device has this name, and it is not a path to a file.

@@ -169,7 +169,7 @@ fn faults_are_told_with_their_line() {
         ("average_ms = ", "average_ms = 900", "expected increasing times"),
     ] {
         let (message, line) = rates(from, to);
-        // The first of three seek times stands for all of them.
+        // The first of three seek times is reported for all of them.
         let line = if from.starts_with("average") { "line " } else { &line };
         has(message, &[line, expected]);
     }

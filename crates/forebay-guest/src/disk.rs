@@ -23,7 +23,7 @@ pub(crate) struct Disk {
 
 impl Disk {
     /// # Errors
-    /// Why there is no such device.
+    /// There is no such device.
     pub(crate) fn open(device: &str) -> Result<Disk, String> {
         let open = forebay_devices::open(device).map_err(|error| error.to_string())?;
         Ok(Disk { model: open.model, line: VecDeque::new(), under_way: 0, ahead: 0 })
@@ -60,7 +60,7 @@ impl Device for Disk {
     fn finish(&mut self, now: Nanos) -> Completion {
         let completion = self.model.finish(now);
         self.under_way -= 1;
-        // Now the disk accepts the one that was taken ahead.
+        // The disk can now accept the command that was taken in advance.
         if self.under_way == usize::from(DEPTH)
             && let Some(ahead) = self.line.back_mut()
         {

@@ -175,7 +175,7 @@ fn many_at_a_time(task: &Task, file: File, start: &Start) -> io::Result<Vec<Time
     }
 }
 
-/// Settings of the queue, and what the kernel made of them.
+/// Applies the settings of the queue, and checks what the kernel did with them.
 fn set_up(device: u32, settings: &[(String, String)]) -> io::Result<()> {
     for (key, value) in settings {
         let path = format!("/sys/block/ublkb{device}/queue/{key}");

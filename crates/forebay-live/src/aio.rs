@@ -157,7 +157,8 @@ impl Aio {
 
 impl Drop for Aio {
     fn drop(&mut self) {
-        // SAFETY: the context is ours; the call waits for what is under way, so that the buffer is used no more.
+        // SAFETY: the context is ours; the call waits for outstanding I/Os, so the buffer is no
+        // longer used.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
     }
 }

@@ -120,12 +120,12 @@ pub struct Plan {
     pub places: Places,
 }
 
-/// What was captured.
+/// The result of a capture.
 #[derive(Debug)]
 pub struct Captured {
     /// The records, of blktrace version 7, all CPUs in one file; rewound.
     pub spool: File,
-    /// How many of them, and of what kind.
+    /// The number of events of each kind.
     pub counts: Counts,
     /// Events the kernel had to drop.
     pub lost: u64,
@@ -148,7 +148,7 @@ pub struct CaptureNews {
     pub elapsed: Duration,
 }
 
-/// What a look at a source of records found.
+/// The result of polling a source of records.
 enum Look {
     /// So many bytes, at the start of the buffer.
     Bytes(usize),
@@ -223,7 +223,7 @@ pub fn capture(
     Ok(Captured { spool, counts, lost, elapsed, by, notes })
 }
 
-/// Takes what a stopped tracer still holds.
+/// Reads the remaining records of a stopped tracer.
 fn drain(
     source: &mut dyn Source,
     spool: &mut Spool,

@@ -9,7 +9,7 @@ use forebay_core::Nanos;
 
 use crate::cpu::sleeps;
 
-/// Handing over takes some microseconds; what takes this long is looked at.
+/// Submitting takes some microseconds; longer submissions are examined.
 const LONG: Nanos = Nanos::from_micros(50);
 /// For how long after that sleeps are counted.
 const WATCHED: Nanos = Nanos::from_millis(1000);
@@ -55,7 +55,7 @@ impl HeldUp {
         self.watched_until = now + WATCHED;
     }
 
-    /// From when until when it was held up since somebody asked.
+    /// Returns the start and end of the delay since the last call.
     pub(crate) fn take(&mut self) -> Option<(Nanos, Nanos)> {
         self.spell.take()
     }

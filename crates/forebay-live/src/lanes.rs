@@ -32,7 +32,7 @@ impl Failure {
         Failure::Os(error.raw_os_error().unwrap_or(libc::EIO))
     }
 
-    /// What a policy has to know of it.
+    /// Returns the fault as policies see it.
     pub fn fault(self) -> Fault {
         match self {
             Failure::Os(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => Fault::Full,
@@ -142,11 +142,11 @@ pub trait Lanes {
     /// [`Lanes::reap`].
     fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]);
 
-    /// Wakes whoever waits in [`Lanes::proceed`], from any thread. To be asked for on the thread that
+    /// Returns a waker that wakes [`Lanes::proceed`] from any thread. Call it on the thread that
     /// drives the lanes.
     ///
     /// # Errors
-    /// Where the system has no more of what that takes.
+    /// The system is out of the resources for a waker.
     fn waker(&mut self) -> io::Result<Waker>;
 
     /// I/Os that were started and have not ended.
@@ -159,8 +159,8 @@ pub trait Lanes {
     /// Where the driver itself fails.
     fn proceed(&mut self, until: Nanos) -> io::Result<()>;
 
-    /// From when until when handing I/Os over held the driver up since it last asked, because a target had no room for
-    /// them.
+    /// Returns the start and end of the delay since the last call, during which submitting I/Os
+    /// blocked the driver because a target could not accept them.
     fn held_up(&mut self) -> Option<(Nanos, Nanos)>;
 }
 

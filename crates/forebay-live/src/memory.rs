@@ -33,8 +33,8 @@ impl Memory {
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
         // Miri, which knows no such wish, looks at the rest of this file.
         if align == HUGE && !cfg!(miri) {
-            // Before they are touched; whole pages of its own, and no more than a wish.
-            // SAFETY: what was allocated, of which nothing is used yet.
+            // Requests huge pages before the memory is touched; this is only a hint. SAFETY: the
+            // memory was just allocated and is not used yet.
             unsafe { libc::madvise(start.as_ptr().cast(), len / HUGE * HUGE, libc::MADV_HUGEPAGE) };
         }
         // SAFETY: so many bytes were allocated.
@@ -51,7 +51,7 @@ impl Memory {
         self.start.as_ptr()
     }
 
-    /// What it contains.
+    /// Returns the contents.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `start` is that many initialised bytes, changed only through `bytes_mut`. Memory
         // whose address is used otherwise is never asked for its bytes.

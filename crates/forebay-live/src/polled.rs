@@ -86,10 +86,10 @@ pub(crate) struct Polled {
 }
 
 impl Polled {
-    /// For so many sockets at a time.
+    /// Creates a set for at most this many sockets.
     ///
     /// # Errors
-    /// Where the system has no more of what a waker takes.
+    /// The system is out of the resources for a waker.
     pub(crate) fn new(sockets_max: u32) -> io::Result<Polled> {
         let counter = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
         let (sockets, free, moved) = (Vec::new(), Vec::new(), Vec::new());
@@ -138,7 +138,7 @@ impl Polled {
         self.close(plug);
     }
 
-    /// Closes what was unplugged once nothing of it is under way.
+    /// Closes an unplugged socket once it has no outstanding transfers.
     fn close(&mut self, plug: Plug) {
         let socket = &mut self.sockets[plug as usize];
         let is_busy = socket.incoming.is_busy || socket.outgoing.is_busy;
@@ -199,7 +199,7 @@ impl Polled {
             Moved::Gone(plug) => Some(*plug),
             _ => None,
         });
-        // Only who was told that a name is gone can tell it from another's.
+        // Only those who know that a name is free can distinguish it from another's.
         self.free.extend(gone);
         moved.append(&mut self.moved);
         Ok(())

@@ -50,7 +50,7 @@ struct Entry {
     len: u32,
     kind: BufferKind,
     place: Place,
-    /// What is lent of it; of a buffer that is only held.
+    /// The parts of the buffer that are lent; the buffer may otherwise only be held.
     loans: Vec<Loan>,
 }
 
@@ -71,8 +71,8 @@ pub struct Pool {
 unsafe impl Send for Pool {}
 
 impl Pool {
-    /// A pool whose first `arena_bytes` lie together, so that the kernel can be told of them once;
-    /// beyond them, or with 0, buffers come from the heap.
+    /// Creates a pool whose first `arena_bytes` are contiguous, so that they can be registered with
+    /// the kernel at once. Beyond them, or with 0, buffers come from the heap.
     pub fn new(arena_bytes: usize) -> Pool {
         let mut pool = Pool {
             room: Room::new(arena_bytes),

@@ -116,8 +116,8 @@ impl Ring {
         }
     }
 
-    /// Tells `each` what has ended of the owner's entries, and keeps what sockets have moved for
-    /// [`Ring::moved`]. The kernel is entered only where it says that it has work to do for us.
+    /// Passes the owner's completed entries to `each`, and keeps socket transfers for
+    /// [`Ring::moved`]. Enters the kernel only if the kernel says that it has work to do.
     pub(crate) fn reap(
         &mut self,
         pool: &mut Pool,

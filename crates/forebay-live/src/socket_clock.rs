@@ -38,10 +38,10 @@ impl SocketClock {
         Ok(SocketClock { sockets, wall: WallClock::start(), failed: None })
     }
 
-    /// The same with sockets that are polled.
+    /// Creates a clock whose sockets are polled.
     ///
     /// # Errors
-    /// Where the system has no more of what a waker takes.
+    /// The system is out of the resources for a waker.
     pub fn polled(sockets_max: u32) -> io::Result<SocketClock> {
         let sockets = Sockets::Polled(Polled::new(sockets_max)?);
         Ok(SocketClock { sockets, wall: WallClock::start(), failed: None })

@@ -24,7 +24,7 @@ pub type Plug = u32;
 pub enum Moved {
     /// So many bytes came; 0 where none will any more. Or the system's error number.
     Received(Plug, Result<u32, i32>),
-    /// So many bytes went out; fewer than there were only where the other side is gone.
+    /// The number of bytes sent; less than requested only if the peer has disconnected.
     Sent(Plug, Result<u32, i32>),
     /// It was unplugged and is closed.
     Gone(Plug),
@@ -82,7 +82,8 @@ impl Transfer {
         Transfer { busy: false, pieces: Vec::new(), vectors: Vec::new(), message }
     }
 
-    /// Lends the pieces, and tells where they are: one, or a list of them in `message`.
+    /// Lends the pieces to the kernel and returns their address: a single piece, or a list in
+    /// `message`.
     fn lend(&mut self, pieces: &[Piece], writes: bool, pool: &mut Pool) -> Option<(*mut u8, u32)> {
         self.busy = true;
         self.pieces.clear();
@@ -129,7 +130,7 @@ pub(crate) struct Sockets {
     busy: usize,
 }
 
-/// The low bit of an entry's name says which way it goes.
+/// The low bit of an entry's name is the direction.
 const OUT: u64 = 1;
 
 impl Sockets {
@@ -138,7 +139,7 @@ impl Sockets {
         (self.sockets.len() - self.free.len()) as u32
     }
 
-    /// Transfers under way.
+    /// Returns the number of outstanding transfers.
     pub(crate) fn busy(&self) -> usize {
         self.busy
     }
@@ -231,7 +232,7 @@ impl Sockets {
         }
     }
 
-    /// Closes what was unplugged once nothing of it is under way.
+    /// Closes an unplugged socket once it has no outstanding transfers.
     fn close(&mut self, plug: Plug) {
         let socket = &mut self.sockets[plug as usize];
         if socket.unplugged && !socket.incoming.busy && !socket.outgoing.busy {
@@ -245,7 +246,7 @@ impl Sockets {
             Moved::Gone(plug) => Some(*plug),
             _ => None,
         });
-        // Only who was told that a name is gone can tell it from another's.
+        // Only those who know that a name is free can distinguish it from another's.
         self.free.extend(gone);
         moved.append(&mut self.moved);
     }

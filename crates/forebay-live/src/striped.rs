@@ -13,7 +13,7 @@ use forebay_core::{Bytes, Completion, Lane, Nanos, Op, Piece, Request, RequestId
 use crate::lanes::{Ended, Failure, Lanes};
 use crate::waker::Waker;
 
-/// An I/O whose parts are under way.
+/// An I/O whose parts are outstanding.
 struct Whole {
     io: Request,
     started: Nanos,
@@ -38,14 +38,14 @@ pub struct Striped<L> {
 }
 
 impl<L: Lanes> Striped<L> {
-    /// All of `lanes` as lane 0, in chunks of so many bytes.
+    /// Combines all of `lanes` into lane 0, in chunks of this size.
     pub fn new(lanes: L, chunk_bytes: u64) -> Striped<L> {
         let (wholes, parts) = (BTreeMap::new(), BTreeMap::new());
         let queues = (0..lanes.count()).map(|_| VecDeque::new()).collect();
         Striped { lanes, chunk_bytes, wholes, parts, next: 0, queues, ended: Vec::new() }
     }
 
-    /// The lanes beneath.
+    /// Returns the lanes below.
     pub fn into_lanes(self) -> L {
         self.lanes
     }
@@ -86,7 +86,7 @@ impl<L: Lanes> Striped<L> {
     }
 }
 
-/// The bytes from `from` on, `len` of them, of those that `pieces` are.
+/// Appends to `out` the `len` bytes from `from` on within `pieces`.
 fn within(pieces: &[Piece], from: u32, len: u32, out: &mut Vec<Piece>) {
     let (mut at, end) = (0, from + len);
     for piece in pieces {

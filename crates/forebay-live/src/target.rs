@@ -140,7 +140,7 @@ impl Target {
         &self.path
     }
 
-    /// What it is.
+    /// Returns the kind of the target.
     pub fn kind(&self) -> TargetKind {
         self.kind
     }
@@ -189,10 +189,10 @@ impl Target {
         self.notes.push(sentence);
     }
 
-    /// The same open file once more: to ask what of it is stored while a driver has the target.
+    /// Duplicates the open file, to query its allocation while a driver has the target.
     ///
     /// # Errors
-    /// Where the system has no more descriptors.
+    /// The system is out of file descriptors.
     pub fn duplicate(&self) -> io::Result<File> {
         self.file.try_clone()
     }
@@ -217,7 +217,7 @@ impl Target {
     /// Takes it away again if it was created for this.
     pub fn discard(self) {
         if self.kind == TargetKind::Created {
-            // Where it cannot be, an unused file is left behind, which is no harm.
+            // If removing fails, an unused file is left behind, which is harmless.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -356,7 +356,8 @@ fn set_aside(file: &File, len: u64) -> Result<bool, String> {
         Ok(()) => true,
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => false,
         Err(error) => {
-            // What it set aside goes again; where not, it is longer than it was, which is no harm.
+            // Releases the reserved space; if this fails, the file is longer than before, which is
+            // harmless.
             let _ = file.set_len(found.len());
             return Err(match error {
                 Errno::NOSPC => no_room(),

@@ -35,7 +35,7 @@ struct Job {
     started: Nanos,
     extent: Extent,
     pieces: Vec<Piece>,
-    /// What it writes, or has read; none where it moves nothing.
+    /// The data to write, or the data read; `None` if nothing is transferred.
     memory: Option<Memory>,
 }
 
@@ -158,7 +158,7 @@ impl Threads {
         Ok(Some(memory))
     }
 
-    /// Gives what was read to whom it belongs.
+    /// Passes the data that was read to its owners.
     fn hand_out(&mut self, job: &mut Job, failure: Option<Failure>) {
         let Some(memory) = job.memory.take() else { return };
         let mut at = 0;

@@ -74,7 +74,7 @@ impl Slot {
         durable?.err().map(|error| Failure::of(&error))
     }
 
-    /// Takes back what was lent, and hands out what went through one buffer.
+    /// Takes back lent memory, and distributes the data that went through one buffer.
     fn settle(&mut self, sink: Buf, pool: &mut Pool) {
         let Slot { io, pieces, bounced, .. } = self;
         for piece in pieces.iter() {
@@ -332,7 +332,8 @@ impl Uring {
     }
 }
 
-/// How long a ring that is given up waits for what is under way: longer than the kernel tries a disk.
+/// The time that an abandoned ring waits for outstanding I/Os, which is longer than the kernel
+/// retries a disk.
 const DROP_MAX: Nanos = Nanos::from_millis(120_000);
 
 /// A ring with the targets' files.
@@ -426,7 +427,8 @@ impl Lanes for Uring {
         unsafe { self.ring.push(entry, u64::from(key)) };
         self.in_flight[usize::from(io.lane)] += 1;
         if self.ring.waiting() >= BATCH {
-            // What the kernel does not take now, it is offered again by `proceed`, which tells why.
+            // Entries that the kernel does not accept now are submitted again by `proceed`, which
+            // reports the reason.
             let _ = self.hand_over();
         }
     }

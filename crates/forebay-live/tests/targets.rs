@@ -147,8 +147,8 @@ fn a_read_that_nobody_sees_moves_no_byte_of_another() {
     });
 }
 
-/// The policy is in the path: what it answered is what the lanes got, and a fresh one, asked the same,
-/// answers the same, which another does not.
+/// The policy is in the path: the lanes got exactly its I/Os, and a new instance gives the same
+/// answers to the same calls, which another policy does not.
 #[test]
 fn a_tape_of_a_real_run_replays() {
     let folder = tempfile::tempdir().unwrap();

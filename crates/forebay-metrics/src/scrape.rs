@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const HEAD_MAX: usize = 8 << 10;
 /// Connections at a time.
 const CONNECTIONS_MAX: usize = 8;
-/// How long one may take in all.
+/// The total time for one request.
 const TIME_MAX: Duration = Duration::from_secs(5);
 /// How long one that is refused is talked to, and nothing is accepted where the system has no more descriptors.
 const TICK: Duration = Duration::from_millis(200);
@@ -53,7 +53,7 @@ impl Scraped {
         Ok(Scraped { address, over, thread })
     }
 
-    /// Where it listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -96,7 +96,7 @@ fn accept<T: Fn() -> String + Send + Sync + 'static>(
         // Without a thread the connection ends with the guard.
         let _ = thread.spawn(move || {
             let _guard = guard;
-            // Who goes away is no news.
+            // Disconnections need no report.
             let _ = answer(connection, &*text);
         });
     }
@@ -137,7 +137,8 @@ fn answer(mut connection: TcpStream, text: &dyn Fn() -> String) -> io::Result<()
     connection.write_all(&reply)
 }
 
-/// Whether what has come asks for what there is; none while more has to come, else the status that says why not.
+/// Returns whether the request so far is complete and valid: `None` if more data is needed, or the
+/// status that rejects it.
 pub fn next_request(head: &[u8]) -> Result<Option<()>, &'static str> {
     match is_whole(head) || head.len() > HEAD_MAX {
         true => asked(head).map(Some),

@@ -30,7 +30,7 @@ pub(crate) struct Space {
 /// A stretch of a volume.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    /// Where it begins.
+    /// The start of the stretch.
     address: u64,
     /// Where it begins on its volume.
     offset: u64,
@@ -109,8 +109,8 @@ impl Space {
         self.pieces.partition_point(|piece| piece.address <= address).max(1) - 1
     }
 
-    /// How many requests lie on each stretch, given those of `volumes`; none where no volume has gaps. Of a volume
-    /// without gaps they are not known, and without limit.
+    /// Returns the number of requests on each stretch from those of `volumes`, or `None` if no
+    /// volume has gaps. For a volume without gaps the number is unknown and unlimited.
     pub(crate) fn piece_requests(&self, volumes: &Volumes) -> Vec<u64> {
         if self.pieces.len() == volumes.volumes.len() {
             return Vec::new();
@@ -123,7 +123,7 @@ impl Space {
         requests
     }
 
-    /// Sets how many requests lie on each stretch of `volumes`, given those of all in order of place.
+    /// Sets the number of requests on each stretch of `volumes` from a list in order of address.
     pub(crate) fn set_piece_requests(&self, volumes: &mut Volumes, requests: &[u64]) {
         for (volume, &(first, _)) in volumes.volumes.iter_mut().zip(&self.pieces_of) {
             let stretches = volume.stretch_requests.iter_mut();
@@ -188,7 +188,8 @@ impl Space {
         };
         let (begin, end) = self.areas[area];
         let parts = 1u64 << (2 * self.level);
-        // Areas are whole MiB, so what the parts do not divide of one is cut off first: no more than 64 bits.
+        // Areas are whole MiB, so the remainder of a MiB that the parts do not divide is cut off
+        // first, to stay within 64 bits.
         let units = address.saturating_sub(begin) >> (MIB_BITS - 2 * u32::from(self.level));
         let part = units / ((end - begin) >> MIB_BITS).max(1);
         (area << (2 * self.level)) + part.min(parts - 1) as usize

@@ -29,7 +29,7 @@ const DURATION_MAX: u64 = u64::MAX / 4;
 /// What tells divisions apart: scale, and two classes.
 type Key = (u8, u8, u8);
 
-/// A block of requests: how long until the next begins, and how many of them write.
+/// A block of requests: its duration, and its number of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Block {
     duration_ns: u64,

@@ -8,7 +8,7 @@ use std::fmt::Display;
 pub(crate) struct Bad {
     /// Which byte of the content, from 0.
     pub byte: usize,
-    /// What stands there.
+    /// The value found.
     pub got: String,
     /// What should.
     pub expected: String,

@@ -112,7 +112,7 @@ pub(crate) struct ChainFit {
     after: Grid,
     before: Grid,
     paces: Grid,
-    /// The latest requests, as many as tell a pace.
+    /// The latest requests, as many as are needed to determine a pace.
     recent: VecDeque<(usize, u64)>,
     moves: Grid,
     ranges: Grid,

@@ -8,11 +8,11 @@ use forebay_core::Op;
 pub(crate) enum Kind {
     /// Begins where the request before it ended, and at least part of the ground ahead is new.
     ContinueNew,
-    /// The same where all of it was used before.
+    /// Continues the previous request on used ground.
     ContinueUsed,
     /// Begins where another recent one ended, and at least part of the ground ahead is new.
     ResumeNew,
-    /// The same where all of it was used before.
+    /// Continues an earlier request on used ground.
     ResumeUsed,
     /// Begins on ground used before, and stays there.
     Again,
@@ -52,7 +52,7 @@ impl Kind {
         (self as u8) < 4
     }
 
-    /// Whether it goes on where the one before ended.
+    /// Returns whether the request continues where the previous one ended.
     #[inline]
     pub(crate) fn continues(self) -> bool {
         (self as u8) < 2

@@ -1,4 +1,4 @@
-//! Smaller models: what is told in fine parts is told in coarser ones, step by step, until it fits.
+//! Makes models smaller: merges fine parts into coarser ones, step by step, until the model fits.
 
 use crate::model::Model;
 

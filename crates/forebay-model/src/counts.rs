@@ -129,7 +129,7 @@ impl Bag {
         }
     }
 
-    /// Takes the one that has `before` before it; the entry it is of.
+    /// Removes one at position `before` in the cumulative counts, and returns its entry.
     #[inline]
     fn take_one(&mut self, mut before: u64) -> usize {
         let leaves = self.left_of.len();
@@ -145,7 +145,7 @@ impl Bag {
         node - leaves
     }
 
-    /// Takes one of this number, if any is left.
+    /// Removes one of this number, if any is left.
     #[inline]
     pub(crate) fn take(&mut self, number: u32) -> bool {
         let Ok(at) = self.full.binary_search_by_key(&number, |entry| entry.0) else { return false };

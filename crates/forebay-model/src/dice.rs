@@ -1,4 +1,4 @@
-//! Random choice: the same seed gives the same on every machine.
+//! Random choice that gives the same results for the same seed on every machine.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};

@@ -77,7 +77,7 @@ impl Ends {
         })
     }
 
-    /// Where they are.
+    /// Returns the positions of the ends.
     #[inline]
     pub(crate) fn addresses(&self) -> &[u64] {
         &self.addresses[..self.count]

@@ -36,7 +36,7 @@ impl Default for FitOptions {
     }
 }
 
-/// What a first pass finds: how much, how far, by whom.
+/// The result of the first pass: the amounts, the ranges and the streams.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     /// Requests.
@@ -119,7 +119,7 @@ pub struct Fitter {
     stream_of: Vec<u16>,
     streams: Vec<u64>,
     trail: Trail,
-    /// How epochs share the requests, and the one that goes on.
+    /// The division of the requests into epochs, and the current epoch.
     parts: Parts,
     epoch: usize,
     seen: u64,
@@ -217,7 +217,7 @@ impl Fitter {
                 .is_some_and(|&reached| record.len == 0 || end <= reached)
     }
 
-    /// Stream of the request that one is like: the one it goes on from, or the last.
+    /// Returns the stream of the request that this one continues, or of the previous request.
     #[inline]
     fn reference(&self, asked: &Asked, seen: &Seen) -> Option<u16> {
         let last = self.last?;
@@ -235,7 +235,7 @@ impl Fitter {
         self.volumes.used_mib()
     }
 
-    /// Requests of the second pass where they are not those of the first, and those.
+    /// Returns the number of requests in the second and the first pass if they differ.
     pub fn agrees(&self) -> Result<(), (u64, u64)> {
         match self.seen == self.survey.requests {
             true => Ok(()),

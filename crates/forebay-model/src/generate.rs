@@ -23,7 +23,7 @@ use crate::trail::{Asked, Trail};
 use choose::Chooser;
 use place::Placer;
 
-/// What can be switched off, to see what it is worth.
+/// A mechanism that can be switched off to measure its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
     /// Which class follows which.
@@ -43,7 +43,7 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    /// All of them.
+    /// All mechanisms.
     pub const ALL: [Mechanism; 7] = [
         Mechanism::Follows,
         Mechanism::Gaps,
@@ -90,16 +90,16 @@ impl Mechanisms {
     }
 }
 
-/// What is drawn.
+/// The options of a generated trace.
 #[derive(Clone, Copy, Debug)]
 pub struct GenerateOptions {
-    /// The same seed gives the same requests.
+    /// The seed; equal seeds give equal requests.
     pub seed: u64,
-    /// How many, if not as many as the model was fitted on.
+    /// The number of requests; the default is that of the fitted trace.
     pub requests: Option<u64>,
     /// Until when, if not as long as the model's trace.
     pub until: Option<Nanos>,
-    /// How much faster.
+    /// The factor by which the rate is multiplied.
     pub intensity: f64,
     /// What is used of the model.
     pub mechanisms: Mechanisms,
@@ -113,8 +113,8 @@ impl Default for GenerateOptions {
 }
 
 impl GenerateOptions {
-    /// Whether what is asked for has an end: a length of time has none of a model whose requests all come
-    /// at once.
+    /// Returns whether the requested trace is finite; a duration does not limit a model whose
+    /// requests all arrive at once.
     pub fn has_end(&self, model: &Model) -> bool {
         self.requests.is_some() || self.until.is_none() || model.duration_ns() > 0
     }
@@ -200,7 +200,7 @@ impl Reader for Generator {
     }
 }
 
-/// Draws as many requests as the model's trace had, again and again.
+/// Generates cycles with as many requests as the model's trace had.
 struct Cycle {
     model: Model,
     mechanisms: Mechanisms,

@@ -11,8 +11,8 @@ use rustc_hash::FxHashMap;
 pub(crate) const BLOCK_BYTES: u64 = 4096;
 /// Blocks of a page.
 const PAGE: u64 = 64;
-/// Pages that are kept: 145 MB of them, and where each is in a group of its own 42 MB more; all of them hold
-/// 128 GiB of ground.
+/// The maximum number of pages, which take 145 MB, plus 42 MB if each is in its own group; together
+/// they cover 128 GiB of ground.
 const PAGES_MAX: usize = 1 << 19;
 
 struct Page {
@@ -32,8 +32,8 @@ impl Page {
     }
 }
 
-/// The blocks that a request lies on, first and end. Of a longer one than 64 MiB only as many: what a trim
-/// of a whole volume makes of it is not told block by block.
+/// Returns the first block of a request and the end of its blocks, limited to 64 MiB: the effect of
+/// trimming a whole volume is not recorded for each block.
 #[inline]
 pub(crate) fn blocks(address: u64, len: u32) -> (u64, u64) {
     let first = address / BLOCK_BYTES;
@@ -78,7 +78,8 @@ pub(crate) struct Ground {
     pages: Vec<Page>,
     pages_max: usize,
     hand: usize,
-    /// The group asked for last, and where it is: what is asked next most often lies there too.
+    /// The last group looked up and its position, because the next lookup is usually in the same
+    /// group.
     found: Cell<(u64, u32)>,
 }
 
@@ -190,7 +191,8 @@ impl Ground {
         })
     }
 
-    /// Request `number` uses the blocks; `lost` is told which requests lose how many of theirs.
+    /// Marks the blocks as used by request `number`, and reports to `lost` which requests lose how
+    /// many of their blocks.
     #[inline]
     pub(crate) fn touch(
         &mut self,
@@ -221,7 +223,8 @@ impl Ground {
         }
     }
 
-    /// Where a page is; one that is not there takes the place of one not used lately, where all are taken.
+    /// Returns the position of a page; a new page replaces one that was not used recently if the
+    /// table is full.
     #[inline]
     fn claim(&mut self, number: u64, lost: &mut impl FnMut(u32, u32)) -> usize {
         if let Some(group) = self.group(number / GROUP)

@@ -23,7 +23,7 @@ pub struct Model {
     pub grain_bytes: u32,
     /// The volumes and their ranges.
     pub volumes: Volumes,
-    /// Who asked: the busiest, the last of them may stand for all others.
+    /// The busiest submitters, the last of which may represent all others.
     pub streams: Vec<Submitter>,
     pub(crate) classes: Vec<Class>,
     pub(crate) arrivals: Arrivals,
@@ -126,7 +126,7 @@ impl Model {
         writer.0
     }
 
-    /// What the content says, if all of it can be.
+    /// Parses the content if it is valid.
     pub(crate) fn of(content: &[u8], form: Form) -> Result<Model, Bad> {
         let mut bytes = Bytes::new(content);
         let bytes = &mut bytes;

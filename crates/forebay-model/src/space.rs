@@ -76,7 +76,7 @@ impl Volume {
         }
     }
 
-    /// A volume of which no more than so many MiB are used.
+    /// Parses a volume that uses at most `left_mib` MiB.
     fn get(bytes: &mut Bytes, form: Form, left_mib: u64) -> Result<Volume, Bad> {
         let bits = if form == Form::WithoutGaps { 2 } else { 3 };
         let number = bytes.number(EXTENT_MIB_MAX << bits | 7, "extent of a volume")?;

@@ -5,7 +5,7 @@ use crate::bytes::{Bad, Bytes, Writer};
 use crate::counts::{Bag, COUNT_MAX, Counts};
 use crate::dice::Dice;
 
-/// Streams told apart.
+/// The maximum number of distinguished streams.
 pub(crate) const STREAMS_MAX: usize = 512;
 
 /// A stream.
@@ -32,11 +32,12 @@ pub(crate) fn told_apart(requests: &[u64]) -> (Vec<u16>, Vec<u64>) {
     (of, sums)
 }
 
-/// Who asks for requests of a class.
+/// The submitters of requests of a class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Submitters {
     streams: Counts,
-    /// Of all requests but the first, how many come from the stream gone on from, and all of them.
+    /// The number of requests, except the first, that come from the same stream as the request they
+    /// continue, and the number of all.
     kept: (u32, u32),
     flags: Counts,
 }
@@ -90,7 +91,7 @@ pub(crate) fn put_streams(streams: &[Submitter], writer: &mut Writer) {
     }
 }
 
-/// Draws who asks.
+/// Draws the submitter of each request.
 pub(crate) struct Askers {
     streams: Bag,
     kept: f64,

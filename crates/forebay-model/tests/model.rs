@@ -1,5 +1,5 @@
-//! The model as a whole: what it draws is like what it was fitted on, and no copy of it; every damage of its file
-//! is told in one line.
+//! Tests the model as a whole: generated traces resemble the fitted one without being copies, and
+//! any damage to the file is reported in one line.
 
 use std::collections::BTreeMap;
 use std::path::Path;

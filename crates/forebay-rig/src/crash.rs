@@ -25,15 +25,15 @@ pub struct Troubles {
     pub flushes_one_in: u64,
     /// One read in so many fails; none if 0.
     pub reads_one_in: u64,
-    /// One write in so many fails, some of it done; none if 0.
+    /// One write in this many fails after a part of it; 0 for none.
     pub writes_one_in: u64,
     /// Sectors that cannot be read, by lane and offset.
     pub bad: Vec<(Lane, u64)>,
-    /// No lane has room for what is written, from so many passes of the driver on until as many have passed.
+    /// No lane has space for writes during this range of passes of the driver.
     pub full: Option<(u64, u64)>,
-    /// Lanes that are gone, each from so many passes of the driver on.
+    /// Lanes that disappear, each at a pass of the driver.
     pub gone: Vec<(Lane, u64)>,
-    /// The power goes after so many passes.
+    /// The pass after which the power is cut.
     pub cut_after: Option<u64>,
     /// What devices say is durable and is not: a law that holds all the same checks nothing.
     pub lies: Option<Lie>,
@@ -41,7 +41,7 @@ pub struct Troubles {
     pub lies_at: Option<u64>,
 }
 
-/// What a device lies about.
+/// The kinds of lies that a device can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
     /// Flushes do nothing.
@@ -121,7 +121,7 @@ impl Crash {
         self.chances
     }
 
-    /// The memory, to see what is still held.
+    /// Returns the memory, to check which buffers are still held.
     pub fn pool(&self) -> &Pool {
         &self.pool
     }
@@ -131,15 +131,16 @@ impl Crash {
         &mut self.pool
     }
 
-    /// The process is killed: what was written can be read, and is as durable as it was. What was
-    /// under way has been written, every other time, or any sector of it.
+    /// Kills the process: written data can be read, and is as durable as before. Outstanding writes
+    /// have been executed completely half of the time, otherwise any of their sectors may have been
+    /// written.
     pub fn kill(mut self) -> Vec<Medium> {
         self.land(true);
         std::mem::take(&mut self.media)
     }
 
-    /// The power goes: the media as they are found afterwards. Of what was under way any sector may
-    /// have been written.
+    /// Cuts the power and returns the media afterwards. Any sector of outstanding writes may have
+    /// been written.
     pub fn cut(mut self, tear: Tear) -> Vec<Medium> {
         self.land(false);
         let seed = self.draw();
@@ -149,7 +150,8 @@ impl Crash {
         std::mem::take(&mut self.media)
     }
 
-    /// Ends what is under way, some of it done; or, every other time where it may be, all.
+    /// Completes the outstanding I/Os after a part of each, or completely half of the time if
+    /// `may_be_whole`.
     fn land(&mut self, may_be_whole: bool) {
         for flying in std::mem::take(&mut self.flying) {
             if flying.io.op == Op::Write && !self.is_gone(flying.io.lane) {
@@ -239,7 +241,7 @@ impl Crash {
         (one_in > 0 && self.below(one_in) == 0).then_some(Fault::Media)
     }
 
-    /// Whether a lane lies this time, where it would matter.
+    /// Returns whether a lane lies this time, if that would make a difference.
     fn lies(&mut self, lie: Lie) -> bool {
         let chance = self.chances;
         let is_asked = self.troubles.lies == Some(lie);

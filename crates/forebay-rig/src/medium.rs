@@ -112,8 +112,8 @@ impl Medium {
         });
     }
 
-    /// The power goes, and comes back: of what is loose any of it survives by the seed, in some
-    /// cases all or nothing. What is there then is durable.
+    /// Cuts the power and restores it: any volatile data may survive, depending on the seed; in
+    /// some cases all or none of it. The surviving data is durable.
     pub fn cut(&mut self, seed: u64, tear: Tear) {
         let mut chance = Chance(seed);
         let sectors = match tear {
@@ -202,7 +202,7 @@ impl Store for Medium {
     }
 }
 
-/// Random numbers, the same for the same seed.
+/// A deterministic random generator.
 #[derive(Clone)]
 struct Chance(u64);
 

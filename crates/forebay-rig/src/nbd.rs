@@ -50,7 +50,7 @@ pub struct Answer {
     pub cookie: u64,
     /// The error, or 0.
     pub errno: u32,
-    /// What was read.
+    /// The data that was read.
     pub data: Vec<u8>,
 }
 

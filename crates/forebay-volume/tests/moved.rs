@@ -1,4 +1,5 @@
-//! What is told of a volume that is read, mended and grown: as much as it holds.
+//! Tests the progress of reading, repairing and growing a volume: it ends at the size of the
+//! volume's data.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -75,7 +76,7 @@ fn volume(folder: &Path, units: u64) -> Vec<PathBuf> {
     drives
 }
 
-/// What `verb` told last; it never told less than before.
+/// Returns the last progress report of `verb`, after checking that progress never decreased.
 fn last(verb: impl FnOnce(Tell<'_>)) -> Moved {
     let mut last = Moved::default();
     verb(&mut |moved| {

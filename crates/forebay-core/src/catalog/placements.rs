@@ -183,7 +183,8 @@ fn is_stack(spec: &str, lanes: &DeviceSet) -> bool {
 /// Builds the same policy boxed, with a placement log that belongs to `pairing`
 /// (docs/placement-log.md).
 ///
-/// # Errors There is no such policy.
+/// # Errors
+/// There is no such policy.
 pub fn build_paired(
     spec: &str,
     lanes: &DeviceSet,

@@ -102,7 +102,8 @@ impl Limits {
 
     /// Returns the requested limits for a device whose longest I/O has `len_max` bytes.
     ///
-    /// # Errors A parameter has an invalid value.
+    /// # Errors
+    /// A parameter has an invalid value.
     pub(crate) fn given(given: &Given<'_>, len_max: u32) -> Result<Limits, SpecError> {
         let tags = given.has("requests-max").then(|| given.whole("requests-max")).transpose()?;
         let side = |key| match tags {

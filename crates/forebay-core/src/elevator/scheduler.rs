@@ -12,12 +12,14 @@ pub trait Scheduler {
 
     /// Builds the requested elevator, and passes it to `visitor` with its concrete type.
     ///
-    /// # Errors A parameter has an invalid value.
+    /// # Errors
+    /// A parameter has an invalid value.
     fn visit<V: ElevatorVisitor>(given: &Given<'_>, visitor: V) -> Result<V::Out, SpecError>;
 
     /// Returns the limits of the scheduler's request queue if they differ from the common ones.
     ///
-    /// # Errors A parameter has an invalid value.
+    /// # Errors
+    /// A parameter has an invalid value.
     fn limits(_given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
         Ok(limits)
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Records `io_uring_submit_req` in an instance of its own, which goes away with it.
+/// Records `io_uring_submit_req` in a separate tracing instance, which is removed on drop.
 pub(crate) struct Submissions {
     mount: PathBuf,
     instance: PathBuf,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// One message each: what, which file, what helps.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// What was asked for makes no sense: the user's to mend.
+    /// The request is invalid; the user must correct it.
     #[error("{0}")]
     Usage(String),
     /// The system does not let us capture.

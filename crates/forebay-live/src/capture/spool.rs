@@ -68,7 +68,7 @@ impl Spool {
         added.map_err(|source| failed(&self.folder, source))
     }
 
-    /// The file from its beginning; what was odd goes to `notes`.
+    /// Returns the file, rewound to its start; oddities go to `notes`.
     pub(crate) fn finish(self, notes: &mut Vec<String>) -> Result<(File, Counts), CaptureError> {
         let foreign = self.stream.foreign_bytes + self.stream.pending_bytes() as u64;
         if foreign > 0 {

@@ -68,7 +68,7 @@ impl Room {
         (start, false)
     }
 
-    /// Takes back what [`Room::take`] gave for as many bytes.
+    /// Frees a place that [`Room::take`] returned for the same number of bytes.
     pub(super) fn give_back(&mut self, (start, inside): Place, len: u32) {
         if !inside {
             self.free_bytes += Room::size(len);
@@ -133,7 +133,7 @@ mod tests {
         places.iter().for_each(|place| room.give_back(*place, large));
         let held = |room: &Room| room.heap.values().map(Memory::len).sum::<usize>();
         assert_eq!((room.free_bytes, held(&room)), (FREE_BYTES_MAX, FREE_BYTES_MAX + 3 * ALIGN));
-        // What is used now stays, of another size than what was.
+        // The places in use stay; freed ones have another size.
         small.iter().for_each(|place| room.give_back(*place, 1));
         assert_eq!(held(&room), FREE_BYTES_MAX / 4 * 3 + 3 * ALIGN);
         assert_eq!((room.free_bytes, room.heap.len()), (held(&room), 6));

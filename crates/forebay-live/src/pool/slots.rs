@@ -156,7 +156,7 @@ mod tests {
         Piece { buf, at, len }
     }
 
-    /// One of what can be done; numbers are taken modulo what there is.
+    /// An operation on the pool; numbers are taken modulo the number of buffers.
     #[derive(Clone, Debug)]
     enum Act {
         Take(u32),

@@ -29,7 +29,7 @@ const ATTRIBUTE_ROTATIONAL: u32 = 1 << 1;
 const ATTRIBUTE_VOLATILE_CACHE: u32 = 1 << 2;
 const ATTRIBUTE_FUA: u32 = 1 << 3;
 
-/// What the kernel is told about a device.
+/// The parameters of a device for the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceLimits {
     /// Its size in sectors of 512 bytes.

@@ -40,7 +40,7 @@ struct Descriptor {
 pub struct UblkRequest {
     /// Its name until it is answered; less than the queue's depth.
     pub tag: u16,
-    /// What it does.
+    /// The operation.
     pub op: Op,
     /// First byte.
     pub offset: u64,

@@ -128,7 +128,7 @@ pub(crate) fn drive(array: Array, lanes: &mut Crash, oracle: &mut Oracle) {
     assert_eq!(oracle.outstanding(), 0, "requests were never answered");
 }
 
-/// What may go wrong without anybody being told.
+/// The faults that may occur without any report.
 fn troubles(seed: u64, lanes: u16) -> Troubles {
     let some = |one_in| if seed % 3 == 1 { one_in } else { 0 };
     let mut state = seed;
@@ -259,7 +259,7 @@ fn cut_once(
 ) -> (bool, Vec<Medium>) {
     let tear = if random(state).is_multiple_of(2) { Tear::Sector } else { Tear::Page };
     let away = shape.away(state);
-    // Where all are there, one may lose what it took since its last flush, and say so.
+    // If all drives are present, one may lose writes since its last flush, and report that.
     let errs = away.is_empty() && shape.first.tolerates() > 0 && lies.is_none();
     let errs = errs.then(|| (random(state) % u64::from(shape.lanes)) as usize);
     let troubles = Troubles {
@@ -278,8 +278,9 @@ fn cut_once(
     let mut lanes = sound(media, random(state));
     // Those that were away may be back; others may be away, as long as it is two in all.
     let away = match errs {
-        // What it lost counts as if it were away: of drives no more than these failed, so a level that tolerates
-        // so many has it all. (A unit of which one role is lost has no other on the drive that lost it.)
+        // Losses count as if the drive were missing: no more drives than these failed, so a level
+        // that tolerates that number has all data. (A unit that lost one role has no other role on
+        // the drive that lost it.)
         Some(lane) => {
             [lane].into_iter().chain(shape.away(state)).take(shape.first.tolerates()).collect()
         }

@@ -1,4 +1,5 @@
-//! Rot beyond what redundancy makes up for: what is lost is told, named, remembered, and no more than need be.
+//! Tests corruption beyond redundancy: losses are reported, named and remembered, and no more than
+//! necessary is lost.
 
 use forebay_core::stack::array::{Array, Census, Level, LostRange};
 use forebay_core::{Flags, Op, Policy};
@@ -37,7 +38,7 @@ fn checked(array: Array, lanes: &mut Crash, oracle: &mut Oracle) -> (Census, [f6
     opened(array.scrubbing().mending(), lanes, oracle)
 }
 
-/// Of how many of the oracle's reads a census says that they fail.
+/// Returns how many of the oracle's reads fail according to a census.
 fn lost_places(census: &Census) -> u64 {
     let ranges = census.lost.iter().flat_map(|unit| &unit.ranges);
     let places = ranges.flat_map(|range| {
@@ -46,7 +47,7 @@ fn lost_places(census: &Census) -> u64 {
     places.collect::<std::collections::BTreeSet<_>>().len() as u64
 }
 
-/// What is lost. (Cells that are written anew may go to other drives.)
+/// Returns the lost ranges. (Rewritten cells may move to other drives.)
 fn ranges(census: &Census) -> Vec<(u64, Vec<LostRange>)> {
     census.lost.iter().map(|unit| (unit.unit, unit.ranges.clone())).collect()
 }
@@ -178,7 +179,7 @@ fn rot_anywhere_is_lost_where_nothing_tells_it_and_only_there() {
     assert!(lost > 100 && partly > 10, "{lost}, {partly}");
 }
 
-/// What is written anew as a whole is whole again.
+/// Checks that a range is intact again once it has been overwritten completely.
 fn overwrite(shape: &Shape, lanes: &mut Crash, oracle: &mut Oracle) {
     let unit = shape.geometry().unit_bytes() / 512;
     let units = shape.mix().sectors / unit;

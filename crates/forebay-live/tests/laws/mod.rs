@@ -48,7 +48,8 @@ fn mix(stack: &Stack) -> Mix {
     Mix { disks, sectors, unit: 8, trims: true, anything_from }
 }
 
-/// What goes wrong, by the seed: nothing, media, the last lane goes, its media, the first lane goes.
+/// The fault for a seed: none, media errors, the last lane disappears, media errors on it, or the
+/// first lane disappears.
 fn troubles(stack: &Stack, seed: u64) -> Troubles {
     let media = |lane| Troubles {
         lane,
@@ -82,7 +83,7 @@ fn is_mended(stack: &Stack, seed: u64) -> bool {
 }
 
 const TROUBLES: u64 = 5;
-/// Seeds of each stack; the second half of them asks for few places.
+/// The number of seeds for each stack; in the second half, requests go to few places.
 const SEEDS: u64 = 2 * TROUBLES;
 
 #[test]

@@ -70,9 +70,9 @@ pub(crate) struct Oracle {
     left: u64,
     depth: usize,
     last: u64,
-    /// What is asked one after another instead of the mix: places to read.
+    /// If set, these places are read one after another instead of the mix.
     settling: Option<Vec<(Lane, u64)>>,
-    /// What is found then need not be durable.
+    /// Data found after a kill need not be durable.
     killed: bool,
     /// Requests in their order, one after another, last first.
     script: Vec<(Op, Flags, u64, u64)>,
@@ -80,7 +80,7 @@ pub(crate) struct Oracle {
     versions: Vec<Vec<Version>>,
     pub(crate) checked: u64,
     pub(crate) failed: u64,
-    /// Of those that failed: because a drive is gone.
+    /// The number of failures caused by a missing drive.
     pub(crate) gone: u64,
 }
 
@@ -161,7 +161,7 @@ impl Oracle {
         self.killed = true;
     }
 
-    /// The power was cut: what was under way is not answered any more.
+    /// Records a power cut: outstanding requests will not be answered any more.
     pub(crate) fn cut(&mut self) {
         (self.asked, self.script) = (BTreeMap::new(), Vec::new());
         self.time += 1;
@@ -301,7 +301,8 @@ impl Oracle {
     }
 }
 
-/// A read that was submitted when no write was under way found this: the others will not be found.
+/// Removes the versions that can no longer be found, because a read submitted while no write was
+/// outstanding found this one.
 fn settle(list: &mut [Version], read: u64, stamp: u64) {
     let before = |version: &Version| version.submitted < read;
     let ended = |version: &Version| version.ended.filter(|ended| *ended < read);

@@ -34,7 +34,7 @@ fn holds(policy: &dyn Policy) -> bool {
     policy.gauges().iter().any(|gauge| gauge.name == "rearranged" && gauge.value == 1.0)
 }
 
-/// All that moves, and what lies between.
+/// All moved blocks, and the blocks between them.
 fn written() -> Vec<Asked> {
     let write = |first, count| (Op::Write, NONE, first, count);
     vec![write(640, 40), write(16, 16), write(56, 8), write(170, 60), FLUSH]
@@ -113,7 +113,7 @@ fn it_is_cut_and_killed_at_every_step_and_found_as_it_was() {
             assert!(holds || !held, "what held holds");
             (before, after) = (before + u64::from(!holds), after + u64::from(holds));
             oracle.cut();
-            // And once more, for what was found has to be durable.
+            // A second check, because the data found must be durable.
             assert!(check(media, &mut oracle, false, seed).0 || !holds);
             if ended {
                 assert!(held, "it was rearranged in time");

@@ -30,7 +30,7 @@ pub(crate) struct Stack {
     pub(crate) block: u32,
     /// Those from here on hold anything at first.
     pub(crate) anything_from: u64,
-    /// What may fail of the last lane without anybody being told.
+    /// The unreported faults that the last lane may have.
     pub(crate) mends: Mends,
     /// Whether it finds its data after a restart.
     pub(crate) restarts: bool,
@@ -102,7 +102,7 @@ fn named(spec: &str, disks: u16, restarts: bool) -> Stack {
     Stack { name, mends, disks, lanes, block, restarts, ..stack(Box::new(build)) }
 }
 
-/// A stack on one disk, all of which is asked for.
+/// A stack on one disk, which the requests cover completely.
 fn stack(build: Box<dyn Fn() -> Box<dyn Policy>>) -> Stack {
     Stack {
         name: String::new(),
@@ -167,7 +167,8 @@ fn rearranged(spec: &'static str, moving: bool, all: bool) -> Stack {
 /// Where the record of a disk is that is rearranged for good.
 pub(crate) const RECORD: u64 = SECTORS * 512;
 
-/// A disk whose blocks move while it works and are found after a restart; nobody asks for the new places.
+/// A disk whose blocks move while it works and are found after a restart; no request goes to the
+/// new places directly.
 pub(crate) fn kept(spec: &'static str) -> Stack {
     let to = RECORD - (64 << 10);
     let build = move || kept_rearranged(spec, to, Some(Nanos::from_micros(300)));
@@ -245,7 +246,7 @@ fn many_places() -> Stack {
     Stack { name, lanes: 2, ..stack(Box::new(build)) }
 }
 
-/// Every placement that is found again by what is written of it.
+/// All placements that survive a restart through their records.
 pub(crate) fn surviving_stacks() -> Vec<Stack> {
     let mut all: Vec<Stack> = SURVIVING.iter().map(|spec| surviving(spec, 2)).collect();
     all.extend([false, true].map(|s3fifo| small_surviving("noop", s3fifo)));
@@ -260,7 +261,7 @@ pub(crate) fn surviving_stacks() -> Vec<Stack> {
     all
 }
 
-/// Large blocks beneath.
+/// A stack above large blocks.
 fn blocks(spec: &'static str, disks: u16, restarts: bool) -> Stack {
     let build = move || -> Box<dyn Policy> {
         let policy = build_placed(spec, &lanes(disks, restarts)).unwrap();

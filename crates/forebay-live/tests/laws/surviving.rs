@@ -119,7 +119,7 @@ fn write(block: u64) -> (Op, Flags, u64, u64) {
     (Op::Write, NONE, block * BLOCK, BLOCK)
 }
 
-/// All that has to be there is there.
+/// Checks that all required data is present.
 fn check(media: &[Medium], oracle: &Oracle) {
     check_with(&|| cache(BOUND), media, oracle);
 }
@@ -277,7 +277,7 @@ fn each_flush_and_each_record_of_a_tier_is_needed() {
         let new: &Script = &[(Op::Write, NONE, 13, 5), FLUSH];
         let counts = LIES.map(|lie| needed(&build, &[FLUSH], new, lie));
         assert_eq!(counts, [1, 1, 1]);
-        // Some of the same sectors again, then others of the same block.
+        // Overwrites some of the same sectors, then writes others of the same block.
         let again: &Script = &[(Op::Write, NONE, 14, 1), FLUSH];
         assert_eq!(LIES.map(|lie| needed(&build, new, again, lie)), [1, 0, 0]);
         let more: &Script = &[(Op::Write, NONE, 19, 1), FLUSH];

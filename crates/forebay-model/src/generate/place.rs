@@ -21,7 +21,7 @@ use crate::trail::Trail;
 pub(super) struct Found {
     pub(super) address: u64,
     pub(super) len: u32,
-    /// Which recent end it goes on from, and of which area.
+    /// The recent end that the request continues, and its area.
     pub(super) from: Option<usize>,
     pub(super) area: usize,
     /// The stream that it is likely to come from, and whether it must.

@@ -101,7 +101,7 @@ impl Bench {
         one_in > 0 && self.random(one_in) == 0
     }
 
-    /// Something is asked.
+    /// Issues a random request.
     fn ask_any(&mut self) {
         let unit = self.array().geometry().unit_bytes() / 4096;
         let blocks = UNITS * unit;
@@ -174,7 +174,7 @@ impl Bench {
         }
         let fails = match io.op {
             Op::Flush => self.fails(self.rates.flushes),
-            // Records and labels are taken: without them nothing goes on.
+            // Records and labels always succeed, because nothing works without them.
             Op::Write if !io.flags.has(Flags::FUA) => self.fails(self.rates.writes),
             Op::Read => self.fails(self.rates.reads),
             _ => false,
@@ -182,7 +182,7 @@ impl Bench {
         self.end(at, if fails { Err(Fault::Media) } else { Ok(()) });
     }
 
-    /// All I/Os under way end, and those that follow, as `outcome` says.
+    /// Completes all outstanding I/Os, and those that follow, with the outcomes from `outcome`.
     pub(super) fn end_all(&mut self, mut outcome: impl FnMut(&Request) -> Outcome) {
         while let Some(io) = self.under_way.first() {
             let outcome = outcome(io);
@@ -190,7 +190,7 @@ impl Bench {
         }
     }
 
-    /// The first I/O under way of which that is true ends.
+    /// Completes the first outstanding I/O for which `which` is true.
     pub(super) fn end_one(&mut self, which: impl Fn(&Request) -> bool, outcome: Outcome) {
         let at = self.under_way.iter().position(which);
         self.end(at.expect("such an I/O is under way"), outcome);

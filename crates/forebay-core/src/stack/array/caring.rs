@@ -35,7 +35,8 @@ pub(super) struct Care {
     moved: Vec<u64>,
     /// A unit is being looked after.
     pub(super) busy: bool,
-    /// Who opens it is answered when all care is taken: those who do, with their streams.
+    /// Whether opening completes only after all maintenance is done: the waiters, with their
+    /// streams.
     pub(super) waits: bool,
     /// Drives had no room for something: it is tried again once somebody asks for anything from then on.
     retries_from: Option<Nanos>,
@@ -75,7 +76,7 @@ impl Care {
         std::mem::take(&mut self.waiters).into_iter().map(|(client, _)| client).collect()
     }
 
-    /// Somebody asks for something: what had no room may have it by now.
+    /// Retries jobs that had no space when a new request arrives.
     pub(super) fn retry(&mut self, now: Nanos) {
         if self.due.is_none() && self.retries_from.is_some_and(|from| from <= now) {
             self.begin(now);
@@ -84,19 +85,19 @@ impl Care {
 }
 
 impl Array {
-    /// The same, which takes care of at most so many bytes of data a second; 0 is no limit.
+    /// Limits maintenance to this many bytes of data a second; 0 means no limit.
     pub fn caring_at(mut self, bytes_a_second: u64) -> Array {
         self.care.rate = bytes_a_second;
         self
     }
 
-    /// The same, which reads all there is once and mends what is wrong.
+    /// Makes the array read everything once and repair damaged data.
     pub fn scrubbing(mut self) -> Array {
         self.care.scrubs = true;
         self
     }
 
-    /// The same, whose opening is answered only when all care is taken and is durable.
+    /// Makes opening complete only after all maintenance is done and durable.
     pub fn mending(mut self) -> Array {
         self.care.waits = true;
         self
@@ -170,7 +171,7 @@ impl Array {
         self.commit(plan);
     }
 
-    /// As many units as there is room for, when a record says so.
+    /// Increases the capacity to the units that fit, once a record says so.
     fn promise_more(&mut self) {
         let (chunks, most) = (self.chunks(), self.geometry.units_max());
         let units = self.drives.units(self.promised_level(), chunks, most);

@@ -67,7 +67,7 @@ pub struct LostRange {
 pub struct DriveState {
     /// Its number in the volume.
     pub number: u8,
-    /// What it is.
+    /// The kind of the drive.
     pub kind: Kind,
     /// Whether the drive is present and in use.
     pub is_present: bool,
@@ -78,7 +78,7 @@ pub struct DriveState {
 }
 
 impl Array {
-    /// What can be told without looking at all units.
+    /// Returns the figures that are available without examining all units.
     pub(super) fn gauged(&self) -> Vec<Gauge> {
         let gauge = |name, of, value: u64| Gauge { name, of, value: value as f64 };
         let levels = LEVELS.iter().zip(self.levels).filter(|(_, units)| *units > 0);
@@ -103,7 +103,7 @@ impl Array {
         gauges
     }
 
-    /// What a unit has lost; none if all of it can be read.
+    /// Returns the losses of a unit, or `None` if all of it can be read.
     fn lost_of(&self, number: u64, unit: &Unit) -> Option<LostUnit> {
         let (level, chunks) = (unit.level?, self.chunks());
         let told = unit.told(chunks, |place| self.drives.lane(place).is_some());

@@ -29,7 +29,7 @@ const AGE_MAX: Nanos = Nanos::from_millis(5000);
 /// How often a record that a drive does not take is tried there.
 const TRIES_MAX: u32 = 3;
 
-/// What the records say, and the round under way.
+/// The recorded state, and the current round.
 #[derive(Default)]
 pub(super) struct Log {
     pub(super) epoch: u64,
@@ -39,7 +39,7 @@ pub(super) struct Log {
     pub(super) base: u64,
     /// The page that it carries.
     pub(super) page: u64,
-    /// Something has changed that is no unit: a record must say so.
+    /// Something other than a unit has changed, which a record must contain.
     pub(super) owes: bool,
     waiters: Vec<Waiter>,
     pub(super) losses: Losses,
@@ -57,7 +57,7 @@ struct Round {
     stretches: Vec<Stretch>,
     sum: u64,
     page: u64,
-    /// Lanes that do not have all records, and those of them that had no room.
+    /// Lanes that do not have all records, and those of them that had no space.
     refused: Vec<usize>,
     full: Vec<usize>,
     tries: u32,
@@ -120,7 +120,7 @@ impl Array {
         self.answer(waiters, plan);
     }
 
-    /// All that those who wait have written is durable, or lost.
+    /// Answers the waiters: all of their writes are durable, or lost.
     fn answer(&mut self, waiters: Vec<Waiter>, plan: &mut Plan<'_>) {
         for waiter in waiters {
             plan.release(waiter.client, self.log.losses.tell(waiter));
@@ -132,7 +132,8 @@ impl Array {
         self.counts.commits += 1;
         self.log.owes = false;
         self.round = std::mem::take(&mut self.changed);
-        // No more than the ring has room for beside the last pages; who waits, waits for all.
+        // At most as many units as the ring can hold in addition to the last pages; waiters wait
+        // for all of them.
         let most = units_a_record(&self.geometry) * geometry::ROUND_MAX as usize;
         if let Some(at) = self.round.keys().nth(most).copied() {
             self.changed = self.round.split_off(&at);
@@ -270,7 +271,7 @@ impl Array {
         }
         let copies = self.copies();
         if let Some(round) = &mut self.log.round {
-            // Once more to all: those that have them get the same bytes.
+            // Writes the records to all lanes again; those that have them get the same bytes.
             round.refused = targets(present, last + u64::from(tries), copies);
         }
         // Others were tried.
@@ -280,7 +281,8 @@ impl Array {
         self.send_records(plan);
     }
 
-    /// Who waits for a round is told that there is no room for its records; these are written later.
+    /// Reports to those who wait for a round that there is no space for its records, which are
+    /// written later.
     pub(super) fn refuse_waiters(&mut self, plan: &mut Plan<'_>) {
         if matches!(self.phase, Phase::Opening(_)) {
             return self.give_up(Fault::Full, plan);

@@ -335,7 +335,7 @@ impl Drives {
         self.roomier_by(unit, chunks, SLOPE)
     }
 
-    /// The same where the other has so many cells more free.
+    /// Does the same if the other drive has at least this many more free cells.
     pub(super) fn roomier_by(
         &self,
         unit: &Unit,
@@ -361,7 +361,7 @@ impl Drives {
         self.lane(place).is_some_and(|lane| self.all[lane].kind != kind)
     }
 
-    /// Whether all of a unit can be read from drives that are there.
+    /// Returns whether all of a unit can be read from the drives that are present.
     pub(super) fn has_all(&self, unit: &Unit, chunks: usize) -> bool {
         unit.told(chunks, |place| self.lane(place).is_some()) == super::level::all(chunks)
     }
@@ -540,7 +540,7 @@ mod tests {
         let mut fault = || drives.fault(5, Nanos::ZERO);
         assert!((0..32).all(|_| !fault()) && fault() && drives.fail(5));
         assert!(!drives.has_all(&striped, 4));
-        // A role whose drive is gone goes elsewhere, if there is an elsewhere.
+        // A role whose drive has disappeared moves to another drive, if there is one.
         assert_eq!(drives.choose(&geometry, 1, &striped, Level::RAID6, 0).is_none(), {
             drives.lane(striped.places[0]).is_none()
         });

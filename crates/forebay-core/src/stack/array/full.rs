@@ -17,7 +17,7 @@ use crate::stack::placed::Plan;
 const PAUSE: Nanos = Nanos::from_millis(250);
 /// How long a client waits for room at most. Clients of NBD give up after 30 s or more.
 const WAIT_MAX: Nanos = Nanos::from_millis(10_000);
-/// How long until care that found no room is tried again, if somebody asks for anything then.
+/// The time before maintenance that found no space is retried, if a request arrives then.
 pub(super) const CARE_PAUSE: Nanos = Nanos::from_millis(30_000);
 
 /// What waits for room on drives.
@@ -44,12 +44,12 @@ impl Full {
         self.since.or(self.records_since).is_some()
     }
 
-    /// Data were taken.
+    /// Records that a drive accepted data.
     pub(super) fn took_data(&mut self) {
         self.since = None;
     }
 
-    /// Records were taken.
+    /// Records that a drive accepted records.
     pub(super) fn took_records(&mut self) {
         self.records_since = None;
     }
@@ -108,7 +108,7 @@ impl Array {
         }
     }
 
-    /// Nothing is written any more: who waits for room is told.
+    /// Fails writes that wait for space, because nothing can be written any more.
     pub(super) fn refuse_parts(&mut self, fault: Fault, plan: &mut Plan<'_>) {
         for (_, part) in std::mem::take(&mut self.full.parts) {
             plan.release(part.client, Err(fault));
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(bench.answers.get(&flush), None);
         pass(&mut bench, Nanos::from_millis(1000) + PAUSE, full_of_records);
         assert_eq!(bench.answers[&flush], Err(Fault::Full));
-        // Data are written meanwhile; who asks now is told soon.
+        // Other data is written in the meantime, so new requests are answered soon.
         let id = bench.ask(Op::Write, Flags::NONE, 0, 4, 4);
         bench.end_all(full_of_records);
         assert_eq!(bench.answers[&id], Ok(()));

@@ -78,8 +78,8 @@ impl Geometry {
         is_fit.then_some(Geometry { cells, ring, ..sizes })
     }
 
-    /// The largest array on sets of drives of so many bytes each, some of whose cells are spare. A unit is
-    /// on drives of one set, all of which count as much as the least of them.
+    /// Returns the largest array on sets of drives with these sizes, some of whose cells are spare.
+    /// Each unit is on drives of one set, all of which count as much as the smallest of them.
     pub fn fitting(sizes: Geometry, leanest: Level, sets: &[&[u64]]) -> Option<Geometry> {
         let of = |set: &[u64], less: u64| {
             let bytes = set.iter().min()?.checked_sub(less)?;
@@ -178,7 +178,7 @@ impl Geometry {
         if self.update == Update::Fresh { BLOCK } else { 0 }
     }
 
-    /// Bytes of a cell: a chunk and what is known of it.
+    /// Returns the bytes of a cell: a chunk and its trailer.
     pub fn cell_bytes(&self) -> u64 {
         u64::from(self.chunk_bytes + self.trailer_bytes())
     }
@@ -188,7 +188,7 @@ impl Geometry {
         self.cells_at() + u64::from(cell) * self.cell_bytes()
     }
 
-    /// How many cells a drive of so many bytes has.
+    /// Returns the number of cells on a drive of this size.
     pub fn cells_in(&self, lane_bytes: u64) -> u32 {
         let cells = lane_bytes.saturating_sub(self.cells_at()) / self.cell_bytes();
         u32::try_from(cells).unwrap_or(u32::MAX)

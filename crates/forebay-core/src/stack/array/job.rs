@@ -61,15 +61,16 @@ pub(super) struct Job {
     pub(super) tries: u8,
     /// How often it found no room.
     pub(super) waits: u32,
-    /// I/Os under way.
+    /// The number of outstanding I/Os.
     pub(super) left: u32,
     pub(super) writing: bool,
-    /// Roles that were given to be written, now or in an earlier try, and how many flushes had failed then.
+    /// Roles whose writes were issued, now or in an earlier attempt, and the number of failed
+    /// flushes at that time.
     pub(super) given: Roles,
     pub(super) lapses: [u32; ROLES_MAX],
-    /// What each block tells, where whole chunks do not tell enough.
+    /// The contents of each block, if complete chunks are not enough.
     pub(super) salvage: Option<Box<Salvage>>,
-    /// A drive had no room for what it was to write.
+    /// Whether a drive had no space for its write.
     pub(super) lacks_room: bool,
 }
 
@@ -106,7 +107,7 @@ impl Job {
         }
     }
 
-    /// Takes over what is asked.
+    /// Adds the tasks to the job.
     pub(super) fn ask(&mut self, tasks: &[Task]) {
         for task in tasks {
             let (doing, part) = match *task {
@@ -155,7 +156,8 @@ impl Job {
     /// Whether its parts together fill a chunk from byte `from` to byte `to`.
     pub(super) fn fills(&self, number: u32, chunk: u32, from: u32, to: u32) -> bool {
         let mut end = from;
-        // Few parts: the one that goes on furthest, again and again.
+        // There are few parts, so it is enough to look repeatedly for the one that extends
+        // furthest.
         loop {
             let touching = self.parts.iter().filter_map(|part| touched(part, number, chunk));
             let next = touching.filter(|(from, _)| *from <= end).map(|(_, to)| to).max();

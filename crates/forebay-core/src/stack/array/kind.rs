@@ -27,7 +27,7 @@ impl Kind {
         KINDS.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The other one.
+    /// Returns the other kind.
     pub(super) fn other(self) -> Kind {
         match self {
             Kind::Hdd => Kind::Ssd,

@@ -29,7 +29,8 @@ impl Known {
         self.cells[Known::at(place)] = Some((place, sums));
     }
 
-    /// Those of a cell with that very content: the place's check tells.
+    /// Returns the checksums of a cell with exactly this content, according to the check in the
+    /// place.
     pub(super) fn get(&self, place: Place) -> Option<Sums> {
         let (known, sums) = self.cells.get(Known::at(place))?.as_ref()?;
         (*known == place).then(|| Arc::clone(sums))

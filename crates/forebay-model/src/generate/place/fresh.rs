@@ -10,7 +10,7 @@ use crate::trail::Trail;
 
 /// How much it counts that the end is of another operation, or range.
 const UNLIKE: Unlike = Unlike { op: WHOLE, octave: 0, range: WHOLE / 2 * 3, own: 0 };
-/// How far back room is looked for where the place is taken.
+/// The maximum distance to search backwards for free ground if the place is in use.
 const BACK_BLOCKS: u64 = 1024;
 
 impl Placer {

@@ -21,7 +21,7 @@ struct Wanted {
     range: usize,
     how: How,
     age: f32,
-    /// How far into a block it begins, where that is told.
+    /// The offset within a block, if it is known.
     into: Option<u64>,
     len: u32,
 }

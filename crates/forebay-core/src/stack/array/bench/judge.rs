@@ -30,7 +30,7 @@ struct Durable {
 struct State {
     unit: Unit,
     told: Roles,
-    /// Those of them whose blocks beside lost ones can be read.
+    /// The roles whose blocks next to lost ones can be read.
     beside: Roles,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Judge {
     /// makes durable.
     newest: BTreeMap<u64, State>,
     round: BTreeMap<u64, State>,
-    /// How many rounds there had been.
+    /// The number of rounds at that time.
     rounds: u64,
     /// What it then knew of drives.
     version: (u64, usize),
@@ -60,7 +60,7 @@ pub(super) struct Judge {
     losses: BTreeSet<u64>,
     /// By stream: when the last flush came that was told of a loss.
     told: BTreeMap<u32, u64>,
-    /// What is under way, by name.
+    /// Outstanding requests, by name.
     flushes: BTreeMap<u64, Flush>,
     changes: BTreeMap<u64, Request>,
     durable: BTreeMap<u64, Durable>,
@@ -172,8 +172,8 @@ impl Judge {
         self.losses.range(step..).next().is_some()
     }
 
-    /// A flush is told of what was lost before it came, may be told of what was lost since, and fails for
-    /// nothing else.
+    /// A flush reports losses from before it arrived, may report later ones, and fails for no other
+    /// reason.
     fn flushed(&mut self, stream: u32, came: u64, outcome: Outcome) {
         // Nothing is lost; what was written is made durable when there is room.
         if outcome == Err(Fault::Full) {

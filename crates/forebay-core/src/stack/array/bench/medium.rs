@@ -16,7 +16,7 @@ const BLOCK: usize = 4096;
 pub(super) struct Medium {
     /// Written, and not flushed since.
     open: BTreeSet<(Lane, u64)>,
-    /// Those that do not hold what was written to them.
+    /// Cells that do not hold the data written to them.
     lost: BTreeSet<(Lane, u64)>,
     /// How often that has changed.
     pub(super) version: u64,
