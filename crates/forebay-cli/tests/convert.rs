@@ -22,7 +22,7 @@ fn convert(trace: &Path, output: &Path) -> Command {
     command
 }
 
-/// What is said, on standard output if all went well.
+/// Runs a command and returns its output: standard output if it succeeds, otherwise standard error.
 fn said(command: &mut Command, status: i32) -> String {
     let (out, err) = ends(command, status);
     assert!(status == 0 || out.is_empty(), "{out}");

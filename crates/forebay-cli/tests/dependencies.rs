@@ -1,5 +1,6 @@
-//! What `deny.toml` asks of every dependency, as far as it can be asked without the network and without cargo-deny: its licence
-//! is one of those allowed, it comes from the registry, and its version is no wildcard. `make audit` asks for advisories too.
+//! Tests the rules of `deny.toml` on every dependency, as far as possible without the network and
+//! cargo-deny: its license is allowed, it comes from the registry, and its version is not a
+//! wildcard. `make audit` also checks advisories.
 
 use std::process::Command;
 
@@ -174,7 +175,7 @@ fn make_installs_every_program_that_a_test_may_skip() {
         .collect();
     for text in &texts {
         used.extend(listed(text, "have(&["));
-        // Behind its type a list that has a name of its own.
+        // Skips the type in front of a named list.
         for named in ["const CLIENTS: [&str;", "const TOOLS: [&str;"] {
             used.extend(text.split(named).skip(1).flat_map(|rest| {
                 let list = rest.split_once('=').map_or("", |(_, list)| list);

@@ -97,7 +97,7 @@ fn files(page: &str) -> Vec<(&str, String)> {
 fn fitted(text: &str) -> String {
     let mut fitted = text.to_string();
     let ports: BTreeSet<&str> = text.split("127.0.0.1:").skip(1).map(digits).collect();
-    // Kept until all are known, lest one be given twice.
+    // Keeps all ports bound until all are known, so that none is assigned twice.
     let mut kept = Vec::new();
     for port in ports.into_iter().filter(|port| port.len() > 3) {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::command::{Folder, ends, fails, forebay};
 use crate::shell;
 
-/// What a command prints, if it is there and goes well.
+/// Returns the output of a command, if it exists and succeeds.
 fn said(command: &mut Command) -> Option<String> {
     let output = command.current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;
     let text = String::from_utf8(output.stdout).unwrap();

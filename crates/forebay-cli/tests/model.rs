@@ -142,7 +142,7 @@ fn a_fit_never_writes_over_its_trace_nor_half_a_model() {
     let trace = fs::read(sample()).unwrap();
     fs::write(folder.join("t.parquet"), &trace).unwrap();
     fs::write(folder.join("m.json"), "an older model").unwrap();
-    // Damaged, so that what is said of the output was said before the trace was read.
+    // The trace is damaged, so the output must be rejected before the trace is read.
     fs::write(folder.join("cut.parquet"), &trace[..5000]).unwrap();
     let refused = |words: &[&str], status, parts: &[&str]| refused(folder, words, status, parts);
     refused(&["fit", "t.parquet", "-o", "t.parquet"], 2, &["got an input file"]);

@@ -17,7 +17,7 @@ parameter stands with its default; of a choice that is the first. Capitals mean 
 [policies.md](policies.md).
 ";
 
-/// The kinds whose policies take more than their own parameters.
+/// The kinds whose policies accept more than their own parameters.
 const SHARED: [(&str, &str); 2] = [
     ("scheduler", "All schedulers, and `tier-lba`, `bid-hybrid`, `sptf`"),
     ("shaper", "All shapers"),

@@ -306,7 +306,7 @@ fn serve_takes_what_is_proposed() {
         assert!(level.is_none_or(|level| serve.contains(level)), "{layout}: {serve}");
         assert_eq!(serve.contains("emulate = "), level.is_none(), "{layout}");
         assert_eq!(serve.matches("keep_iops = ").count(), 2, "{layout}");
-        // Clients on the same lie behind one another.
+        // Clients on the same drive are laid out one after another.
         let figure = |key: &str| -> Vec<&str> {
             let lines = serve.lines().filter_map(|line| line.strip_prefix(key));
             lines.map(|line| line.trim_matches(|c| " =\"".contains(c))).collect()

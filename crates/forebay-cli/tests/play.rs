@@ -33,7 +33,7 @@ fn json(command: &mut Command) -> Value {
     json_and(command, 0).0
 }
 
-/// The result, and what was said beside it, of a run that ends with `code`.
+/// Returns the result of a run that ends with `code`, and its messages.
 fn json_and(command: &mut Command, code: i32) -> (Value, String) {
     let output = command.args(["--format", "json"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -92,7 +92,7 @@ fn a_trace_is_played_whatever_the_driver_replay_and_policy() {
             assert_eq!(result["targets"][0]["direct"], false);
         }
     }
-    // Whichever of them did it, the data are the same.
+    // The data is the same with every driver.
     let first = fs::read(folder.path("disk0")).unwrap();
     for index in 1..cases.len() {
         assert!(fs::read(folder.path(&format!("disk{index}"))).unwrap() == first, "disk{index}");
@@ -186,7 +186,8 @@ fn a_limit_on_file_size_is_counted() {
         limited.args(["--target", "disk", "--overwrite", "--driver", driver]);
         let (result, said) = json_and(limited.current_dir(folder.root()), 1);
         assert!(said.contains("I/Os failed; see the verdict"), "{said}");
-        // And one across the limit: what is left of it is tried once more, which tells why it was cut.
+        // One more write crosses the limit: its rest is tried again, which reveals why it was cut
+        // off.
         let beyond = rows.iter().filter(|row| row.1 == "write" && row.2 >= 1 << 20).count();
         assert_eq!(result["ios_failed"].as_u64(), Some(beyond as u64 + 1), "{driver}");
         assert_eq!(result["targets"][0]["ios_failed"], result["ios_failed"]);
@@ -353,7 +354,7 @@ fn a_volume_has_one_target_and_a_target_that_goes_away_is_told() {
     let kill = format!("kill -INT {}", child.id());
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
-    // It may have been stopped before it had opened what it created.
+    // The command may have been stopped before it opened the file that it created.
     if output.status.code() == Some(0) {
         let result: Value = serde_json::from_slice(&output.stdout).unwrap();
         let notes = result["notes"].as_array().unwrap();

@@ -101,7 +101,7 @@ fn a_folder_in_the_place_of_a_file_is_told() {
     }
 }
 
-/// As a user who may read nothing but what is given; root, who may all, becomes one.
+/// Runs as a user without read permission; root, who may read everything, becomes such a user.
 #[test]
 fn what_may_not_be_read_is_told() {
     let folder = folder();
@@ -161,7 +161,7 @@ fn a_full_disk_behind_standard_output_is_the_machines() {
             "forebay: standard output: No space left on device (os error 28); free some space";
         let last = said.lines().last().unwrap();
         assert!(said.starts_with("1 ") && last.contains(expected), "{words}: {said}");
-        // Whoever reads no more is no fault.
+        // A reader that closes the pipe is not an error.
         let text =
             format!("set +e +o pipefail; (forebay {words} 2>&1; echo $? >&2) 2>rc | true; cat rc");
         assert_eq!(shell::run(folder.root(), &text).unwrap().trim(), "0", "{words}");

@@ -69,7 +69,7 @@ fn libnbd_is_told_what_an_export_can_do() {
     assert!(!none.status.success());
     assert!(does(&folder, "nbdinfo", &["--list", &serving.uri]).contains("export=\"other\""));
     serving.stop();
-    // What it says is what a client can be given, whatever the socket's name.
+    // The printed address works for a client, whatever the name of the socket.
     let serving = Serving::start(&folder, &["disk", "--socket", "a socket&more%20#1"]);
     assert_eq!(does(&folder, "nbdinfo", &["--size", &serving.uri]).trim(), "8388608");
 }
@@ -100,7 +100,7 @@ fn nbdcopy_takes_bytes_in_and_out_and_keeps_holes() {
         serving.stop();
         assert!(folder.read("disk") == data, "{words:?}: other bytes are in the file");
     }
-    // What is read only gives and does not take.
+    // A read-only export serves reads and refuses writes.
     let folder = Folder::new();
     let data = mixed(3 * MIB, 99);
     sparse(&folder.path("disk"), &data);
@@ -180,7 +180,7 @@ fn qemus_writes_zeros_and_discards_are_what_they_say() {
         let told = does(&folder, "qemu-io", &asked);
         assert!(!told.contains("failed"), "{words:?}: {told}");
         assert_eq!(told.matches("read ").count(), 12, "{told}");
-        // What it cannot do it is told.
+        // The client gets an error for unsupported requests.
         let beyond = ran(&folder, "qemu-io", &["-f", "raw", &serving.uri, "-c", "write 8M 4k"]);
         assert!(!beyond.status.success());
         serving.stop();

@@ -134,7 +134,7 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     assert!(last - before >= idle_ms * 1_000_000, "{last} after {before}");
     let (last, before) = last_two_ns(&folder, "asked.parquet");
     assert!(last - before >= idle_ms * 1_000_000, "{last} after {before}");
-    // By whatever I/Os, the disk was given as much.
+    // The disk was given the same number of bytes, whatever the I/Os.
     let issued = folder.path("issued.parquet");
     let (told, _) = command::json(&mut command::forebay(&["describe", issued.to_str().unwrap()]));
     let moved = told["read_bytes"].as_u64().unwrap() + told["write_bytes"].as_u64().unwrap();
@@ -280,7 +280,7 @@ fn what_only_the_flash_has_is_found_again_or_refused() {
     assert!(folder.read("disk")[..data.len()] != data[..], "all of it is on the disk: {said}");
 
     refused("cache:write=back:id=8", "another's");
-    // What only the flash has such a policy would not show, or overwrite.
+    // Such a policy would hide or overwrite the data that is only on the flash.
     for policy in ["noop", "cache:write=through:id=7", "cache:write=around:id=7"] {
         refused(policy, "has the log of a cache or tiers (id 7)");
     }

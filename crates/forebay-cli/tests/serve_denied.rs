@@ -11,7 +11,7 @@ const BYTES: u64 = 8 << 20;
 /// Whole blocks of any device.
 const LEN: usize = 300 << 10;
 
-/// The same command without io_uring; nothing where the system has no such filter.
+/// Returns the same command without io_uring, or `None` if the system has no such filter.
 fn denied(command: &Command) -> Option<Command> {
     let wrapper = shell::root().join(".ci/without-io-uring");
     let can = have(&["python3"])

@@ -196,7 +196,7 @@ fn interrupted_under_load_it_answers_what_is_under_way_and_ends_well() {
             "{cookie} was answered and is not there"
         );
     }
-    // What was taken was answered: more than the one.
+    // More than one accepted request was answered.
     answered.sort_unstable();
     answered.dedup();
     assert!(answered.len() > 1, "{answered:?}");
@@ -206,7 +206,7 @@ fn interrupted_under_load_it_answers_what_is_under_way_and_ends_well() {
 fn a_second_interruption_ends_it_at_once() {
     let folder = Folder::new();
     folder.holes("disk", 8 << 20);
-    // One I/O a second, fifty of them under way.
+    // One I/O a second, with fifty outstanding.
     let serving = Serving::start(&folder, &["disk", "--emulate", "fixed:1"]);
     let mut client = Client::simple(&folder.socket(), "");
     for nth in 0..50 {
@@ -220,7 +220,7 @@ fn a_second_interruption_ends_it_at_once() {
     let begun = Instant::now();
     assert_eq!(serving.ends().0, Some(130));
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-    // What it left behind is in nobody's way.
+    // The files left behind do not prevent another start.
     Serving::start(&folder, &["disk"]).stop();
 }
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 use crate::served::mounted::{Mounted, State};
 use crate::served::{Folder, Serving, does, have, skipped};
 
-/// Makes a database, or checks the one there and goes on with it. What was committed is noted elsewhere.
+/// Creates a database, or checks the existing one and continues with it. Committed rows are
+/// recorded elsewhere.
 const DATABASE: &str = "
 import os
 import sqlite3
@@ -117,10 +118,11 @@ enum Event {
     Kill,
 }
 
-/// What the file system lies on.
+/// What the file system is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum On {
-    /// A file has what was answered when the server is killed: whoever connects again goes on.
+    /// A file keeps acknowledged writes when the server is killed, so clients that reconnect
+    /// continue.
     File,
     /// A volume, killed, has what was flushed, as after a power cut: it is mounted again.
     Volume,
@@ -171,7 +173,8 @@ impl<'a> Troubled<'a> {
                 serving.signal("-HUP");
             }
             Event::Loss => {
-                // What it had is gone, under the server; the next one does not find it.
+                // The data of the drive disappears while the server runs, and the next server does
+                // not find it.
                 self.lost += 1;
                 let drive = self.folder.path(&format!("v/{}", self.lost));
                 File::options().write(true).open(&drive).unwrap().set_len(0).unwrap();

@@ -80,7 +80,7 @@ fn qemu_goes_on_after_the_server_was_killed_and_started_again() {
     drop(asks);
     assert!(child.wait().unwrap().success());
     drop(says);
-    // With requests under way when it is killed: each is asked again.
+    // Outstanding requests are repeated after the server was killed.
     let words_of_bench = ["bench", "-c", "80000", "-d", "16", "-w", "-s", "4096", "--image-opts"];
     let begin =
         || Command::new("qemu-img").args(words_of_bench).arg(qemu(&folder)).spawn().unwrap();
@@ -204,7 +204,7 @@ fn fio_finds_what_it_wrote_though_two_drives_lost_all_they_had() {
         while written() < 200.0 * (nth + 1) as f64 {
             thread::sleep(Duration::from_millis(10));
         }
-        // What it had is gone; what is asked of it fails until it is made anew.
+        // The data of the drive is gone; its I/Os fail until it has been restored.
         File::options().write(true).open(drive).unwrap().set_len(0).unwrap();
     }
     let output = fio.wait_with_output().unwrap();
@@ -227,7 +227,8 @@ fn fio_finds_what_it_wrote_though_two_drives_lost_all_they_had() {
     serving.signal("-INT");
     let (code, said) = serving.ends();
     assert_eq!(code, Some(0), "{said}");
-    // Where all that was asked of the two was written, and what they lost is found by its checksum, nothing has failed.
+    // If all writes reached both drives, and the lost data is detected by its checksums, no request
+    // has failed.
     assert!(
         (said.is_empty() || said.contains(" failed: ")) && said.lines().count() < 200,
         "{said}"

@@ -23,7 +23,7 @@ fn served_well(client: &mut Client, nth: u8) {
     assert_eq!(client.read(4096, 512), [nth; 512]);
 }
 
-/// Sends until nothing is taken for a while; answers how many bytes were.
+/// Sends until nothing is accepted for a while; returns the number of bytes sent.
 fn floods(stream: &mut UnixStream, bytes: &[u8], most: usize) -> usize {
     stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
     let mut sent = 0;
@@ -54,7 +54,7 @@ fn who_floods_without_reading_is_not_listened_to() {
         let sent = floods(&mut client.stream, &one.repeat(4096), 64 << 20);
         assert!(sent < 4 << 20, "{kind:?}: {sent} bytes were taken of one that does not read");
         served_well(&mut steady, 2);
-        // Those that were taken are answered once it reads.
+        // Accepted requests are answered once the client reads.
         for _ in 0..256 {
             client.answer(0);
         }
@@ -100,7 +100,7 @@ fn memory_is_bounded_by_what_each_client_may_have_under_way() {
     }
     drop(clients);
     served_well(&mut steady, 2);
-    // What they had goes back, but for what is kept for the next.
+    // The memory of these clients is freed, except for what is kept for the next ones.
     let begun = Instant::now();
     while serving.memory_kib("VmRSS:") > before + (300 << 10) {
         assert!(begun.elapsed() < Duration::from_secs(20), "{} KiB", serving.memory_kib("VmRSS:"));
@@ -123,7 +123,8 @@ fn many_that_do_not_read_share_what_few_may_have() {
     // A gibibyte and one request each, not 40 times 64 MiB.
     let most = serving.memory_kib("VmHWM:");
     assert!(most < before + (1100 << 10), "{before} KiB before, {most} at most");
-    // All are answered once they read, also those whose requests were not taken before.
+    // All clients are answered once they read, including those whose requests were not accepted
+    // before.
     for client in clients.iter_mut().rev().take(4) {
         for _ in 0..64 {
             assert_eq!(client.answer(1 << 20).errno, 0);

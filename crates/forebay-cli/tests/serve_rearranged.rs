@@ -89,7 +89,7 @@ fn a_disk_is_rearranged_by_its_own_trace_and_found_after_kills_and_restarts() {
     assert!(found[3 << 20..][..8192] == file[3 << 20..][..8192], "it is written where it lies now");
     assert!(found[1536 << 10..][..8192] == [3; 8192], "what did not move is in place");
 
-    // Without a word of it clients would see what was there before.
+    // Without this setting, clients would see old data.
     assert!(refused(&folder, "").contains("set rearranged = true"));
     let policy = |name| format!("rearranged = true\npolicy = \"{name}\"");
     let policies = ["mq-deadline", "forebay", "bfq", "cfq", "none", "kyber", "bid"].map(policy);
@@ -101,7 +101,7 @@ fn a_disk_is_rearranged_by_its_own_trace_and_found_after_kills_and_restarts() {
         assert!(all(&folder) == data, "{keys}");
         serving.stop();
     }
-    // A disk that has become longer is found all the same, and one that is too short is told.
+    // A disk that was extended is recognized, and one that is too short is reported.
     let whole = fs::read(folder.path("disk")).unwrap();
     let mut longer = whole.clone();
     longer.resize(9 << 20, 0);

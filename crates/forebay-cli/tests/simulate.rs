@@ -357,7 +357,7 @@ fn a_report_holds_every_run_and_says_when_it_replaces_a_file() {
     assert_eq!(fs::read_to_string(&trace).unwrap(), SPC);
 }
 
-/// An overloaded disk is told so, and a trace whose requests nobody signs.
+/// Warnings appear for an overloaded disk, and for a trace whose requests have no submitter.
 #[test]
 fn what_open_replay_cannot_tell_is_said() {
     let folder = Folder::new();

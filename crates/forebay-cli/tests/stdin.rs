@@ -22,7 +22,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// What every verb with a trace is asked, `@` where it stands.
+/// The arguments of every verb that reads a trace, with `@` in place of the trace.
 const ASKED: [&str; 16] = [
     "advise @ -o r.html",
     "describe @",

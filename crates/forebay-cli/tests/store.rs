@@ -86,7 +86,7 @@ fn what_is_sent_without_waiting_sees_what_was_sent_before() {
     let mut client = serving.client();
     assert_eq!(client.text("SET c 3"), "+OK");
     let pipeline = ["SET b 4", "GET b", "SET b 5", "MGET b c", "DEL n", "SET n 1", "EXISTS n"];
-    // What is asked in RESP2 is answered in it.
+    // RESP2 requests get RESP2 replies.
     let deleted = ["DEL n b", "GET n", "SET b 2", "SCAN 0 MATCH b COUNT 60", "DEL n", "GET n"];
     let commands = [&pipeline[..], &deleted, &["HELLO 3"]].concat();
     for command in &commands {
@@ -179,8 +179,8 @@ fn puts(
     unreachable!("it puts until the server is killed")
 }
 
-/// Puts while the server is killed, so many rounds, served with these words: what was acknowledged is there
-/// when it is served again. Answers how many keys.
+/// Puts while the server is killed `rounds` times, and checks that acknowledged puts survive each
+/// restart. Returns the number of keys.
 fn killed(rounds: u64, words: &[&str], beside: impl Fn(SocketAddr) -> Option<Child>) -> usize {
     let folder = Folder::new();
     made(&folder);
@@ -212,7 +212,7 @@ fn killed(rounds: u64, words: &[&str], beside: impl Fn(SocketAddr) -> Option<Chi
             sure.extend(acknowledged);
             let found = client.text(&format!("GET {key}"));
             let found = found.get(..20).and_then(|number| number.parse::<u64>().ok());
-            // The one under way was written or not.
+            // The outstanding put may have been executed or not.
             assert!(found == sure.get(&key).copied() || found == Some(number), "{key}: {found:?}");
             sure.extend(found.map(|found| (key, found)));
         }
@@ -298,7 +298,7 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
     }
     let (code, said) = run(&["repair", "a", "c", "d"]);
     assert!(code == Some(1) && said.contains("Nothing was written"), "{said}");
-    // Nothing is given up for a disk that cannot be had.
+    // Nothing is given up for a disk that cannot be used.
     fs::write(folder.root().join("full"), "somebody's").unwrap();
     for (new, why) in [("c", "a disk of the store"), ("full", "is there already")] {
         let words = ["store", "repair", "--give-up", "--new", new, "a", "c", "d"];
@@ -487,7 +487,7 @@ fn whatever_comes_over_http_metrics_and_clients_are_served() {
     let silent = refused.expect("eight that say nothing leave no room for a ninth");
     assert_eq!(serving.client().text("PING"), "+PONG");
     for mut stream in silent {
-        // One more than there may be, where an earlier one is not gone yet, is told so.
+        // Connections beyond the limit get an error, while an earlier one has not been closed yet.
         let mut said = Vec::new();
         let _ = stream.read_to_end(&mut said);
         assert!(said.is_empty() || said.starts_with(b"HTTP/1.1 503 "), "{said:?}");

@@ -61,7 +61,7 @@ fn every_workload_runs_on_our_server_and_its_answers_are_right() {
         assert_eq!(results["loop"], "closed");
         assert_eq!(results["load"].is_null(), workload == "ingest");
     }
-    // What was put is found by another run.
+    // Another run finds the stored values.
     let again = ["--workload", "c", "--no-load"];
     let output = bench(&folder, serving.address, &[&again, &small[..]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

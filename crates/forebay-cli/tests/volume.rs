@@ -90,7 +90,8 @@ fn a_volume_is_made_written_checked_and_outlives_two_drives() {
     let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
     assert!(status["written_bytes"].as_u64().unwrap() > 10 * MIB, "{status}");
     assert!(contents(&paths) == before, "status writes nothing");
-    // Two are gone, one of them is replaced, what it held is made anew; then two others may go.
+    // Two drives are missing, and one of them is replaced and restored; then two others may
+    // disappear.
     fs::rename(&paths[1], folder.root().join("old1")).unwrap();
     fs::rename(&paths[4], folder.root().join("old4")).unwrap();
     let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
@@ -159,7 +160,7 @@ fn data_that_rot_beyond_redundancy_are_named_at_every_look() {
         assert_eq!(range["drives"], serde_json::json!([1, 2, 3]));
         assert_eq!(range["offset"].as_u64().unwrap() / 262_144, range["unit"]);
     }
-    // Nothing more is found or written, and all verbs say so.
+    // Another check finds and writes nothing more, and all verbs say so.
     let before = contents(&paths);
     assert_eq!(lossy(&folder, &["volume", "status", "v"])["lost"], checked["lost"]);
     assert!(contents(&paths) == before, "status writes nothing");
@@ -180,7 +181,7 @@ fn data_that_rot_beyond_redundancy_are_named_at_every_look() {
     holes(folder.root().join("new"), 32 * MIB);
     let replaced = lossy(&folder, &["volume", "replace", "v", "--with", "new"]);
     assert_eq!(replaced["lost_units"], 20, "{replaced}");
-    // What is written anew is whole again.
+    // Overwritten data is intact again.
     fs::rename(folder.root().join("new"), folder.root().join("v/new")).unwrap();
     let played = json(&mut forebay(&folder, &play));
     assert_eq!((&played["failed"], &played["ios_failed"]), (&0.into(), &0.into()));
@@ -253,7 +254,7 @@ fn a_check_without_room_reads_what_there_is_and_says_so() {
     assert!(said.contains(full), "{said}");
     assert_eq!((&checked["lost_units"], &checked["units"]), (&0.into(), &status["units"]));
     assert!(contents(&paths) == before, "nothing is written");
-    // What is lost is found all the same.
+    // Losses are found nevertheless.
     paths[..3].iter().for_each(|path| wipe_cells(path, &status));
     let (checked, said) = check();
     assert!(checked["lost_units"].as_u64().unwrap() > 0, "{checked}");
@@ -293,7 +294,7 @@ fn a_volume_of_two_sets_follows_its_workload_and_hints() {
     // A quarter is to be on solid-state drives.
     let (_, mirrored, solid) = play("array:hints=0-10@ssd", &trace);
     assert!(mirrored == 0 && (10..=40).contains(&solid), "{mirrored} {solid}");
-    // Small writes go to three copies, but for those that are to stay.
+    // Small writes switch to three copies, except for hinted units.
     let (_, mirrored, still) = play("array:adapt=half-thresholds:hints=0-2@raid6", &small);
     assert_eq!((mirrored, still), (6, solid));
     let (_, mirrored, solid) = play("array:hints=0-4000@hdd@raid6", &trace);
@@ -462,7 +463,7 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
         &["w/drive1", "--overwrite"],
     );
     assert!(contents(&paths[..5]) == before[..5], "nothing was written");
-    // All records are gone: it is never taken for a new one.
+    // All records are gone, but the drives are never mistaken for a new volume.
     for path in &paths[..5] {
         let file = File::options().write(true).open(path).unwrap();
         file.write_all_at(&vec![0; 8 * MIB as usize], 8192).unwrap();
@@ -513,7 +514,7 @@ fn commands_are_told_that_replace_every_drive_that_is_missing() {
     let trace = writes(&folder, 100);
     let play = ["play", trace.to_str().unwrap(), "--volume", "v", "--map", "wrap"];
     json(&mut forebay(&folder, &play));
-    // One is blank, one is away; then two are away.
+    // One drive is blank and one is missing; then two are missing.
     holes(&paths[1], 32 * MIB);
     fs::remove_file(&paths[4]).unwrap();
     let told = || {

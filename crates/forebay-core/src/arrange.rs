@@ -18,8 +18,8 @@ use crate::rearrangement::Rearrangement;
 /// Addresses are rounded to this: blocks of file systems.
 const GRAIN: u64 = 4096;
 
-/// A stream that skips this much forward reads on all the same: another thread may read what is
-/// between.
+/// A stream that skips at most this far forward is still sequential, because another thread may
+/// read the gap.
 const SKIP_BYTES: u64 = 1 << 20;
 
 /// Times a jump is made before it is a pattern.
@@ -66,7 +66,7 @@ pub struct Arranger {
     writing: Vec<Option<At>>,
     runs: Vec<At>,
     written: Vec<At>,
-    /// From the end of what was read to the start of what is read next.
+    /// Jumps from the end of a read to the start of the next one.
     jumps: Vec<(u64, u64)>,
 }
 
@@ -233,7 +233,7 @@ impl Extents {
         self.places.binary_search_by_key(&address, key).ok()
     }
 
-    /// Every link, the most used first; of equal ones those that are there already.
+    /// Returns all links, the most used first; among equal ones, existing links come first.
     fn links(&self, joins: &[((u64, u64), u64)], prices: Prices) -> Vec<Link> {
         let worth = |link: &Link| {
             let bytes = self.len(link.from) + self.len(link.to);

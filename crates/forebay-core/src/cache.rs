@@ -30,7 +30,7 @@ pub struct Inserted {
     pub evicted: Option<u64>,
 }
 
-/// Decides what a cache holds.
+/// Decides which blocks a cache holds.
 pub trait Cache {
     /// Blocks it can hold.
     fn capacity(&self) -> u32;
@@ -47,7 +47,7 @@ pub trait Cache {
     /// Removes a block and returns its frame.
     fn remove(&mut self, key: u64) -> Option<Frame>;
 
-    /// Uses a block and takes it in if it is not held: answers whether it was.
+    /// Uses a block and inserts it on a miss; returns whether it was a hit.
     #[inline]
     fn access(&mut self, key: u64) -> bool {
         let hit = self.get(key).is_some();

@@ -11,7 +11,7 @@ pub(crate) fn spread(number: u64) -> u64 {
     number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// Ids found by hash.
+/// A hash index of ids.
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
     slots: Vec<(u64, u32)>,

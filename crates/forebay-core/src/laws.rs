@@ -29,7 +29,7 @@ pub use starving::starves;
 /// An obligation of a policy towards its driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
-    /// See [`Law::text`], as for all of them.
+    /// See [`Law::text`], also for the other laws.
     Once,
     /// Of lengths.
     Length,
@@ -122,7 +122,7 @@ pub fn same<P: Policy>(fresh: &mut P, calls: &[Call]) -> Result<(), Broken> {
     })
 }
 
-/// A request as a sentence has it.
+/// Describes a request in a sentence.
 fn told(request: &Request) -> String {
     let Request { id, len, offset, stream, at, .. } = request;
     let op = request.op.name();

@@ -138,7 +138,7 @@ impl Outstanding {
         Done { request, wait, held, outcome, class }
     }
 
-    /// How many are not answered.
+    /// Returns the number of unanswered requests.
     #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
         self.requests.len()

@@ -5,7 +5,7 @@
 //! content of its new position. That content may be worthless (a defragmenter uses free space), but
 //! it has a position too, so that every request can be mapped.
 
-/// Bytes that lie together before and after.
+/// Bytes that are contiguous before and after the move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// First byte of the old place.
@@ -16,7 +16,7 @@ pub struct Extent {
     pub len: u64,
 }
 
-/// Where each byte lies now.
+/// A map from old to new addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rearrangement {
     /// By `from`, disjoint, as long as they can be.

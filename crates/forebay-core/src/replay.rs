@@ -35,7 +35,7 @@ impl Intensity {
         (1e-6..=1e12).contains(&times).then_some(Intensity(times))
     }
 
-    /// How much faster than recorded.
+    /// Returns the factor relative to the recorded speed.
     pub fn times(self) -> f64 {
         self.0
     }
@@ -95,7 +95,7 @@ impl<I: Iterator<Item = Request>> Workload for Open<I> {
 struct Known {
     /// When it finished in this run.
     finished: Option<Nanos>,
-    /// Who may still ask: the recording, the run, and each request that waits for it.
+    /// The number of remaining users: the recording, the run, and each request that waits for it.
     references: u32,
 }
 

@@ -71,7 +71,7 @@ impl Rtt {
         self.admit_within(at, self.within)
     }
 
-    /// The same under another bound.
+    /// Returns the same under another bound.
     #[inline]
     pub(crate) fn admit_within(&mut self, at: Nanos, within: Nanos) -> bool {
         let rate = u128::from(self.rate_iops);
@@ -101,10 +101,10 @@ impl Rtt {
     }
 }
 
-/// RTT by recursion: what one tier cannot answer in time is offered to the next.
+/// RTT by recursion: requests that one tier cannot complete in time are offered to the next.
 ///
-/// Every tier has a server of its own. The promise that a share of all requests is answered within
-/// a tier's bound counts what that tier and those before it admit.
+/// Every tier has its own server. The promise that a share of all requests completes within a
+/// tier's bound counts the requests admitted by that tier and all earlier ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classes(Vec<Rtt>);
 
@@ -137,7 +137,7 @@ impl Classes {
         asked.find_map(|(tier, rtt)| admits(tier, rtt).then_some(tier))
     }
 
-    /// How many there are.
+    /// Returns the number of tiers.
     pub fn count(&self) -> usize {
         self.0.len()
     }

@@ -75,7 +75,8 @@ pub trait Recombine {
         class
     }
 
-    /// What it needs of the server to keep what it promises. By default it promises nothing.
+    /// Returns the server capacity that the shaper needs to keep its promises. By default it
+    /// promises nothing.
     fn capacity(&self) -> Capacity {
         Capacity::default()
     }

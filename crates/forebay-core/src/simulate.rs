@@ -195,7 +195,8 @@ mod tests {
         }
     }
 
-    /// Requests at some times on a device of a thousand I/Os a second; what was told, and the end.
+    /// Runs requests at these times on a device of a thousand I/Os a second; returns the reported
+    /// completions and the end.
     fn told(ops: &[(u64, Op)], stops_after: usize) -> (Vec<(u64, Nanos)>, Nanos) {
         let request = |(id, &(at, op)): (usize, &(u64, Op))| {
             let (at, id, flags) = (Nanos(at), id as u64, Flags::NONE);

@@ -35,7 +35,7 @@ impl<T: Copy> Slab<T> {
         self.values[key as usize]
     }
 
-    /// How many values are stored.
+    /// Returns the number of stored values.
     pub fn len(&self) -> usize {
         self.values.len() - self.free.len()
     }

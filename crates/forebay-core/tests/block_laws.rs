@@ -25,7 +25,7 @@ struct Asked {
     done: u32,
 }
 
-/// A policy, what was asked of it, and what the device is at.
+/// A policy, its requests, and the I/Os at the device.
 struct Bench<P> {
     policy: P,
     now: Nanos,

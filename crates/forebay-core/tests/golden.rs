@@ -83,7 +83,7 @@ const PLACED: &[&str] = &[
     "miser:cmin=150:delta-ms=40:depth=6:over=cache+size-mib=1",
 ];
 
-/// What a run is held to.
+/// The expected results of a run.
 #[derive(Default)]
 struct Figures {
     ios: u64,

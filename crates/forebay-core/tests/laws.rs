@@ -1,5 +1,5 @@
-//! The laws (`forebay_core::laws`) on every listed policy, whatever it is asked; and what of them holds
-//! for those that move data by themselves.
+//! Tests the laws (`forebay_core::laws`) on every listed policy with random requests, and the
+//! applicable laws on policies that move data themselves.
 
 use forebay_core::catalog::{
     self, DeviceSet, FlashLane, PLACEMENTS, POLICIES, SHAPERS, YARDSTICKS, array_ssds,
@@ -238,7 +238,8 @@ fn rearranged(spec: &str, copied_from: Option<Nanos>) -> Rearranged<Box<dyn Poli
     Rearranged::before(placement, inner, lanes)
 }
 
-/// As [`check`], on a rearranged disk: what is copied is moved twice, beside what is asked for.
+/// Like [`check`], on a rearranged disk, where copied data is moved twice in addition to the
+/// requests.
 fn check_rearranged(spec: &str, copied_from: Option<Nanos>, requests: &[Request], depth: usize) {
     let mut policy = Asked::new(Recorder::new(rearranged(spec, copied_from)));
     let mut watch = Watch::default();

@@ -8,11 +8,11 @@ use forebay_core::Op;
 pub(crate) enum Kind {
     /// Begins where the request before it ended, and at least part of the ground ahead is new.
     ContinueNew,
-    /// Continues the previous request on used ground.
+    /// Begins where the previous request ended, and all of the ground ahead was used before.
     ContinueUsed,
     /// Begins where another recent one ended, and at least part of the ground ahead is new.
     ResumeNew,
-    /// Continues an earlier request on used ground.
+    /// Begins where another recent request ended, and all of the ground ahead was used before.
     ResumeUsed,
     /// Begins on ground used before, and stays there.
     Again,

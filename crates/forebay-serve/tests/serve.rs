@@ -71,7 +71,7 @@ fn what_is_written_is_read_again_and_is_in_the_file() {
 fn many_requests_at_once_are_all_answered() {
     let served = Served::new(|back| back.policy = "mq-deadline".into());
     let client = Client::simple(&served.socket(), "disk");
-    // More than a client may have under way, of which some are long.
+    // More than a client may have outstanding; some of the requests are long.
     let lens = |nth: u64| if nth.is_multiple_of(50) { 200_000 } else { 512 };
     let sender = client.stream.try_clone().unwrap();
     let thread = std::thread::spawn(move || {
@@ -334,7 +334,7 @@ fn what_disks_were_given_is_what_a_simulation_of_what_came_gives_them() {
             ["came.parquet", "issued.parquet"].map(|name| folder.path().join(name));
         let path = folder.path().join("disk");
         holes(&path, BYTES);
-        // The first takes 20 ms; all others are there before it ends.
+        // The first request takes 20 ms, and all others arrive before it completes.
         let device = Box::new(forebay_devices::open("fixed:50").unwrap());
         let mut back = Back::of("", On::Emulated { path, device: device.clone(), flash: None });
         (back.policy, back.trace) = (policy.into(), Some(came.clone()));
@@ -364,7 +364,7 @@ fn what_disks_were_given_is_what_a_simulation_of_what_came_gives_them() {
         simulate::run(&mut *simulated, &mut [device.model], &mut workload, &mut order);
         let given: Vec<_> = records(&issued).iter().map(|io| (io.op, io.offset, io.len)).collect();
         assert_eq!(given, order.0, "{policy}");
-        // Each takes what the model says.
+        // Each I/O takes the time of the model.
         let moved = records(&issued).into_iter().filter(|io| io.op.moves_data());
         assert!(moved.map(|io| io.latency.unwrap()).all(|took| took >= Nanos::from_millis(20)));
     }
@@ -400,7 +400,7 @@ fn a_socket_left_behind_is_replaced_and_a_live_one_is_not() {
 fn hundreds_that_leave_in_the_middle_of_a_write_leave_nothing_behind() {
     let served = Served::new(|_| {});
     let mut steady = Client::simple(&served.socket(), "disk");
-    // One arrives while another goes: it is not taken for it.
+    // A client arrives while another disconnects, and the two are not confused.
     for nth in 0..800_usize {
         let mut leaving = Client::simple(&served.socket(), "disk");
         leaving.request((WRITE, 0), 1, (65_536, 1 << 20), &vec![5; 3000 * (nth % 2)]);
@@ -428,7 +428,7 @@ fn emulated(device: &str, change: impl FnOnce(&mut Back)) -> Served {
 
 #[test]
 fn promises_shrink_to_what_the_disk_is_measured_to_do() {
-    // It does half of what was said.
+    // The disk reaches half of the configured rate.
     let served = emulated("fixed:200", |back| {
         let promise = Some(Promise { iops: 300, within: Nanos::from_millis(50) });
         back.exports = vec![Named { promise, ..Named::all("disk") }];
@@ -464,7 +464,7 @@ fn what_a_client_asked_for_before_it_took_leave_is_done() {
     leaving.request((DISCONNECT, 0), 0, (0, 0), &[]);
     drop(leaving);
     let mut other = Client::simple(&served.socket(), "disk");
-    // It is behind all of them.
+    // The request is after all of them.
     for _ in 0..2 {
         other.does((FLUSH, 0), (0, 0), &[]);
     }
@@ -498,7 +498,7 @@ fn what_a_client_that_is_gone_still_wanted_is_not_done() {
             flooding.request((WRITE, 0), nth, (at, 4096), &pattern(6, 4096));
         }
         drop(flooding);
-        // What was answered is there.
+        // The acknowledged data is present.
         assert!(steady.read(0, 4096) == pattern(5, 4096));
         let figures = served.server.figures();
         let done = figures.backs[0].disks[0].reads;

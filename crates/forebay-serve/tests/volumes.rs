@@ -117,7 +117,7 @@ fn writes_that_come_whole_while_a_volume_is_switched_are_its_next_policys() {
             client.send(&65_536_u32.to_be_bytes());
             client.send(&data(round, nth)[..30_000]);
         }
-        // What was sent is there, and then the switch is under way, most likely.
+        // By then the data has been sent, and the switch is most likely in progress.
         std::thread::sleep(Duration::from_millis(50));
         std::thread::scope(|scope| {
             scope.spawn(|| server.switch("", policy).unwrap());
@@ -220,7 +220,8 @@ fn a_volume_says_that_it_starts_degraded_and_that_a_drive_is_lost() {
     let mut client = Client::simple(&socket, "safe");
     (0..64).for_each(|nth| client.write(nth * 65_536, &pattern(nth as u8, 65_536)));
     assert_eq!(server.said(), Vec::<String>::new(), "all is well");
-    // One drive loses all that it has, and again whenever something of it was made anew: until it is given up.
+    // One drive loses all of its data, repeatedly after parts have been restored, until it is given
+    // up.
     let loses = || File::options().write(true).open(&drives[2]).unwrap().set_len(0).unwrap();
     let said = said_until(&server, "is lost: 5 of its 6 drives are left", || {
         for nth in 0..64 {

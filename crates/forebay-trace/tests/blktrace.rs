@@ -182,8 +182,8 @@ fn compare_with_btt(trace: &Trace, path: &Path) {
     assert!((mean(&theirs) - mean(&ours)).abs() < 1e-6, "{} {}", mean(&theirs), mean(&ours));
 }
 
-/// What we write is the same trace, and blktrace's own programs find in it what they find in the
-/// original: as many requests of as many bytes, and the latencies of ours.
+/// Written traces are equal to the original, and blktrace's own programs report the same numbers of
+/// requests and bytes, and our latencies.
 #[test]
 fn a_written_blktrace_is_that_of_blkparse_and_btt() {
     let Some(path) = real("hadoop/sample") else { return };
@@ -332,7 +332,7 @@ fn record(sequence: u32, time: u64, action: u32, sector: u64, bytes: u32, pdu: &
     out
 }
 
-/// The same records as a machine of the other byte order writes them.
+/// Returns the same records as written by a machine of the other byte order.
 fn big_endian(records: &[u8]) -> Vec<u8> {
     let mut out = records.to_vec();
     let mut at = 0;

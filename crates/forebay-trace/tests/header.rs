@@ -1,4 +1,5 @@
-//! CSV whose header names its columns: read as the declaration that its note tells, or refused with the one to write.
+//! Tests CSV whose header names its columns: it is read like the declaration in its note, or
+//! refused with the declaration to write.
 
 use std::fs;
 
@@ -38,7 +39,8 @@ fn told(notes: &Notes) -> &str {
     told.unwrap_or_else(|| panic!("{notes:?}")).1.split("; ").next().unwrap()
 }
 
-/// What the header of `text` is read as; the declaration gives the same.
+/// Returns the declaration that the header of `text` is read as, after checking that it gives the
+/// same requests.
 fn declared(text: &str) -> String {
     let (records, dictionary, notes) = read(text.as_bytes(), None).unwrap();
     assert_eq!(notes.format, "csv", "{text}");
@@ -96,7 +98,7 @@ fn names_and_units_are_a_declaration() {
         ),
         ("time_us,op,Offset(B),Size(B)\n5,R,4,4\n", "at:us,op,offset,len,skip=1"),
         ("time [ms],op,offset,len\n5,R,4,4\n", "at:ms,op,offset,len,skip=1"),
-        // The one with a unit, and the canonical name, wherever they stand.
+        // The column with a unit, and the canonical name, have precedence at any position.
         ("at,time_ms,op,offset,len\nx,5,R,4,4\n", "_,at:ms,op,offset,len,skip=1"),
         (
             "time,at_ms,lba,op,offset,size,len,response_time\nx,5,9,R,4,8,4,x\n",
@@ -330,7 +332,7 @@ fn other_texts_stay_what_they_are() {
         assert_eq!(notes.format, format, "{text}");
         assert!(!notes.warnings.iter().any(|told| told.contains("--columns at")), "{notes:?}");
     }
-    // A header that tells its units does so also where a preset could read its rows, in units of its own.
+    // A header with units has precedence even if a preset could read its rows with other units.
     let (records, _, notes) =
         read(b"disk,op,offset,size,time_ms\n1,R,0,512,1\n1,R,0,512,2\n", None).unwrap();
     assert_eq!((notes.format, records[1].at), ("csv", Nanos(1_000_000)));
@@ -412,7 +414,7 @@ proptest! {
         let (a, b, c, d, e, f, g, h) = chosen;
         let all = [a, b, c, d, e, f, g, h];
         let order: Vec<usize> = order.into_iter().filter(|&n| n != left_out).collect();
-        // A stream tells who submits all alone.
+        // A stream alone identifies the submitter.
         let alone = order.contains(&6) && g.1 == "stream";
         let word = |n: usize| if alone && n == 5 { "_" } else { all[n].1 };
         let declared: Vec<&str> = order.iter().map(|&n| word(n)).collect();

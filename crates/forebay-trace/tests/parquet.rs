@@ -187,7 +187,7 @@ fn every_width_of_integers_is_read() {
         let found = read(&table(&[("len", narrow)]), PLAIN).unwrap();
         assert_eq!(found.iter().map(|r| r.len).collect::<Vec<_>>(), [7, 100, 120], "{kind}");
     }
-    // Those without a sign have the same bits as those with one.
+    // Unsigned integers have the same bits as signed ones.
     let wide = Cells::Ints("INTEGER(32, false)", vec![Some(512), Some(-512), Some(1024)]);
     let said = read(&table(&[("len", wide)]), PLAIN).unwrap_err();
     assert!(said.contains("row 2: got \"4294966784\" in column len"), "{said}");
@@ -300,7 +300,7 @@ fn times_are_in_the_unit_of_their_type_or_name() {
         ("timestamp", old("TIMESTAMP_MILLIS"), 1_000_000),
         ("timestamp", old("TIMESTAMP_MICROS"), 1_000),
         ("timestamp", int96(&whole), 1),
-        // What the name says counts less than what the type does.
+        // The type has precedence over the name.
         ("time_us", timestamps("NANOS", &whole), 1),
         ("ts_s", integers(&whole), 1_000_000_000),
         ("Issue Time ms", integers(&whole), 1_000_000),
@@ -498,7 +498,7 @@ fn how_much_was_read_is_told_by_rows() {
     assert!(told.last().is_some_and(|last| last.abs_diff(bytes) <= 1), "{told:?} of {bytes}");
 }
 
-/// What is said of a table whose columns are called so: whether it is refused, and everything that is said.
+/// Returns whether a table with these column names is refused, and all messages.
 fn judged(names: [&str; 3], rows: &[(u64, u64, u64)], from: Option<&str>) -> (bool, String) {
     let column =
         |of: fn(&(u64, u64, u64)) -> u64| unsigned(&rows.iter().map(of).collect::<Vec<u64>>());

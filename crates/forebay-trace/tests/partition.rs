@@ -107,7 +107,7 @@ fn every_record_is_in_the_file_of_its_volume() {
     }
 }
 
-/// Asked to stop after each volume, and within one, it comes to the same in the end.
+/// The result is the same if the conversion is interrupted after each volume, and within one.
 #[test]
 fn what_was_stopped_goes_on() {
     let place = tempfile::tempdir().unwrap();

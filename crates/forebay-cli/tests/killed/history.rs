@@ -1,4 +1,4 @@
-//! What a sector may contain, by what the writer said.
+//! Tracks the possible contents of each sector from the writer's messages.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ impl Default for History {
 }
 
 impl History {
-    /// What the writer said; answers whether that acknowledges something.
+    /// Records a message of the writer; returns whether it acknowledges something.
     pub(crate) fn note(&mut self, line: &str) -> bool {
         match line.split_once(' ').map(|(word, number)| (word, number.parse())) {
             Some(("begins", Ok(number))) => self.begins(number),
@@ -69,7 +69,8 @@ impl History {
         }
     }
 
-    /// Holds what was found against it; from here on that is what is there.
+    /// Checks the contents found against the history; from here on, they are the only possible
+    /// contents.
     pub(crate) fn hold(&mut self, found: &[u64], what: &str) {
         for (sector, (of, may_be)) in found.iter().zip(&mut self.may_be).enumerate() {
             assert!(

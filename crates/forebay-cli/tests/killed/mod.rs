@@ -27,7 +27,7 @@ use self::drives::Drives;
 use self::history::History;
 use self::steps::{Dice, ROUND_STEPS};
 
-/// What the writer is told, and that it is one.
+/// The variable that tells the writer its drives, and that it is the writer.
 const DRIVES: &str = "FOREBAY_KILLED_DRIVES";
 const FIRST: &str = "FOREBAY_KILLED_FIRST";
 
@@ -88,7 +88,7 @@ fn without(drives: &[PathBuf], missing: u64, dice: &mut Dice) -> Vec<PathBuf> {
     left
 }
 
-/// All drives are there: nothing is lost, and what is missing somewhere is made anew.
+/// Checks that all drives are present and nothing is lost, after restoring whatever is missing.
 fn check(drives: &[PathBuf], round: u64) {
     let checked = forebay("check", drives, &[]);
     let is_whole = checked["lost_units"] == 0 && checked["degraded_units"] == 0;

@@ -1,4 +1,4 @@
-//! Answers as CSV, held to the same answers as JSON.
+//! Tests that CSV output has the same values as JSON output.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,7 +55,7 @@ fn parse(text: &str) -> Vec<Vec<String>> {
     rows
 }
 
-/// What is no structure and no list of them in `value`, by where it stands.
+/// Collects the plain values in `value`, by their position.
 fn leaves(at: &str, value: &Value, found: &mut BTreeMap<String, String>) {
     let plain = |value: &Value| match value {
         Value::Null => Some(String::new()),

@@ -8,7 +8,7 @@ const OPEN: [&str; 1] = ["placement"];
 /// What `value`, a field called `name`, shows of its schema.
 pub(crate) fn of(name: &str, value: &Value) -> Value {
     match value {
-        // Anything may stand where no answer had something, until one has.
+        // Allows anything until some answer has a value.
         Value::Null => json!({"default": null}),
         Value::Bool(_) => json!({"type": "boolean"}),
         Value::String(_) => json!({"type": "string"}),
@@ -77,7 +77,7 @@ pub(crate) fn merged(known: Option<Value>, other: Value) -> Value {
         }
     }
     if let Some(properties) = other.get("properties").and_then(Value::as_object) {
-        // Of several shapes, what each of them has is required.
+        // Of several shapes, only the keys that all of them have are required.
         let had = known.get("properties").is_some();
         for (name, value) in properties {
             let before = known["properties"].get(name).cloned();

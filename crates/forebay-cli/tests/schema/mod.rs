@@ -17,7 +17,8 @@ use crate::command;
 use crate::command::{Folder, ends, forebay, sample};
 use crate::shell;
 
-/// What is asked: the name of an answer in the schema, and the words. Each runs in the folder of those before it.
+/// The commands: the name of the answer in the schema, and the words. Each runs in the folder of
+/// the previous ones.
 const ASKED: &[(&str, &str)] = &[
     ("describe", "describe mine.csv"),
     ("describe", "describe mine.csv --threads"),
@@ -97,7 +98,7 @@ const ASKED: &[(&str, &str)] = &[
     ("policies", "policies"),
 ];
 
-/// What a server answers, asked beside it.
+/// The answer of a server, which is produced separately.
 const TOP: &str = "top";
 /// What no test here prints: it needs a disk to capture, a measured drive, or DiskSim's files.
 const NOT_ASKED: &[&str] = &["capture", "device fit", "device import"];
@@ -148,7 +149,8 @@ fn answers(folder: &Path) -> Vec<(&'static str, Value)> {
     answers
 }
 
-/// What a volume tells that has lost data: three of its drives were wiped, but for their records.
+/// Returns the answer for a volume that lost data: three of its drives were wiped, except for their
+/// records.
 fn lossy(folder: &Path) -> Value {
     let ask = |words: &str, code| {
         ends(forebay(&words.split(' ').collect::<Vec<_>>()).current_dir(folder), code).0
@@ -168,7 +170,7 @@ fn lossy(folder: &Path) -> Value {
     serde_json::from_str(&ask("volume check w --format json", 1)).unwrap()
 }
 
-/// What a server that has just begun tells.
+/// Returns the answer of a server that has just started.
 fn top(folder: &Path, format: &str) -> String {
     let text = "forebay serve disk.img --socket s --policy noop 2>/dev/null &\n\
                 until [ -S s.figures ]; do sleep 0.05; done\nforebay top s --format FORMAT\nkill $!; wait $!";
@@ -222,7 +224,8 @@ fn are_csv_too(folder: &Path, answers: &[(&'static str, Value)]) {
     csv::hold(name, answer, &top(folder, "csv"), true);
 }
 
-/// A verb that takes `--format json` and is not asked would go unstated.
+/// Every verb with `--format json` must be in the list; otherwise its answer would not be in the
+/// schema.
 #[test]
 fn every_verb_with_data_is_asked() {
     for verb in shell::verbs() {

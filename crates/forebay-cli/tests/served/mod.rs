@@ -35,7 +35,7 @@ impl Serving {
         Serving::of(&mut command).0
     }
 
-    /// What this command starts, once it serves, and what it said before.
+    /// Starts the command and waits until it serves; returns its messages so far.
     pub(crate) fn of(command: &mut Command) -> (Serving, String) {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap());
@@ -136,7 +136,7 @@ pub(crate) fn mixed(bytes: usize, seed: u64) -> Vec<u8> {
     all
 }
 
-/// A file of those bytes whose zeros are holes.
+/// Creates a file with these bytes whose zeros are holes.
 pub(crate) fn sparse(path: &Path, bytes: &[u8]) {
     use std::os::unix::fs::FileExt;
     let file = File::create(path).unwrap();

@@ -98,7 +98,7 @@ impl Costs {
         paper(10_000, [[30, 28, 24, 21], [10, 20, 38, 39]], [54, 29], [55, 30])
     }
 
-    /// How many layouts there are.
+    /// Returns the number of layouts.
     pub fn layouts(&self) -> usize {
         self.layouts
     }
@@ -116,7 +116,7 @@ impl Costs {
         class as Class
     }
 
-    /// The class of a period gone by.
+    /// Returns the class for the end of a period.
     pub fn tick(&self) -> Class {
         (2 * self.width) as Class
     }
@@ -134,15 +134,15 @@ impl Costs {
         self.row(class)[self.known(layout)]
     }
 
-    /// What a switch costs.
+    /// Returns the cost of a switch.
     #[inline]
     pub fn switch(&self, from: Layout, to: Layout) -> u64 {
         self.switch[self.known(from) * self.layouts + self.known(to)]
     }
 
-    /// Half of the way there and back, to or from each layout: a distance that is the same both ways. With two
-    /// layouts any sequence of switches costs the same by it, but for one half of the difference; with more it stands in
-    /// for it.
+    /// Half of the cost of switching there and back, which is a symmetric distance between layouts.
+    /// With two layouts, it gives the same total cost for every sequence of switches, except for
+    /// half of the difference; with more layouts it is an approximation.
     #[inline]
     pub fn half_ways(&self, layout: Layout) -> &[u64] {
         &self.half[self.known(layout) * self.layouts..][..self.layouts]
@@ -178,7 +178,8 @@ impl Costs {
         self.allowed().min_by_key(|&to| self.switch(layout, to)).unwrap_or(0)
     }
 
-    /// The dearest switch there and back: by how much a unit in one layout can be behind one in another.
+    /// Returns the highest cost of switching there and back, which limits how far a unit in one
+    /// layout can be behind a unit in another.
     pub fn diameter(&self) -> u64 {
         let pairs = self.allowed().flat_map(|a| self.allowed().map(move |b| (a, b)));
         pairs.map(|(a, b)| self.switch(a, b).saturating_add(self.switch(b, a))).max().unwrap_or(0)

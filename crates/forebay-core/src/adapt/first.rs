@@ -7,7 +7,8 @@ use super::costs::{Class, Costs, Layout};
 pub enum First {
     /// Always this one.
     Fixed(Layout),
-    /// The one that serves its first write best: nothing is there yet, so it costs nothing to choose.
+    /// The layout that serves the first write best; choosing costs nothing, because the unit is
+    /// empty.
     ByFirstWrite,
 }
 

@@ -10,9 +10,9 @@ use super::costs::{Costs, Layout};
 /// layouts that are not allowed are never gone to, and no unit begins in one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objective {
-    /// Costs of requests count so many times.
+    /// The weight of the costs of requests.
     pub performance: u32,
-    /// Rents count so many times.
+    /// The weight of rents.
     pub capacity: u32,
     /// By layout, the rent of a unit for a period, in nanoseconds.
     pub rents: Vec<u64>,

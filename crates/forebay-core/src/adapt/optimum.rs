@@ -43,7 +43,7 @@ impl Optimum {
     }
 }
 
-/// What these requests of one unit cost at least, whose first layout is given or free.
+/// Returns the minimum cost of these requests to one unit, whose first layout may be given.
 pub fn optimum(
     costs: &Costs,
     first: Option<Layout>,

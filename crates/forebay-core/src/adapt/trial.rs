@@ -29,7 +29,8 @@ impl Trial {
     }
 }
 
-/// Gives a rule these requests: which unit, counted from 0 without large gaps, and of which class.
+/// Passes these requests to a rule, each with its unit (numbered from 0 without large gaps) and its
+/// class.
 pub fn trial<R: Rule>(
     rule: &mut R,
     costs: &Costs,

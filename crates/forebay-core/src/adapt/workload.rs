@@ -9,7 +9,7 @@
 
 use super::costs::Class;
 
-/// What a run is.
+/// The kinds of requests within a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Within {
     /// One size, drawn once and repeated.
@@ -18,10 +18,10 @@ pub enum Within {
     Draws,
 }
 
-/// What follows a run.
+/// The kind of run that follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// A run of the same bias.
+    /// Another run of the same bias.
     SameBias,
     /// A run of the opposite bias.
     OppositeBias,
@@ -40,9 +40,9 @@ pub struct Mix {
     pub large_percent: u8,
     /// Writes in a run; at least 1.
     pub run: u32,
-    /// What a run is.
+    /// The kinds of requests within a run.
     pub within: Within,
-    /// What follows a run.
+    /// The kind of run that follows.
     pub after: After,
     /// Where the dice begin.
     pub seed: u64,
@@ -148,7 +148,7 @@ pub(super) fn roll(state: &mut u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// What one unit receives.
+    /// Returns the requests that one unit receives.
     fn received(mix: &Mix, unit: u32) -> Vec<Class> {
         mix.draws().filter(|&(at, _)| at == unit).map(|(_, class)| class).collect()
     }

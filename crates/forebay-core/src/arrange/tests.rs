@@ -104,7 +104,7 @@ fn a_full_disk_has_no_room() {
 }
 
 proptest! {
-    /// Whatever is read, what is moved goes to a place on the disk that nothing touched.
+    /// For any reads, moved blocks go to an untouched area of the disk.
     #[test]
     fn moves_go_where_nothing_was(
         reads in prop::collection::vec((0u32..3, 0u64..30, 1u64..5, any::<bool>()), 1..200),

@@ -21,8 +21,8 @@ const KEPT_MAX: usize = 1 << 21;
 const STRETCH: usize = 64;
 const STRETCH_BITS: usize = STRETCH * 64;
 
-/// The hash of a block: those that lie beside each other on the disk share a line of the processor's
-/// cache in the index, since requests use several in a row.
+/// Hashes a block. Adjacent blocks share a cache line of the index, because requests usually use
+/// several of them.
 #[inline]
 fn near(key: u64) -> u64 {
     (spread(key >> 2) & !3) | (key & 3)
@@ -39,7 +39,7 @@ pub struct MissRatioCurve {
     words: Vec<u64>,
     /// Fenwick tree of bits set in each stretch.
     stretches: Vec<u32>,
-    /// Block at each position, for numbering anew.
+    /// The block at each position, for renumbering.
     blocks: Vec<u32>,
     /// Accesses by stack distance, how many other blocks were used since: in blocks of the sample.
     distances: Vec<u64>,
@@ -53,8 +53,8 @@ pub struct MissRatioCurve {
 /// The result of looking up a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
-    /// Its stack distance: how many other blocks were used since its last use; `None` where it had
-    /// none. A cache of more blocks than that finds it.
+    /// Its stack distance: the number of other blocks used since its last use, or `None` for a
+    /// first use. A cache of more blocks than that has a hit.
     pub distance: Option<u64>,
     /// The accesses that it stands for, itself included.
     pub stands_for: u64,
@@ -85,7 +85,7 @@ impl MissRatioCurve {
         }
     }
 
-    /// Uses a block, and tells what is learnt from it; `None` if it is not in the sample.
+    /// Uses a block, and returns the result, or `None` if the block is not in the sample.
     #[inline]
     pub fn access(&mut self, key: u64) -> Option<Use> {
         self.accesses += 1;
@@ -116,7 +116,7 @@ impl MissRatioCurve {
         Some(Use { distance, stands_for })
     }
 
-    /// Gives a block its number, unless it leaves the sample with those it would be too many with.
+    /// Numbers a new block, unless it leaves the sample because there are too many blocks.
     fn learn(&mut self, key: u64) -> Option<u32> {
         while self.keys.len() >= self.kept_max {
             self.thin();
@@ -234,7 +234,8 @@ impl MissRatioCurve {
         self.keys.len() as u64
     }
 
-    /// The blocks that stand for all: all of them, unless they were too many.
+    /// Returns the sample that represents all blocks; it contains all of them unless there were too
+    /// many.
     pub fn sample(&self) -> Sample {
         self.sample
     }

@@ -63,7 +63,7 @@ impl Frames {
         !self.free.is_empty() || (self.entries.len() as u32) < self.capacity
     }
 
-    /// Gives a key a frame, of which there is one to spare, as the newest of a list.
+    /// Assigns a free frame to a key, as the newest of a list; there must be a free frame.
     #[inline]
     pub(super) fn add(&mut self, key: u64, list: &mut List) -> Frame {
         let entry = Entry { key, prev: NIL, next: NIL };

@@ -172,7 +172,7 @@ mod tests {
         // One goes to the small queue; nine find it full before the first eviction.
         (0..10).for_each(|key| assert!(!cache.access(key)));
         assert_eq!((cache.small.len(), cache.main.len()), (1, 9));
-        // The small queue's only block was not used again: it goes, and its name is kept.
+        // The small queue's only block was not used again, so it is evicted and remembered.
         assert_eq!(cache.insert(10).evicted, Some(0));
         assert!((0..2).all(|_| cache.access(10)));
         // Block 10 is promoted; nothing is left in the small queue, so the main one gives its oldest.

@@ -85,7 +85,8 @@ pub fn is_array(spec: &str) -> bool {
     array_of(spec).is_some()
 }
 
-/// How many solid-state drives, each as the flash device, the array has beside its disks that `spec` names.
+/// Returns the number of solid-state drives, each like the flash device, that `spec` adds to the
+/// disks of the array.
 pub fn array_ssds(spec: &str) -> u16 {
     let Some(spec) = array_of(spec) else { return 0 };
     Given::new(&spec, &tables()).whole("ssds").map_or(0, |ssds| ssds.min(LANES_MAX) as u16)
@@ -193,7 +194,7 @@ pub(super) fn array(spec: &Spec, lanes: &DeviceSet) -> Result<AnyPolicy, SpecErr
     let Asked { geometry, level, bytes, kinds } = Asked::of(&given, lanes)?;
     let filled = u64::from(given.whole("filled-mib")?) << 20;
     let units = filled.div_ceil(geometry.unit_bytes());
-    // What a rule would have chosen for units that nobody writes is not asked: they are at the level.
+    // Units that were never written are at the level, without consulting the rule.
     let array = Array::new(geometry, level);
     let array = match kinds.contains(&Kind::Ssd) {
         true => {

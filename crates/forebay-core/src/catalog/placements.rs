@@ -48,7 +48,7 @@ const FORMAT: Parameter = Parameter::choice("format", &["no", "yes"])
 const ID: Parameter = Parameter::whole("id", 0, 0)
     .about("a number that distinguishes this log from those of other pairs of devices");
 
-/// Of a cache, unless another is given.
+/// The default block size of a cache.
 const BLOCK_KIB: u32 = 4;
 
 /// What moves between the tiers, where something does.
@@ -243,7 +243,7 @@ pub fn build_paired(
     }
 }
 
-/// The stack that a shaper is to stand above, if `spec` is of such a one.
+/// Returns the stack below the shaper, if `spec` is a shaper above another policy.
 fn beneath(
     spec: &str,
     lanes: &DeviceSet,

@@ -116,8 +116,9 @@ pub const SHAPERS: &[Listed] = &[
     },
 ];
 
-/// Parameters that every shaper takes. With `over`, it stands above another policy or placement,
-/// written with `+` for `:` (and `++` for `+`), which it gives `depth` requests at a time.
+/// Parameters that every shaper accepts. With `over`, the shaper runs above another policy or
+/// placement, written with `+` for `:` (and `++` for `+`), and passes it `depth` requests at a
+/// time.
 pub const SHAPER_PARAMETERS: &[Parameter] = &[
     Parameter::own("delta-ms", "10")
         .about("the latency bound; a list such as 20/50 if cmin is a list"),
@@ -153,8 +154,8 @@ pub(crate) fn is_shaper(name: &str) -> bool {
     SHAPERS.iter().any(|listed| listed.name == name)
 }
 
-/// Builds the shaper that `spec` names, whose name [`is_shaper`], for a device whose longest I/O is
-/// `len_max` bytes; above the stack that `beneath` is, where there is one.
+/// Builds the shaper `spec`, whose name must satisfy [`is_shaper`], for a device whose longest I/O
+/// is `len_max` bytes, above the stack `beneath` if there is one.
 pub(crate) fn shaper(
     spec: &Spec,
     len_max: u32,
@@ -237,7 +238,7 @@ fn finish<R: Recombine + Send + 'static>(
     Ok(Box::new(Above::new(shaper, beneath)))
 }
 
-/// What every shaper takes.
+/// The parameters common to all shapers.
 struct Base {
     depth: u32,
     len_max: u32,
@@ -270,7 +271,7 @@ impl Base {
     }
 }
 
-/// The tiers that are asked for.
+/// The requested tiers.
 struct Asked {
     /// `cmin` of each tier, and delta-C where there is one.
     rates: Vec<u64>,

@@ -20,7 +20,7 @@ pub type Buf = u32;
 pub struct Bytes {
     /// The buffer.
     pub buf: Buf,
-    /// The first of them there.
+    /// The offset of the first byte in the buffer.
     pub at: u32,
 }
 
@@ -47,12 +47,12 @@ impl Bytes {
     }
 }
 
-/// Bytes of one buffer that lie together.
+/// Contiguous bytes of one buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Piece {
     /// The buffer.
     pub buf: Buf,
-    /// The first of them there.
+    /// The offset of the first byte in the buffer.
     pub at: u32,
     /// How many.
     pub len: u32,
@@ -94,8 +94,8 @@ pub trait Slots {
     /// two of them P and Q, the sum of `2^i` times block `i`, in one pass.
     fn parity(&mut self, data: &[Bytes], len: u32, parities: &[Bytes]);
 
-    /// Rebuilds in place the blocks of a stripe that are `lost`: data blocks by their number, then
-    /// the parities; no more of them than there are parities.
+    /// Reconstructs the `lost` blocks of a stripe in place: data blocks by number, then parities.
+    /// There must be no more of them than parities.
     fn recover(&mut self, data: &[Bytes], len: u32, parities: &[Bytes], lost: &[usize]);
 
     /// A checksum of 64 bits, the same on every machine; none without content.

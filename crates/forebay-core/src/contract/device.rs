@@ -35,7 +35,7 @@ pub struct WriteBack {
     pub transfer: Nanos,
     /// Times that the heads changed cylinder.
     pub movements: u64,
-    /// Cylinders crossed by all of them.
+    /// Cylinders crossed by all moves.
     pub cylinders: u64,
     /// The sum of the squares of cylinders crossed by each.
     pub cylinders_squared: f64,
@@ -68,7 +68,7 @@ pub struct Completion {
     pub at: Nanos,
     /// Where the time went.
     pub mechanics: Mechanics,
-    /// What came of it.
+    /// The outcome of the I/O.
     pub outcome: Outcome,
 }
 
@@ -96,7 +96,8 @@ pub trait Device {
     /// a constant-rate server. The sum over a workload is the floor no schedule can go below.
     fn floor(&self, io: &Request) -> Nanos;
 
-    /// What was written back so far, which no completion tells of; nothing without a write cache.
+    /// Returns the data written back so far, which no completion reports; nothing without a write
+    /// cache.
     fn write_back(&self) -> WriteBack {
         WriteBack::default()
     }
@@ -109,7 +110,7 @@ pub trait Device {
     /// Bytes the device holds.
     fn capacity(&self) -> u64;
 
-    /// The longest I/O it takes, in bytes.
+    /// Returns the longest I/O that the device accepts, in bytes.
     fn len_max(&self) -> u32;
 }
 

@@ -9,9 +9,9 @@
 pub enum Fault {
     /// This range cannot be read or written now; others can, and so may this one later.
     Media,
-    /// There is no room for it.
+    /// There is no space for the data.
     Full,
-    /// The lane is gone, for good.
+    /// The lane has disappeared permanently.
     Gone,
     /// The lane does no such thing: beyond its end, parts of blocks.
     Refused,

@@ -28,7 +28,7 @@ pub struct Listed {
     pub name: &'static str,
     /// The origin of the policy.
     pub origin: Origin,
-    /// What it does, in a line.
+    /// A one-line description.
     pub summary: &'static str,
     /// Its parameters, by table: as in `name:key=value`.
     pub parameters: &'static [&'static [Parameter]],
@@ -59,7 +59,7 @@ enum Takes {
 pub struct Parameter {
     /// As in `key=value`.
     pub key: &'static str,
-    /// What it does, in a line.
+    /// A one-line description.
     pub about: &'static str,
     takes: Takes,
 }
@@ -67,7 +67,7 @@ pub struct Parameter {
 type Text = &'static str;
 
 impl Parameter {
-    /// One of `choices`, by default the first.
+    /// Returns a parameter with one of `choices`; the first is the default.
     pub const fn choice(key: Text, choices: &'static [Text]) -> Parameter {
         Parameter { key, about: "", takes: Takes::Choice(choices) }
     }
@@ -87,7 +87,7 @@ impl Parameter {
         Parameter { key, about: "", takes: Takes::Own(shown) }
     }
 
-    /// The same, which does this.
+    /// Returns the same parameter with this description.
     pub const fn about(self, about: Text) -> Parameter {
         Parameter { about, ..self }
     }

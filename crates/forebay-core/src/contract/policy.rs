@@ -96,8 +96,8 @@ pub trait Policy {
     #[inline]
     fn wake(&mut self, _cx: &mut Cx<'_>) {}
 
-    /// Whose bytes `io` moves, in order of address. Asked of an I/O that was dispatched and has not
-    /// ended.
+    /// Reports the pieces of memory of `io`, in order of address. `io` must have been dispatched
+    /// and not have completed.
     fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece));
 
     /// Who submits as this stream from now on is somebody else than before.
@@ -129,7 +129,7 @@ pub type AnyPolicy = Box<dyn Policy + Send>;
 
 /// Something done with a policy whose type is known at compile time.
 pub trait PolicyVisitor {
-    /// What comes of it.
+    /// The result of the visit.
     type Out;
     /// Does it.
     fn visit<P: Policy + Send + 'static>(self, policy: P) -> Self::Out;
@@ -141,15 +141,15 @@ pub type Figure = (&'static str, f64);
 /// How something of a policy is now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gauge {
-    /// What it is, the unit last.
+    /// The name of the figure, ending with its unit.
     pub name: &'static str,
-    /// Of what there are several.
+    /// The entity that the figure describes.
     pub of: GaugeOf,
     /// How much.
     pub value: f64,
 }
 
-/// What a [`Gauge`] is of.
+/// The entity that a [`Gauge`] describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GaugeOf {
     /// The complete request.

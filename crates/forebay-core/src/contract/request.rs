@@ -11,7 +11,7 @@ pub type RequestId = u64;
 /// The stream of work that no client asked for.
 pub const BACKGROUND: u32 = u32::MAX;
 
-/// What a request does.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Op {
@@ -21,7 +21,7 @@ pub enum Op {
     Write,
     /// Make everything acknowledged durable; carries no data.
     Flush,
-    /// The range's content is no longer needed.
+    /// The contents of the range are no longer needed.
     Trim,
     /// Sleep until the next I/O.
     Park,

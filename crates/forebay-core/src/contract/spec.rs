@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use crate::contract::time::Nanos;
 
-/// What is wrong with a spec, in one line that says what would be right.
+/// An error in a spec: one line that also says what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError(pub String);
 
@@ -85,7 +85,7 @@ impl Spec {
         self.argument.as_deref()
     }
 
-    /// Parameter `key`, or `default` when it is not given. `expected` says what it should be.
+    /// Returns parameter `key`, or `default` if it is not given. `expected` describes valid values.
     pub fn get<T: FromStr>(&self, key: &str, default: T, expected: &str) -> Result<T, SpecError> {
         match self.raw(key) {
             None => Ok(default),

@@ -80,7 +80,7 @@ struct Command {
     arrived: u64,
     first: u64,
     count: u64,
-    /// Where its first sector lies.
+    /// The position of its first sector.
     spot: Spot,
     /// Whether the cache does not take it: it has to wait for the arm.
     needs_arm: bool,
@@ -266,7 +266,7 @@ impl Drive {
         }
     }
 
-    /// Whether no further command is chosen before one of those at the media is done.
+    /// Returns whether no further command is chosen before a command at the media completes.
     fn is_committed(&self) -> bool {
         let at_media = self.served.iter().filter(|served| served.at_media).count();
         at_media > self.controller.queue.ahead.max(0) as usize
@@ -352,7 +352,7 @@ impl Drive {
             || self.cache.as_ref().is_some_and(|cache| cache.reaches(command.first))
     }
 
-    /// Marks reads that the buffer may answer by what it has come to hold.
+    /// Marks reads that the buffer may now be able to serve.
     fn notice(&mut self) {
         while let Some((from, to)) = self.buffer.as_mut().and_then(Buffer::grown) {
             self.noticed(from, to);

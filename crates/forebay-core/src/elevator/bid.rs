@@ -394,7 +394,7 @@ impl Elevator for Bid {
             place.into_iter().for_each(|place| self.sealed[place] = kept);
             return;
         }
-        // The older place in the flush is kept, whichever of the two holds it.
+        // A merged request keeps the older place of the two in the flush.
         let place = self.sealed.iter().position(|&id| id == gone);
         if let Some(place) = place {
             self.sealed.remove(place);
@@ -415,7 +415,7 @@ impl Elevator for Bid {
 
     fn keep(&mut self, id: QueuedId, queue: &mut Queue) {
         queue[id].mark = SEALED;
-        // The last of what is being flushed.
+        // The last request of the current flush.
         self.sealed.insert(0, id);
     }
 

@@ -60,8 +60,8 @@ pub trait Elevator {
         None
     }
 
-    /// The other device has no room for `id`, which [`Elevator::divert`] gave last: it is to be
-    /// taken after all.
+    /// Called if the other device has no space for `id`, the last result of [`Elevator::divert`],
+    /// so that it must be dispatched here after all.
     #[inline]
     fn keep(&mut self, _id: QueuedId, _queue: &mut Queue) {}
 
@@ -69,7 +69,7 @@ pub trait Elevator {
     #[inline]
     fn completed(&mut self, _now: Nanos, _id: QueuedId, _queue: &Queue) {}
 
-    /// When to ask again although nothing happens.
+    /// Returns when to call the elevator again even if nothing happens.
     #[inline]
     fn wakeup(&self) -> Option<Nanos> {
         None
@@ -96,9 +96,10 @@ pub trait Elevator {
 struct InLine {
     bio: Request,
     bytes: Bytes,
-    /// Whose part it is; none where it is a whole request, which becomes a client's when it is admitted.
+    /// The client whose part this is; `None` for a complete request, which becomes a client's when
+    /// it is admitted.
     client: Option<u32>,
-    /// Bios that had to wait before it.
+    /// The number of bios that had to wait before this one.
     ticket: u64,
 }
 
@@ -114,11 +115,11 @@ pub struct BlockLayer<E> {
     gate: Gate,
     /// Bios waiting for admission in line, reads and writes.
     waiting: [VecDeque<InLine>; 2],
-    /// Bios that had to wait so far.
+    /// The number of bios that had to wait so far.
     tickets: u64,
     /// Flushes, trims and parts of failed requests, which the elevator does not see.
     bypass: VecDeque<QueuedId>,
-    /// Clients' writes whose preflush is done.
+    /// Clients' writes whose preflush has completed.
     flushed: Vec<u32>,
     /// The kinds of requests that have left the queue since tasks were last woken for them.
     left: Vec<Kind>,
@@ -292,7 +293,7 @@ impl<E: Elevator> BlockLayer<E> {
         self.queue.join(kept, gone);
     }
 
-    /// Admits what waits while there is room: tasks that are woken, and in line the first that had to wait.
+    /// Admits waiting requests while there are free slots: woken tasks, or the first in the line.
     #[inline]
     fn admit(&mut self, now: Nanos, kind: Kind) {
         if self.gate.has_sleepers() {
@@ -540,7 +541,7 @@ impl<E: Elevator> Policy for BlockLayer<E> {
     }
 }
 
-/// Whether it goes through the elevator.
+/// Returns whether the request goes through the elevator.
 #[inline]
 fn is_data(request: &Request) -> bool {
     request.op.moves_data() && request.len > 0

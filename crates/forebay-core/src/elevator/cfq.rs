@@ -114,7 +114,7 @@ pub struct CfqConfig {
     pub slice_idle: Nanos,
     /// A waited-for request older than this goes first in its queue's slice.
     pub fifo_expire_sync: Nanos,
-    /// The same for the asynchronous queue.
+    /// The maximum age of a request in the asynchronous queue.
     pub fifo_expire_async: Nanos,
     /// The longest way back that competes with the way forward, in bytes.
     pub back_seek_max: u64,
@@ -176,7 +176,7 @@ pub struct Cfq {
     kind_end: Option<Nanos>,
     /// When waiting for the active queue's next request ends.
     idle_timer: Option<Nanos>,
-    /// Where the last request given ends.
+    /// The end of the last dispatched request.
     head: u64,
     /// Requests in queues.
     queued: u32,

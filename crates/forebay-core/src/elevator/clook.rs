@@ -53,7 +53,7 @@ pub struct CLook {
     bound: Nanos,
     fifo: List,
     sorted: Sorted,
-    /// First byte of the last request given.
+    /// The first byte of the last dispatched request.
     position: u64,
 }
 

@@ -122,9 +122,9 @@ struct Side {
 pub struct Deadline {
     config: DeadlineConfig,
     sides: [Side; 2],
-    /// Direction of the last request given.
+    /// The direction of the last dispatched request.
     last: usize,
-    /// Requests given in this batch.
+    /// The number of requests dispatched in this batch.
     batched: u32,
     /// Read batches since writes began to wait.
     starved: u32,

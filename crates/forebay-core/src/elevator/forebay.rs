@@ -104,7 +104,7 @@ const DRAINS: u64 = 4;
 pub struct ForebayConfig {
     /// The longest wait for a stream's next request; 0 turns waiting off.
     pub wait: Nanos,
-    /// How long one stream that is waited for keeps the disk while others ask.
+    /// The maximum time for which the scheduler holds the disk for one stream while others wait.
     pub hold: Nanos,
     /// The least turn while the other kind waits; of reads, then of writes.
     pub turn: [Nanos; 2],
@@ -138,7 +138,7 @@ struct Side {
     position: u64,
 }
 
-/// What is known of a queued request.
+/// The state of a queued request.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     trail: Option<TrailId>,
@@ -170,7 +170,7 @@ pub struct Forebay {
     sharing: Sharing,
     /// Where the sweep over both kinds is: first byte of the last request given in it.
     place: u64,
-    /// Where the last request given ends.
+    /// The end of the last dispatched request.
     head: u64,
     idle_since: Nanos,
     /// The trail of the last request given, while it may be waited for.

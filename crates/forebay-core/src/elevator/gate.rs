@@ -37,7 +37,7 @@ use crate::slab::Slab;
 
 /// Requests that a task of the legacy queue may take beyond the limit (`BLK_BATCH_REQ`).
 const BATCH: u32 = 32;
-/// For how long (`BLK_BATCH_TIME`).
+/// The duration of a batch (`BLK_BATCH_TIME`).
 const BATCH_TIME: Nanos = Nanos::from_millis(20);
 const NIL: u32 = u32::MAX;
 /// Lines of sleepers that wait for tags (`SBQ_WAIT_QUEUES`).
@@ -45,7 +45,7 @@ const WAIT_QUEUES: usize = 8;
 /// Larger queues than any device has are only counted.
 const TAGS_MAX: u32 = 1 << 16;
 
-/// What limits tell apart.
+/// The kinds of requests that limits distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Read,
@@ -88,7 +88,7 @@ enum Lack {
     Tag,
     /// A place for write-back.
     Throttle,
-    /// A tag; it has the other.
+    /// It waits for a tag and has the other slot.
     TagAlone,
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct Held {
     pub(crate) bytes: Bytes,
     /// How the block layer names it, once its stream's turn has come.
     pub(crate) client: Option<u32>,
-    /// Bytes of it that have entered.
+    /// The number of its bytes that have entered.
     pub(crate) entered: u32,
     next: u32,
 }
@@ -176,11 +176,11 @@ pub(crate) struct Gate {
     limits: Limits,
     /// Requests in the queue, by [`Kind`].
     counts: [u32; 3],
-    /// Their tags, where they have any,
+    /// Their tags, if there are any.
     tags: Option<Tags>,
     /// and how many of each word a kind may use.
     tags_of: [u32; 3],
-    /// Places for write-back, where it is throttled.
+    /// Slots for write-back, if it is throttled.
     throttle: Option<Writeback>,
     /// What the last bio lacked that could not enter.
     lack: Lack,
@@ -191,9 +191,9 @@ pub(crate) struct Gate {
     /// The line for the next task that sleeps, and the one from which the next is woken.
     sleeps_in: usize,
     wakes_from: usize,
-    /// How many there are in all lines.
+    /// The number of sleeping tasks in all lines.
     asleep: usize,
-    /// Those that were woken and go on.
+    /// Tasks that were woken and continue.
     awake: VecDeque<u32>,
     /// Requests that ended since sleepers were last woken.
     ended: u32,
@@ -310,7 +310,7 @@ impl Gate {
         Some(Place { kind, tag, is_throttled })
     }
 
-    /// Takes a place for write-back, unless `stream` has one for what it sleeps for.
+    /// Allocates a slot for write-back, unless `stream` has one for the request that it sleeps for.
     #[cold]
     fn throttles(&mut self, now: Nanos, stream: u32) -> Option<bool> {
         let has = self.tasks.of(stream).is_some_and(|task| task.is_throttled);
@@ -558,7 +558,7 @@ impl Gate {
         Some(stream)
     }
 
-    /// What `stream` held first has entered completely.
+    /// Records that the first request held by `stream` has entered completely.
     #[inline]
     pub(crate) fn release_first(&mut self, stream: u32) {
         let Some(task) = self.tasks.of_mut(stream) else { return };

@@ -4,8 +4,8 @@ use crate::contract::parameter::{Given, Parameter};
 use crate::contract::spec::{Spec, SpecError};
 use crate::contract::time::Nanos;
 
-/// What every scheduler takes. Where it has a `requests-max`, that is the default of `reads-max` and
-/// `writes-max`.
+/// Parameters that every scheduler accepts. The default of `reads-max` and `writes-max` is
+/// `requests-max` if the scheduler has it.
 pub const BLOCK_PARAMETERS: &[Parameter] = &[
     Parameter::choice("merge", &["yes", "no"]).about("whether adjacent requests are merged"),
     Parameter::whole("reads-max", 128, 1)
@@ -51,7 +51,7 @@ pub enum Waiting {
         /// How many.
         wake_batch: u32,
     },
-    /// Tasks, each of which may then take a batch: Linux 4.20 and before, the legacy queue.
+    /// Tasks, each of which may then submit a batch: Linux 4.20 and before, the legacy queue.
     Batches,
 }
 

@@ -46,7 +46,7 @@ impl Scheduler for MqDeadline {
         Ok(visitor.visit(Deadline::new(DeadlineConfig { front_merges, resumes: true, ..config })))
     }
 
-    /// Writes take no more than `async_depth`, which stays as it is where `nr_requests` is raised.
+    /// Writes use at most `async_depth`, which does not change if `nr_requests` is raised.
     fn limits(given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
         let writes_max =
             given.spec.at_least("writes-max", limits.requests_max.min(ASYNC_DEPTH), 1)?;

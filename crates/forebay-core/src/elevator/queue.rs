@@ -39,7 +39,7 @@ impl Part {
     }
 }
 
-/// Whose a bio is.
+/// The owner of a bio.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner {
     /// The client request, as the block layer names it.

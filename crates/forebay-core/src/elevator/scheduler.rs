@@ -7,7 +7,7 @@ use crate::contract::spec::SpecError;
 
 /// A scheduler that can be asked for by name.
 pub trait Scheduler {
-    /// Its name, what it does, its parameters.
+    /// The name, the summary and the parameters.
     const LISTED: Listed;
 
     /// Builds the requested elevator, and passes it to `visitor` with its concrete type.
@@ -27,7 +27,7 @@ pub trait Scheduler {
 
 /// Something done with an elevator whose type is known at compile time.
 pub trait ElevatorVisitor {
-    /// What comes of it.
+    /// The result of the visit.
     type Out;
     /// Does it.
     fn visit<E: Elevator + Send + 'static>(self, elevator: E) -> Self::Out;

@@ -61,7 +61,7 @@ pub(crate) struct SeekOrder {
 }
 
 impl SeekOrder {
-    /// The request to take next.
+    /// Returns the next request.
     #[inline]
     pub(crate) fn next(&self) -> Option<Placed> {
         self.next

@@ -14,7 +14,7 @@ impl Sorted {
         self.entries.insert(at, (offset, id));
     }
 
-    /// Removes an entry that is there.
+    /// Removes an entry, which must exist.
     #[inline]
     pub(crate) fn remove(&mut self, offset: u64, id: u32) {
         let at = self.entries.partition_point(|&entry| entry < (offset, id));
@@ -28,7 +28,7 @@ impl Sorted {
         self.entries.get(self.entries.partition_point(|entry| entry.0 < offset)).copied()
     }
 
-    /// The entry after one that is there.
+    /// Returns the entry after an existing one.
     #[inline]
     pub(crate) fn after(&self, offset: u64, id: u32) -> Option<(u64, u32)> {
         self.entries.get(self.entries.partition_point(|&entry| entry <= (offset, id))).copied()
@@ -62,7 +62,7 @@ impl Sorted {
         &self.entries
     }
 
-    /// Keeps the entries whose id `keep` accepts.
+    /// Retains the entries whose id `keep` accepts.
     pub(crate) fn retain(&mut self, keep: impl Fn(u32) -> bool) {
         self.entries.retain(|&(_, id)| keep(id));
     }

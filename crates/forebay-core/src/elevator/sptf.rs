@@ -35,7 +35,7 @@ pub struct Sptf<P> {
 }
 
 impl Sptf<()> {
-    /// What it says of itself.
+    /// Its entry in the catalog.
     pub const LISTED: Listed = Listed {
         name: "sptf",
         origin: Origin::KernelOnly,
@@ -45,7 +45,7 @@ impl Sptf<()> {
         parameters: &[PARAMETERS],
     };
 
-    /// The bound that is given.
+    /// Returns the given bound.
     pub(crate) fn bound(given: &Given<'_>) -> Result<Nanos, SpecError> {
         given.millis("bound-ms")
     }

@@ -14,7 +14,7 @@ const SHIFT: u32 = WORD_BITS.ilog2();
 /// Some tags.
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
-    /// Those that are in use, and those that came free since the word was used up last.
+    /// The tags in use, and those freed since the word was last exhausted.
     used: u64,
     freed: u64,
 }
@@ -69,7 +69,7 @@ impl Tags {
         None
     }
 
-    /// A tag that was taken comes free.
+    /// Frees a tag.
     #[inline]
     pub(crate) fn free(&mut self, tag: u32) {
         let bit = 1 << (tag % WORD_BITS);

@@ -56,7 +56,7 @@ impl TierLba {
                 self.groups.push(Group { mark, offset, count: 1 });
             }
         }
-        // The oldest of those of a size.
+        // Returns the oldest of the largest groups.
         let largest = self.groups.iter().rev().max_by_key(|group| group.count);
         (mark, largest.map_or(offset, |group| group.offset))
     }

@@ -39,7 +39,7 @@ pub(crate) struct Run<E> {
     pub(crate) depth: usize,
     pub(crate) service: Nanos,
     pub(crate) until: Nanos,
-    /// I/Os in the order they were given.
+    /// I/Os in the order of dispatch.
     pub(crate) given: Vec<Request>,
     /// Client requests in the order they finished.
     pub(crate) finished: Vec<Request>,

@@ -28,7 +28,7 @@ use crate::contract::time::Nanos;
 /// The depth at step 0.
 const DEPTH: u32 = 16;
 const WINDOW: Nanos = Nanos::from_millis(100);
-/// Reads so long ago compete no more.
+/// Reads older than this no longer compete.
 const READ_LATELY: Nanos = Nanos::from_millis(100);
 /// Writes that a window needs to tell anything.
 const WRITES_MIN: u32 = 3;
@@ -129,7 +129,7 @@ impl Writeback {
         self.last_read = Some(now);
     }
 
-    /// A read is given to the device.
+    /// Records that a read was dispatched.
     #[inline]
     pub(crate) fn read_given(&mut self, now: Nanos, id: QueuedId) {
         self.watched.get_or_insert((id, now));
@@ -183,7 +183,7 @@ impl Writeback {
         };
     }
 
-    /// Begins to watch what is quickest.
+    /// Starts measuring the fastest read.
     fn watch(&mut self, now: Nanos) {
         if self.window_ends.is_none() {
             self.window_ends = Some(now + self.window);
@@ -258,7 +258,7 @@ mod tests {
         Writeback::new(MS(75), 64)
     }
 
-    /// How many places there are at once.
+    /// Returns the number of slots available at once.
     fn places(throttle: &mut Writeback, now: Nanos) -> usize {
         std::iter::repeat_with(|| throttle.take(now)).take_while(|took| *took).count()
     }

@@ -26,7 +26,7 @@ impl Bench {
         Bench { depth, running: VecDeque::new(), last: Nanos::ZERO }
     }
 
-    /// As many as `policy` needs.
+    /// Creates as many devices as `policy` needs.
     pub fn of(policy: &impl Policy, depth: usize) -> Vec<Bench> {
         (0..policy.servers().len().max(1)).map(|_| Bench::new(depth)).collect()
     }

@@ -41,9 +41,9 @@ const NONE: u32 = u32::MAX;
 struct Active {
     /// As recorded, at the time that the intensity makes of it.
     request: Request,
-    /// How many were read before it.
+    /// The number of requests read before it.
     number: u64,
-    /// What has to happen first.
+    /// The number of events that must happen first.
     blockers: u32,
     /// No earlier than this.
     not_before: Nanos,
@@ -234,7 +234,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         }
     }
 
-    /// Who issued it; none where nobody knows.
+    /// Returns the stream that issued it, or `None` if that is unknown.
     fn stream(&mut self, request: &Request) -> Option<&mut Stream> {
         if request.flags.has(Flags::ANONYMOUS) {
             return None;

@@ -19,7 +19,7 @@ impl Lag {
     /// A device is overloaded where more than this share of the requests is late.
     const LATE_SHARE_MAX: f64 = 0.01;
 
-    /// Takes one request more.
+    /// Adds one request.
     #[inline]
     pub fn record(&mut self, lag: Nanos) {
         self.requests += 1;

@@ -163,7 +163,7 @@ impl Backlog {
         self.pending[key].request.lane
     }
 
-    /// A part of `key` has ended; gives the request if that was all of it.
+    /// Records that a part of `key` has completed; returns the request if all of it has.
     #[inline]
     pub(super) fn part_done(&mut self, key: u32, outcome: Outcome) -> Option<Pending> {
         let pending = &mut self.pending[key];

@@ -19,7 +19,7 @@ use crate::contract::time::Nanos;
 const FRACTION: u32 = 20;
 const SECOND: u128 = 1_000_000_000 << FRACTION;
 
-/// What is promised to a stream.
+/// The promise to a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// Requests a second that it gets whatever the others ask; 0 for none.
@@ -166,7 +166,7 @@ impl Recombine for DmClock {
         self.wakeup
     }
 
-    /// The reservations of those that came.
+    /// The reservations of the streams that have issued requests.
     fn capacity(&self) -> Capacity {
         let of = |at: usize| self.clients.get(at).or(self.clients.last());
         let came = (0..self.streams.len()).filter(|at| self.streams[*at].came);

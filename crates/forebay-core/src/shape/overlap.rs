@@ -126,8 +126,8 @@ impl Overlaps {
         }
     }
 
-    /// Takes `key`, which is there, from the list of bucket `id`. It is near an end: the first
-    /// classes hold the newest requests, the last one is served from the oldest on.
+    /// Removes `key`, which must exist, from the list of bucket `id`. It is near an end: the first
+    /// classes hold the newest requests, and the last class is served from the oldest on.
     fn unlink(&mut self, id: u32, key: u32) {
         let Bucket { oldest, newest, .. } = self.buckets[id];
         let (mut at, mut other) = (oldest, newest);

@@ -56,7 +56,7 @@ impl Pace {
     /// As fast as time.
     pub const ONE: Pace = Pace(1 << 16);
 
-    /// So many hundredths, at least 1.
+    /// Returns a pace of this percentage, at least 1.
     pub fn percent(percent: u32) -> Pace {
         Pace((u64::from(percent.max(1)) * Pace::ONE.0).div_ceil(100))
     }
@@ -86,7 +86,7 @@ impl Pace {
 pub struct Moment {
     /// The time.
     pub now: Nanos,
-    /// What the clock shows.
+    /// The time on the paced clock.
     pub paced: Nanos,
     /// How fast it runs.
     pub pace: Pace,
@@ -124,7 +124,7 @@ impl Moment {
     }
 }
 
-/// What a shaper needs of its server to keep what it promises at a pace of 1.
+/// The server capacity that a shaper needs to keep its promises at a pace of 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capacity {
     /// Requests a second that become fewer with the pace; 0 where nothing is promised.
@@ -295,7 +295,7 @@ impl Follower {
         }
     }
 
-    /// What the pace was.
+    /// Returns statistics of the pace.
     pub(super) fn figures(&self) -> [Figure; 2] {
         let time = u128::from(self.clock_at.0.max(1)) * u128::from(Pace::ONE.0);
         let mean = self.clock as f64 * 100.0 / time as f64;

@@ -20,7 +20,7 @@ use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
 use crate::rtt::{Rtt, SERVICE};
 
-/// What is promised to a stream.
+/// The promise to a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promise {
     /// Its rate and bound; none where nothing is promised.
@@ -37,7 +37,7 @@ struct Stream {
     came: bool,
     /// The part of its share that one request without a promise uses.
     span: u128,
-    /// Virtual start of the next of them.
+    /// The virtual start of the next request without a promise.
     share: u128,
 }
 

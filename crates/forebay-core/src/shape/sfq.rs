@@ -46,7 +46,7 @@ impl Recombine for Sfq {
         Some(class)
     }
 
-    /// At any pace a tier has the same part of what the server does.
+    /// At any pace, a tier has the same share of the server.
     fn capacity(&self) -> Capacity {
         Capacity { scaled_iops: self.sum_iops, fixed_iops: 0 }
     }

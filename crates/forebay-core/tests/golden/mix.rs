@@ -17,7 +17,7 @@ struct Habit {
     /// When it starts, and the least and the most it thinks after an answer, in us.
     from_us: u64,
     think_us: (u64, u64),
-    /// Where it works: the first page of 4 KiB, and how many.
+    /// The area of the stream: its first page of 4 KiB, and the number of pages.
     from_page: u64,
     pages: u64,
     /// The least and the most pages of a request.
@@ -141,7 +141,7 @@ const HABITS: &[Habit] = &[
 /// The load.
 pub(crate) struct Mix {
     disks: u16,
-    /// When which stream asks next; the number tells equals apart.
+    /// When each stream issues its next request; the number breaks ties.
     ready: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
     /// Requests that each stream has asked for or will, and that it has asked for.
     planned: Vec<u32>,

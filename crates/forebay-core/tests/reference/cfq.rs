@@ -12,7 +12,8 @@ fn at_ms(at_ms: u64, op: Op, stream: u32, offset: u64) -> Request {
     Request { at, offset, id: 0, len, stream, lane: 0, op, flags }
 }
 
-/// When what is given, in ms, on a device that takes `depth` at a time and `service_ms` for each.
+/// Returns the dispatched requests with their times in ms, on a device of this `depth` that takes
+/// `service_ms` for each.
 fn given(
     spec: &str,
     mut arrivals: Vec<Request>,
@@ -51,7 +52,7 @@ fn given(
     }
 }
 
-/// How many are given at each instant.
+/// Returns the number of dispatches at each instant.
 fn counts(given: &[(u64, Request)]) -> Vec<(u64, usize)> {
     given.chunk_by(|a, b| a.0 == b.0).map(|chunk| (chunk[0].0, chunk.len())).collect()
 }

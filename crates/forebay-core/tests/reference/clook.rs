@@ -7,10 +7,10 @@ use proptest::prelude::*;
 
 use super::{complete, request};
 
-/// C-LOOK the obvious way: who waits, sorted anew for every decision.
+/// A straightforward C-LOOK that sorts the waiting requests for every decision.
 struct PlainCLook {
     bound: Nanos,
-    /// In order of age; what is joined stands where its older half stood.
+    /// In order of age; a merged request has the place of its older half.
     waiting: Vec<Request>,
     position: u64,
 }
@@ -86,7 +86,8 @@ proptest! {
     }
 }
 
-/// What reads of ten bytes are given, all submitted at 0, and taken at those times, ns.
+/// Returns the order of reads of ten bytes that are all submitted at 0 and dispatched at these
+/// times in ns.
 fn given(spec: &str, offsets: &[u64], taken_at: &[u64]) -> Vec<u64> {
     let mut layer = forebay_core::catalog::build(spec, u32::MAX).unwrap();
     for (id, &offset) in offsets.iter().enumerate() {

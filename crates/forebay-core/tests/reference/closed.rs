@@ -4,7 +4,7 @@ use forebay_core::replay::{Closed, Intensity};
 use forebay_core::{Done, Flags, Nanos, Null, Op, Request, Workload};
 use proptest::prelude::*;
 
-/// A recorded request: when it came, how long it took then, how long it takes in this run.
+/// A recorded request: its arrival, its recorded latency, and its latency in this run.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     at: u64,

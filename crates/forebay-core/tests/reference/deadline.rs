@@ -14,7 +14,7 @@ struct PlainDeadline {
     /// In the order of the fifo.
     waiting: Vec<Request>,
     given: Vec<Request>,
-    /// With which the batch goes on (deadline): fixed when one is given.
+    /// The request that continues the batch (deadline), determined at each dispatch.
     next: Option<u64>,
     batched: u32,
     starved: u32,
@@ -48,8 +48,8 @@ impl PlainDeadline {
         }
     }
 
-    /// The joined one stands in the fifo where the older of both stood. If the one that is gone was
-    /// next, the one above it is now.
+    /// A merged request keeps the older place in the FIFO. If the removed request was the next one,
+    /// the request above it becomes next.
     fn join(&mut self, kept: usize, gone: usize) {
         let (mut one, other) = (self.waiting[kept], self.waiting[gone]);
         if self.next == Some(other.id) {
@@ -68,7 +68,7 @@ impl PlainDeadline {
         same.filter(|r| r.offset >= offset).min_by_key(|r| r.offset).copied()
     }
 
-    /// The one with which a batch of a direction goes on.
+    /// Returns the request that continues a batch of a direction.
     fn next(&self, op: Op) -> Option<Request> {
         if self.config.resumes {
             return self.above(op, self.given.iter().rfind(|r| r.op == op)?.offset);
@@ -125,7 +125,8 @@ impl PlainDeadline {
     }
 }
 
-/// What reads come and what is given when: `Some` is a read of ten bytes, `None` takes one.
+/// Returns the dispatches for a sequence of steps: `Some` submits a read of ten bytes, `None`
+/// dispatches one.
 fn order(spec: &str, steps: &[Option<u64>]) -> Vec<(u64, u32)> {
     let mut layer = build(spec, u32::MAX).expect("it is listed");
     let mut given = Vec::new();
@@ -147,7 +148,7 @@ fn deadline_fixes_what_is_next_when_it_gives_one() {
     let late = [Some(0), Some(30), None, Some(15), None, None];
     assert_eq!(order("deadline", &late), [(0, 10), (30, 10), (15, 10)]);
     assert_eq!(order("mq-deadline", &late), [(0, 10), (15, 10), (30, 10)]);
-    // What is next grows downwards, and is next all the same.
+    // The next request grows downwards and remains the next one.
     let grows = [Some(0), Some(50), None, Some(20), Some(40), None, None];
     assert_eq!(order("deadline", &grows), [(0, 10), (40, 20), (20, 10)]);
     // What is next is joined to one below it: the one above is next, then what waited longest.
@@ -163,7 +164,7 @@ fn deadline_fixes_what_is_next_when_it_gives_one() {
 fn above_is_by_first_byte() {
     let overlap = [Some(0), None, Some(30), Some(5), None, None];
     assert_eq!(order("mq-deadline", &overlap), [(0, 10), (5, 10), (30, 10)]);
-    // Nothing lay above when the first was given.
+    // There was no request above when the first was dispatched.
     assert_eq!(order("deadline", &overlap), [(0, 10), (30, 10), (5, 10)]);
 }
 

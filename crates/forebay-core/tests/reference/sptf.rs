@@ -20,7 +20,7 @@ fn tried(disk: &Hdd, now: Nanos, io: &Request) -> Nanos {
     done.at - now - done.mechanics.transfer
 }
 
-/// Which of those that wait, in order of age, goes next.
+/// Returns which of the waiting requests, in order of age, is served next.
 fn chosen(disk: &Hdd, now: Nanos, waiting: &[Request], bound: Nanos) -> usize {
     if waiting[0].at + bound <= now {
         return 0;

@@ -89,8 +89,8 @@ fn steady(iops: u64, secs: u64) -> Vec<Request> {
 }
 
 proptest! {
-    /// A server that does what it says is told from the figures of nobody: whatever comes, each request has the same
-    /// class and ends at the same time.
+    /// On a server of the expected rate, measuring changes nothing: each request has the same class
+    /// and ends at the same time, whatever the arrivals.
     #[test]
     fn a_server_that_does_what_it_says_changes_nothing(
         times in arrivals(300), rate in prop::sample::select(RATES), places in 2u64..12,

@@ -15,7 +15,7 @@ struct Form {
     above_one: bool,
 }
 
-/// Algorithms 1 and 2: lists of requests, slacks kept one by one.
+/// Algorithms 1 and 2 with lists of requests and individual slacks.
 struct Listing {
     form: Form,
     rtt: Rtt,
@@ -131,7 +131,7 @@ struct Waits {
     slack: i64,
 }
 
-/// Tiers and the rest, slacks kept one by one.
+/// Tiers and the rest, with individual slacks.
 struct Recursion {
     places: [i64; 2],
     held: [i64; 2],

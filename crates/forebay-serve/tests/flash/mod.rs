@@ -335,8 +335,8 @@ fn a_newest_record_that_is_damaged_or_gone_is_an_error() {
     assert_eq!(room.reads(forced(room.back(BACK, "disk", Some("gone")))).0, 0);
 }
 
-/// A file as tests/images has it: its length, then every stretch of it that is no zeros, as hexadecimal figures or as so
-/// many times a byte.
+/// Decodes a file in the format of tests/images: its length, then every stretch that is not zero,
+/// in hexadecimal or as a repeated byte.
 fn image(text: &str) -> Vec<u8> {
     let byte = |hex: &str| u8::from_str_radix(hex, 16).unwrap();
     let mut lines = text.lines();

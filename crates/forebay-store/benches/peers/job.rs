@@ -1,16 +1,16 @@
-//! What every engine is asked to do, and what it came to: ours in ours.rs, the others in peers.cc.
+//! The jobs of every engine and their results; ours runs in ours.rs, the others in peers.cc.
 
 pub(crate) use forebay_testing::mixed;
 use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 
-/// What is done.
+/// The kind of job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     /// Puts values, each durable before the writer's next.
     Put,
-    /// Reads values by their keys, drawn from those that are there.
+    /// Reads values by randomly drawn existing keys.
     Get,
     /// Reads everything in order.
     Scan,
@@ -138,7 +138,7 @@ impl Pool {
     }
 }
 
-/// What a job came to.
+/// The result of a job.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome(pub(crate) Json);
 

@@ -38,7 +38,7 @@ struct Bench {
     peers: Option<PathBuf>,
 }
 
-/// What each engine came to in each round.
+/// The results of each engine in each round.
 type Rounds = BTreeMap<String, Vec<Outcome>>;
 
 impl Bench {

@@ -1,4 +1,4 @@
-//! What is measured, as the command line says it.
+//! The command-line options of the benchmark.
 
 use std::path::PathBuf;
 

@@ -26,7 +26,7 @@ pub(crate) fn compile() -> Result<PathBuf, String> {
     }
 }
 
-/// What a program says it is.
+/// Returns the version that a program prints.
 pub(crate) fn version(program: &Path) -> String {
     let said = Command::new(program).arg("--version").output();
     said.map_or_else(|error| error.to_string(), |said| text(&said.stdout).trim().to_string())

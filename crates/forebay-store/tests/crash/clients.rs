@@ -39,7 +39,7 @@ pub(crate) struct Clients<'a> {
     state: u64,
     now: Nanos,
     next: RequestId,
-    /// What is asked before anybody works: opening, then every key.
+    /// The operations before the clients start: opening, then reading every key.
     before: VecDeque<Operation>,
     idle: Vec<u64>,
     left: u64,
@@ -64,7 +64,7 @@ pub(crate) struct Clients<'a> {
 }
 
 impl Known {
-    /// What is between these keys was given up.
+    /// Records that the keys in this range were given up.
     pub(crate) fn lose(&mut self, loss: &Loss) {
         let is_in = |key: &[u8]| {
             loss.from.as_deref().is_none_or(|from| from <= key)

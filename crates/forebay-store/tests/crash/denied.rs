@@ -198,7 +198,7 @@ fn a_full_file_system_is_told_and_the_store_goes_on_once_there_is_space() {
     let says = |what: &str| notices.iter().filter(|(_, notice)| notice.contains(what)).count();
     assert!(says("no space left") > 0 && says("takes writes again") > 0, "{notices:?}");
     assert!(notices.len() < 20, "{notices:?}");
-    // What was acknowledged is there.
+    // Acknowledged puts are present.
     let gets = (0..20).map(|at| Operation::Get(key(at)));
     let looks: Vec<_> = [Operation::Open].into_iter().chain(gets).collect();
     let answers = told.answers;

@@ -67,7 +67,7 @@ impl What {
     }
 }
 
-/// What a store came to whose disks failed.
+/// The result for a store whose disks failed.
 #[derive(Default)]
 struct Came {
     refused: u64,

@@ -286,7 +286,7 @@ fn a_key_that_is_put_again_is_known_again() {
     }
 }
 
-/// A log that ends with a batch that rots: the next log says that it was there, and what it had.
+/// If the last batch of a log is damaged, the next log records that it existed, and its keys.
 #[test]
 fn the_next_log_knows_the_last_batches_of_the_one_before() {
     let mut draw = Draw(3);

@@ -102,7 +102,8 @@ impl Pages {
         }
     }
 
-    /// A page has the model's first keys: as many as were asked for and fit, and says where the rest begins.
+    /// Checks that a page has the first keys of the model, as many as were requested and fit, and
+    /// where the rest begins.
     fn check(&mut self, (from, count, bytes): (&Key, usize, u64), which: usize, page: Page) {
         self.pages += 1;
         let seed = self.seed;
@@ -218,7 +219,7 @@ impl Policy for Counted {
     }
 }
 
-/// A new store's life: what it was, and what it read.
+/// Runs the life of a new store, and returns its contents and what it read.
 fn live(
     (seed, config, mut draw): (u64, Config, Draw),
     layouts: &[Layout],

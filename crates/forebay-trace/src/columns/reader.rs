@@ -18,7 +18,7 @@ use crate::rows::{names_again_sentence, shorten, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
 use forebay_show::plural::{counted, verb};
 
-/// What the first line may be, other than a request.
+/// The kinds of first lines other than requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Header {
     /// Names that begin with that of the preset's first column.

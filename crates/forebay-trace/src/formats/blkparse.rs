@@ -87,7 +87,7 @@ struct Lines {
     unknown: (u64, u64),
     cut_short: bool,
     back: Back,
-    /// What the summary says about events that blktrace had to drop.
+    /// The summary's report of events that blktrace dropped.
     skips: Option<String>,
     /// Pairs of devices between which requests are remapped, and devices at which requests are
     /// queued.

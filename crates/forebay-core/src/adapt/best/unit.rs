@@ -3,10 +3,10 @@
 use super::super::costs::{LAYOUTS_MAX, Layout};
 use super::super::workload::roll;
 
-/// Numbers kept of a unit.
+/// The number of values stored for each unit.
 pub(super) const ROOM: usize = LAYOUTS_MAX - 1;
 
-/// Cohorts of units with the same dice.
+/// The number of cohorts; all units of a cohort share their random numbers.
 pub(super) const COHORTS: usize = 128;
 
 const COHORT_SHIFT: u32 = 25;

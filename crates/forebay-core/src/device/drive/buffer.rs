@@ -18,7 +18,7 @@ use super::surface::Surface;
 struct Segment {
     start: u64,
     end: u64,
-    /// Up to here what was handed over has made room for what is read ahead.
+    /// Transferred data up to here has been overwritten by read-ahead.
     replaced: u64,
     written: bool,
     /// Not yet on the media.
@@ -38,11 +38,12 @@ struct Stream {
     limit: u64,
 }
 
-/// What the buffer holds of a read.
+/// The part of a read that is in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hit {
     segment: usize,
-    /// Sectors from its first on that are there, or come without the arm being asked.
+    /// Sectors, from the first one on, that are in the buffer or will arrive without another
+    /// access.
     pub(super) sectors: u64,
     /// When the last of these sectors is in the buffer.
     pub(super) there: u64,
@@ -52,7 +53,7 @@ pub(super) struct Hit {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stopped {
     pub(super) place: Place,
-    /// The sector that it would come to.
+    /// The next sector that it would read.
     pub(super) next: u64,
     /// When the arm is free.
     pub(super) free_at: u64,
@@ -78,7 +79,7 @@ impl Buffer {
         &self.spec
     }
 
-    /// From which sector to which it may have come to hold or read ahead more since this was asked last.
+    /// Returns the range of sectors that the buffer may hold or read ahead since the last call.
     pub(super) fn grown(&mut self) -> Option<(u64, u64)> {
         self.changed.pop().map(|segment| self.reach(segment))
     }
@@ -177,7 +178,7 @@ impl Buffer {
         }
     }
 
-    /// From where read-ahead starts again after a hit in a segment where it came to its end.
+    /// Returns where read-ahead resumes after a hit in a segment whose read-ahead had ended.
     pub(super) fn resume(
         &self,
         surface: &Surface,
@@ -260,7 +261,7 @@ impl Buffer {
         ends
     }
 
-    /// What a segment that is read into has handed over, up to `end`, may be gone.
+    /// Allows transferred data up to `end` to be overwritten in a segment that is being filled.
     fn replace(&mut self, segment: usize, end: u64) {
         let segment = &mut self.segments[segment];
         if self.spec.read_ahead_replaces && !segment.written {
@@ -306,8 +307,8 @@ impl Buffer {
         Some(Stopped { place: next, next: end, free_at: begins.max(at) })
     }
 
-    /// A write of `count` sectors from `first` on empties what it overlaps, and its data takes a
-    /// segment; `dirty` as long as only the buffer has it.
+    /// A write of `count` sectors from `first` on invalidates overlapping data, and its own data
+    /// gets a segment, which is `dirty` as long as only the buffer has it.
     pub(super) fn write(&mut self, first: u64, count: u64, dirty: bool) {
         let end = first + count;
         let goes_on = self.segments.iter().position(|s| s.dirty && dirty && s.end == first);

@@ -74,7 +74,7 @@ mod tests {
         assert_eq!([busy.at(10), busy.at(20)], [0, 10]);
         busy.end(30);
         assert_eq!([busy.at(30), busy.at(35), busy.at(50)], [20, 25, 30]);
-        // What is learnt of late, and what is known ahead, with a gap before it.
+        // Work recorded late, and work known in advance, after a gap.
         busy.work(60, 50, 70);
         busy.work(60, 90, 95);
         assert_eq!([busy.at(60), busy.at(80), busy.at(92), busy.at(99)], [40, 50, 52, 55]);

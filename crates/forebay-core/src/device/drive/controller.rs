@@ -6,7 +6,7 @@
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
-/// Controller time of a command, by what it is and what the one before it was.
+/// Controller time of a command, by its kind and the kind of the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overhead {
     /// After a command that read, or the first one.
@@ -21,7 +21,7 @@ pub struct Overhead {
 pub struct ExtraDisconnect {
     /// Controller time, in place of the usual one.
     pub command: Nanos,
-    /// What the arm waits beyond it.
+    /// The additional wait of the arm.
     pub seek_delay: Nanos,
     /// To let go of the bus, to stay away, until the bus is asked for again.
     pub away: Nanos,
@@ -42,9 +42,9 @@ pub struct Overheads {
     pub write_miss: Overhead,
     /// From the last sector on the bus to the end of a read.
     pub read_completion: Nanos,
-    /// The same of a write.
+    /// The time to complete a write.
     pub write_completion: Nanos,
-    /// Before data goes over the bus.
+    /// The time before data is transferred over the bus.
     pub data_preparation: Nanos,
     /// To get hold of the bus again: after a write is on the media; while a read passes, so that
     /// only what is longer than that is waited for.
@@ -90,9 +90,9 @@ pub enum ReadAhead {
 pub struct BufferSpec {
     /// Segments, each of which holds one run of sectors.
     pub segments: u32,
-    /// What a segment holds.
+    /// The capacity of a segment.
     pub segment_sectors: u64,
-    /// How far the drive reads on.
+    /// How far the drive reads ahead.
     pub read_ahead: ReadAhead,
     /// By how many sectors it reads on at most with [`ReadAhead::Limit`].
     pub read_ahead_sectors: u64,
@@ -115,7 +115,7 @@ pub struct BufferSpec {
 /// Which of the writes that wait for a place in the cache gets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Admits {
-    /// The one that came first.
+    /// The oldest write.
     #[default]
     Oldest,
     /// The one that came last, unless one has waited as long as [`QueueSpec::starvation`].
@@ -129,7 +129,7 @@ pub struct WriteCacheSpec {
     pub extents: u32,
     /// The capacity of each extent.
     pub extent_sectors: u64,
-    /// What all of them can hold together.
+    /// The total capacity of all extents.
     pub sectors: u64,
     /// Which write gets the next place.
     pub admits: Admits,
@@ -138,16 +138,17 @@ pub struct WriteCacheSpec {
 /// The command queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueSpec {
-    /// Commands the drive takes at a time.
+    /// The number of commands that the drive accepts at a time.
     pub depth: u32,
     /// A command that has waited so long in the drive goes next, however far away, but at most one in
     /// eight does.
     pub starvation: Nanos,
-    /// When it ranks commands, the drive counts on a sector of another cylinder only if the head would
-    /// be there so much earlier. The access itself takes as long as it takes.
+    /// When it ranks commands, the drive expects to catch a sector on another cylinder only if the
+    /// head would arrive earlier by this margin. It does not change the time of the access itself.
     pub catch_margin: Nanos,
-    /// Commands already committed when the next one is chosen, beside the one at the media. -1: the
-    /// drive chooses only when the host has answered the completion, among all that has come by then.
+    /// The number of committed commands when the next one is chosen, not counting the one at the
+    /// media. -1 means that the drive chooses only when the host has responded to the completion,
+    /// among all commands that have arrived by then.
     pub ahead: i32,
 }
 
@@ -172,10 +173,10 @@ pub struct Controller {
     pub queue: QueueSpec,
     /// A read may begin with any of its sectors that comes round first ("Immediate buffer read").
     pub zero_latency_reads: bool,
-    /// The same of writes.
+    /// Whether writes may start with any sector.
     pub zero_latency_writes: bool,
-    /// By how much a write seeks shorter than a read, beside what [`HddSpec::write_settle`] adds: drives were measured
-    /// of which writes seek shorter.
+    /// How much shorter the seek of a write is than that of a read, apart from the time that
+    /// [`HddSpec::write_settle`] adds; such drives have been measured.
     ///
     /// [`HddSpec::write_settle`]: crate::device::hdd::HddSpec::write_settle
     pub write_seek_less: Nanos,

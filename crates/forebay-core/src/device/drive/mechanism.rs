@@ -21,7 +21,7 @@ pub(super) struct Task {
     pub(super) first: u64,
     pub(super) count: u64,
     pub(super) write: bool,
-    /// The least time from when data of a write is there until the media can have it.
+    /// The minimum time between the arrival of write data and its use by the media.
     pub(super) seek_least: u64,
     /// May begin with any of its sectors.
     pub(super) zero_latency: bool,
@@ -58,7 +58,7 @@ pub(super) struct Access {
     pub(super) first_begins: u64,
     /// When the first sector had passed.
     pub(super) first_ends: u64,
-    /// When the last one had.
+    /// When the last sector had passed.
     pub(super) ends: u64,
     pub(super) from: Place,
     pub(super) last: Place,
@@ -77,7 +77,7 @@ impl Window {
     }
 }
 
-/// Where the arm is and what it has done: all that an access changes.
+/// The state of the arm, and its statistics: everything that an access changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Motion {
     pub(super) cylinder: u32,
@@ -279,7 +279,7 @@ impl Mechanism {
         }
     }
 
-    /// Stops the platters once what is under way is done, unless they are woken before.
+    /// Stops the platters after the current work, unless another command arrives first.
     pub(super) fn rest(&mut self, now: u64) {
         self.rests_at = self.rests_at.or(Some(now.max(self.motion.free_at)));
     }

@@ -102,8 +102,8 @@ impl Drive {
         io.op == Op::Write && count > 0 && !past && self.cache.as_ref().is_some_and(fits)
     }
 
-    /// When a write into the cache is done; `None` where it goes past the cache, or the cache is full of
-    /// what the arm is not yet writing.
+    /// Returns when a write into the cache completes; `None` if it bypasses the cache, or if the
+    /// cache is full of data that the arm is not writing yet.
     fn write_cached(&mut self, now: u64, command: &Command) -> Option<u64> {
         if !self.is_cached(command) {
             return None;
@@ -149,7 +149,7 @@ impl Drive {
             let done = at + self.controller.overheads.write_completion.0;
             return self.served(command, done, true, None);
         }
-        // Behind a flush, which left nothing but what is on its way, there is room in time.
+        // After a flush, only data in flight is left, so there will be space in time.
         let fits = |cache: &WriteCache| cache.fits(command.count);
         if !command.io.flags.has(Flags::FUA)
             && let Some(cache) = self.cache.as_ref().filter(|cache| fits(cache))
@@ -271,10 +271,10 @@ impl Drive {
         self.cache.as_ref().map_or(0, WriteCache::written_at)
     }
 
-    /// The run of the cache that goes next if the arm starts at `start` or later: the oldest if it has
-    /// waited too long and it is its turn, else the one reached first of those whose data are over the
-    /// bus. (One that comes as the head passes loses a turn, and leaves those behind the head where
-    /// they are, until they fill the cache.)
+    /// Returns the run of the cache that goes next if the arm starts at `start` or later: the
+    /// oldest if it has waited too long and it is its turn, otherwise the first one reached among
+    /// those whose data has been transferred. (A run that arrives as the head passes would lose a
+    /// revolution, and runs behind the head would stay there until they fill the cache.)
     pub(super) fn nearest_run(&self, start: u64) -> Option<Pick> {
         let cache = self.cache.as_ref()?;
         let runs = cache.runs();

@@ -25,7 +25,7 @@ pub enum SpareRange {
 /// How a disk deals with defects; all zones alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sparing {
-    /// Over what the spares are spread.
+    /// The range over which spares are distributed.
     pub range: SpareRange,
     /// Spares and defects are whole tracks, not sectors.
     pub whole_tracks: bool,
@@ -180,7 +180,7 @@ impl Spared {
         if each == 0 { 0 } else { (physical / self.range + u64::from(self.front > 0)) * each }
     }
 
-    /// By how many sectors slips turn the track on which physical sector `physical` lies.
+    /// Returns the number of sectors by which slips rotate the track of physical sector `physical`.
     #[inline]
     pub(super) fn turned(&self, physical: u64) -> u64 {
         if !self.turns {

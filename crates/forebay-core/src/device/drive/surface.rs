@@ -126,7 +126,7 @@ impl Surface {
         Ok(surface)
     }
 
-    /// A zone without spares, whose skews are given in time or hide the switches.
+    /// Returns a zone without spares, whose skews are given as times or hide the switches.
     fn plain(&self, disk: &HddSpec, zone: &Zone, begins: u64) -> Row {
         let (head, cylinder) = (disk.head_switch.0, disk.cylinder_switch.0);
         let track_skew = disk.track_skew.map_or(head, |skew| skew.0);

@@ -107,7 +107,7 @@ fn a_miss_reads_and_then_hands_over_what_the_bus_lags_behind() {
     let mut drive = with(|_| ());
     // 200 us overhead, sector 10 comes at 1000 us, 4 sectors to 1400, the last over the bus.
     assert_eq!(serve(&mut drive, 0, io(Op::Read, 10, 4)), 1_410);
-    // A slow bus begins when the first sector is there, at 1100 us, and takes 4 times 250.
+    // A slow bus starts when the first sector has arrived, at 1100 us, and takes 4 times 250 us.
     let mut slow = with(|controller| controller.bus.read_ns_per_sector = 250e3);
     assert_eq!(serve(&mut slow, 0, io(Op::Read, 10, 4)), 2_100);
 }
@@ -125,7 +125,8 @@ fn read_ahead_answers_full_and_partial_hits() {
     assert_eq!(serve(&mut drive, 1_410, io(Op::Read, 18, 4)), 2_210);
     let mut drive = with(|_| ());
     serve(&mut drive, 0, io(Op::Read, 10, 4));
-    // At 2000 us sector 19 is; the last of them, 27, comes at 2800 us and goes over the bus.
+    // Sector 19 is in the buffer at 2000 us; the last one, 27, arrives at 2800 us and is
+    // transferred over the bus.
     assert_eq!(serve(&mut drive, 2_000, io(Op::Read, 19, 9)), 2_810);
     // Beyond the limit nothing was read: the head goes back for sector 60, at 6000 us.
     let mut drive = with(|_| ());
@@ -147,7 +148,7 @@ fn what_passes_before_the_first_sector_is_read_too() {
     assert_eq!(first_again(1), 10_210, "it had passed");
 }
 
-/// Tracks of 100 sectors turned by 10 against the one before, of which the second is bad.
+/// Tracks of 100 sectors with a skew of 10, of which the second is bad.
 fn slipped() -> Format {
     let defects = Defects { slips: vec![1], ..Defects::default() };
     let zone = ZoneFormat { cylinder_skew_sectors: 10.0, defects, ..ZoneFormat::default() };
@@ -168,7 +169,7 @@ fn the_watermark_is_reached_before_a_switch() {
     spec.controller.bus.read_ns_per_sector = 100e3;
     spec.controller.buffer = Some(BufferSpec { watermark_share: 0.5, ..buffer() });
     let mut drive = Drive::new(&spec).unwrap();
-    // Five of ten sectors are there at 10 ms, and the bus takes as long as the media.
+    // Five of ten sectors have arrived at 10 ms, and the bus is as fast as the media.
     assert_eq!(serve(&mut drive, 0, io(Op::Read, 95, 10)), 12_600);
     // Of a slow bus all ten take 10 times 500 us from then on.
     spec.controller.bus.read_ns_per_sector = 500e3;
@@ -316,7 +317,7 @@ fn what_the_cache_writes_back_is_told() {
     // The way to cylinder 5 is the read's own.
     serve(&mut drive, 100_000, io(Op::Read, 550, 1));
     assert_eq!(drive.write_back(), back);
-    // 280 to 319 lie on two cylinders.
+    // Sectors 280 to 319 are on two cylinders.
     serve(&mut drive, 200_000, io(Op::Write, 280, 40));
     serve(&mut drive, 300_000, io(Op::Flush, 0, 0));
     let again = drive.write_back();
@@ -372,7 +373,7 @@ fn flush_and_fua_wait_for_the_media() {
     assert_eq!(serve(&mut drive, 6_000, io(Op::Flush, 0, 0)), 6_200);
     let fua = Request { flags: Flags::FUA, ..io(Op::Write, 80, 2) };
     assert_eq!(serve(&mut drive, 7_000, fua), 8_200);
-    // Before the second goes to the cache, the first goes to the media, at sector 10.
+    // Before the second write enters the cache, the first is written to the media at sector 10.
     assert_eq!(serve(&mut drive, 8_200, io(Op::Write, 10, 1)), 8_410);
     let preflush = Request { flags: Flags::PREFLUSH, ..io(Op::Write, 20, 1) };
     assert_eq!(serve(&mut drive, 8_500, preflush), 11_110);

@@ -37,7 +37,7 @@ pub(super) struct StreamQueue {
     /// It ran dry in its last turn, with some of its budget left.
     pub(super) may_be_back: bool,
     pub(super) injection: Injection,
-    /// Whether it nearly always has requests, from how long it had none since when.
+    /// Whether the queue almost always has requests, determined from the time without any.
     pub(super) is_io_bound: bool,
     observed_since: Nanos,
     idle_for: Nanos,
@@ -143,7 +143,7 @@ impl StreamQueue {
         }
     }
 
-    /// It was given `bytes`.
+    /// Records that `bytes` were dispatched.
     pub(super) fn give(&mut self, now: Nanos, bytes: u64) {
         if self.raised.busy_bytes == 0 {
             self.first_given = now;

@@ -116,7 +116,7 @@ impl Wf2q {
         self.entities[queue as usize].served
     }
 
-    /// Bytes that are left of it.
+    /// Returns the remaining bytes of the budget.
     #[inline]
     pub(super) fn left(&self, queue: u32) -> u64 {
         let Entity { budget, served, .. } = self.entities[queue as usize];
@@ -185,7 +185,7 @@ impl Wf2q {
         Some(queue)
     }
 
-    /// A busy queue was given `bytes`.
+    /// Records that `bytes` of a busy queue were dispatched.
     #[inline]
     pub(super) fn serve(&mut self, queue: u32, bytes: u64) {
         self.entity(queue).served += bytes;

@@ -153,8 +153,8 @@ fn parts_of_what_failed_are_tried_alone_unless_the_device_is_gone() {
     assert_eq!(end(&mut three(), gone), ((0, 30), all));
 }
 
-/// A layer of so many tags, over a device that does one I/O in a millisecond, until all are answered: in what order,
-/// when, and how long each was held, in milliseconds.
+/// Runs a layer with this many tags on a device that completes one I/O per millisecond, until all
+/// are answered. Returns the order, and when and how long each was held, in milliseconds.
 fn served(limits: Limits, requests: &[Request]) -> Vec<(u64, u64, u64)> {
     let mut layer = BlockLayer::new(Noop::default(), limits);
     let (mut now, mut served, mut left) = (Nanos::ZERO, Vec::new(), requests.iter().peekable());

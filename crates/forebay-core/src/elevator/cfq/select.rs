@@ -156,7 +156,7 @@ impl Cfq {
         if seeks && self.serving == Kind::SyncNoidle || !self.should_idle(active) {
             return true;
         }
-        // As good as what is waited for.
+        // This queue is as good as the one that is waited for.
         place != ASYNC && self.idle_timer.is_some() && self.is_close(offset)
     }
 

@@ -8,7 +8,7 @@ use crate::contract::time::Nanos;
 use crate::elevator::history::ThinkTime;
 use crate::elevator::sorted::Sorted;
 
-/// Kinds of service, which take turns.
+/// Kinds of service, which are served in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Waited for, one queue after another: sequential streams.

@@ -50,7 +50,7 @@ impl Cfq {
     /// Puts a queue into the tree of its kind, for a turn that comes later the more queues there
     /// are and the shorter its slices are than the longest.
     pub(super) fn place(&mut self, now: Nanos, place: u32) {
-        // A queue that enters is not counted, so it goes before one that had its slice just now.
+        // A queue that enters is not counted, so it precedes one whose slice has just ended.
         let others = self.busy() as i64 - 1;
         self.displace(place);
         // The longest slice is that of the best priority: each of its four steps adds a fifth.
@@ -69,7 +69,8 @@ impl Cfq {
         }
     }
 
-    /// Ends the active queue's slice. Given `charged`, what is left or overrun counts next time.
+    /// Ends the active queue's slice. If `charged`, the unused or exceeded time counts in its next
+    /// slice.
     pub(super) fn expire(&mut self, now: Nanos, charged: bool) {
         let Some(place) = self.active.take() else { return };
         self.idle_timer = None;

@@ -16,7 +16,7 @@ pub(super) struct Slice {
     pub(super) end: Nanos,
     /// Nanoseconds left unused (positive) or overrun (negative) by the last slice.
     pub(super) residual: i64,
-    /// Requests given in this slice.
+    /// The number of requests dispatched in this slice.
     pub(super) given: u32,
     /// The oldest request's age was looked at in this slice.
     pub(super) fifo_checked: bool,

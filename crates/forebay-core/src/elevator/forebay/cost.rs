@@ -53,7 +53,8 @@ impl Default for Cost {
 }
 
 impl Cost {
-    /// An I/O of `kind` and of `len` bytes given at `given` was answered `now`.
+    /// Learns from an I/O of `kind` and of `len` bytes that was dispatched at `given` and completed
+    /// at `now`.
     pub(super) fn learn(&mut self, now: Nanos, given: Nanos, kind: usize, len: u32, step: Step) {
         let took = now - given.max(self.answered);
         self.answered = now;

@@ -13,10 +13,11 @@ use super::super::queue::{Queue, QueuedId};
 use super::{Forebay, READS, Side, WRITES};
 use crate::contract::time::Nanos;
 
-/// Writes that take more than so many times as long as the reads that wait are bulk.
+/// Writes that take more than this many times as long as the waiting reads are bulk.
 const BULK: u64 = 16;
 
-/// While somebody is late, both kinds share a sweep only if the reads take so many times as long.
+/// While a request is late, both kinds share a sweep only if the reads take this many times as
+/// long.
 const BULK_LATE: u64 = 2;
 
 /// Late, in percent of the bound: as soon as the oldest has waited so long, until none has waited
@@ -31,7 +32,8 @@ pub(super) enum Sharing {
     Together,
     /// The sweep over both, left for turns of reads alone.
     Excursions,
-    /// Somebody is late; both are given together for all that, as there is little to write.
+    /// A request is late, but both kinds are still dispatched together, because there are few
+    /// writes.
     TogetherLate,
     /// Somebody is late: turns of reads alone and of writes alone.
     Turns,

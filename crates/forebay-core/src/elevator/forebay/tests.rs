@@ -51,7 +51,8 @@ fn without_waiting_nobody_is_held_back_for_an_answer() {
 
 #[test]
 fn waiting_ends_where_a_move_costs_less() {
-    // All requests take 1 ms wherever they are: moves cost nothing, which is soon found out.
+    // All requests take 1 ms wherever they are: moves cost nothing, which the scheduler learns
+    // quickly.
     let mut run = run(ForebayConfig::default());
     run.until = ms(20_000.0);
     let arrivals = vec![read(0.0, 0, 0), read(0.0, 1, 5000 * MIB)];
@@ -78,7 +79,8 @@ fn a_sweep_goes_up_and_begins_again_below() {
     assert_eq!(order, [100, 300, 500, 600, 900, 50]);
 }
 
-/// Reads and writes of streams that always ask ahead of the head, and a write far behind it.
+/// Reads and writes of streams that always issue requests ahead of the head, and a write far behind
+/// it.
 fn busy_streams(config: ForebayConfig, until_ms: f64) -> Run<Forebay> {
     let mut run = run(config);
     (run.depth, run.until) = (8, ms(until_ms));

@@ -14,7 +14,7 @@ const FIRST: Nanos = Nanos(125_000);
 /// The sum of all shares, but for rounding.
 const WHOLE: u32 = 1 << 16;
 
-/// All of them, as a share.
+/// The value that represents a share of 1.
 pub(super) const ALL: u64 = 256;
 
 /// A fading histogram.
@@ -79,7 +79,8 @@ impl Thinking {
 }
 
 impl Pause {
-    /// Whether it, and those that follow it while the stream goes on, gain more than `price`.
+    /// Returns whether waiting for the next request, and for those that follow while the stream
+    /// continues, gains more than `price`.
     pub(super) fn is_worth(&self, price: Nanos) -> bool {
         // The expected number of successful waits before one fails.
         let each = self.gain.0.saturating_mul(ALL);

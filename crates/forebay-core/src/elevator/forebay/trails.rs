@@ -35,7 +35,7 @@ pub(super) type TrailId = u32;
 pub(super) struct Trail {
     /// The expected start of the next request.
     end: u64,
-    /// The process that asked last.
+    /// The process that issued the last request.
     process: Option<u32>,
     /// Its requests in the queue.
     pub(super) queued: u32,
@@ -81,7 +81,8 @@ impl Trail {
         self.thinking.pause(saving, self.near)
     }
 
-    /// How long it has thought until `now`; nothing where it has not, or has not yet been answered.
+    /// Returns its think time until `now`, or `None` if it is not thinking, or has not been
+    /// answered yet.
     fn think(&self, now: Nanos) -> Option<Nanos> {
         let thinks = self.used > 0 && self.queued + self.in_flight == 0;
         thinks.then(|| now - self.answered)
@@ -134,7 +135,7 @@ impl Trails {
         gaps.min().map(|(_, id)| id as TrailId)
     }
 
-    /// A new trail, in place of the one unused longest where there are enough.
+    /// Returns a new trail, reusing the one unused for longest if there are enough.
     fn give(&mut self) -> TrailId {
         let fresh = Trail { thinking: self.thinking, near: ALL, ..Trail::default() };
         if self.trails.len() >= TRAILS_MAX {

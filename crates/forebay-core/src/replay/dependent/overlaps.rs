@@ -22,10 +22,10 @@ type ByAddress = [BTreeSet<(u64, u32)>; CLASSES];
 pub(super) struct Overlaps {
     /// Those that change data and are not wide, which all others have to look at.
     changing: ByAddress,
-    /// Those that do not.
+    /// Requests that do not change data.
     reading: ByAddress,
     wide: Vec<u32>,
-    /// Kept for its room.
+    /// The result of a search, kept to reuse its memory.
     pub(super) found: Vec<u32>,
 }
 
@@ -58,7 +58,8 @@ impl Overlaps {
         narrow.all(BTreeSet::is_empty) && self.wide.is_empty()
     }
 
-    /// Adds those that `request` overlaps, where either changes the data, to `found`: by address, wide ones last.
+    /// Adds to `found` the requests that `request` overlaps, if either changes the data: by
+    /// address, wide ones last.
     pub(super) fn find(&self, request: &Request, active: &Slab<Active>, found: &mut Vec<u32>) {
         if request.len == 0 {
             return;
@@ -97,7 +98,7 @@ mod tests {
     use crate::contract::request::Flags;
     use crate::contract::time::Nanos;
 
-    /// What is found is what looking at all finds, by address, wide ones last.
+    /// The search gives the same result as examining all requests, by address, wide ones last.
     #[test]
     fn what_overlaps_is_found_in_order() {
         let mut state = 1_u64;

@@ -48,7 +48,8 @@ fn request(index: usize, at: u64, place: u64, len: u32, op: Op, stream: u32) -> 
     }
 }
 
-/// One row of a recording: gap, place, length, operation, stream, latency, what it takes now.
+/// One row of a recording: gap, offset, length, operation, stream, latency, and the duration in
+/// this run.
 type Row = (u64, u64, usize, usize, u32, Option<u64>, u64);
 
 fn rows() -> impl Strategy<Value = Vec<Row>> {
