@@ -63,7 +63,7 @@ impl Observer for Contention {
 pub struct Fight {
     /// One of the streams.
     pub stream_a: String,
-    /// The disturbed stream.
+    /// The other stream.
     pub stream_b: String,
     /// The number of times that the heads moved from one to the other.
     pub switches: u64,

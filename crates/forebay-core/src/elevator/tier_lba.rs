@@ -56,7 +56,7 @@ impl TierLba {
                 self.groups.push(Group { mark, offset, count: 1 });
             }
         }
-        // Returns the oldest of the largest groups.
+        // Among groups of equal size, the oldest.
         let largest = self.groups.iter().rev().max_by_key(|group| group.count);
         (mark, largest.map_or(offset, |group| group.offset))
     }
