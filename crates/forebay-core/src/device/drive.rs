@@ -234,8 +234,8 @@ impl Drive {
         command
     }
 
-    /// Serves all that need not wait for the arm, and then of those that do as many as the drive
-    /// commits to. Where the cache is drained, runs that the head reaches before that one come first.
+    /// Serves all commands that need not wait for the arm, and then as many of the others as the
+    /// drive commits to. While the cache is drained, runs that the head reaches earlier go first.
     fn dispatch(&mut self, now: u64) {
         loop {
             self.serve_without_arm(now);

@@ -23,7 +23,7 @@ pub enum When {
     OneIn(u64),
 }
 
-/// A failure to be had.
+/// A failure to inject.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Failure {
     /// Of this lane; of all if none is named.
@@ -32,7 +32,7 @@ pub struct Failure {
     pub when: When,
 }
 
-/// What [`Failure::parse`] takes, for help and messages.
+/// The forms that [`Failure::parse`] accepts, for help and messages.
 pub const FAILURES: &str = "[lane=N:]from-s=SECONDS, range=OFFSET+BYTES or one-in=N";
 
 impl Failure {
@@ -88,7 +88,7 @@ pub struct Failing<D> {
     failures: Vec<Failure>,
     /// I/Os that were started, each lane's counted from another number.
     number: u64,
-    /// What ends at once.
+    /// I/Os that complete at once.
     gone: VecDeque<(Nanos, Request)>,
     /// Under way on the device and to fail: lane, name and fault.
     failing: Vec<(u64, Fault)>,
@@ -112,7 +112,7 @@ impl<D: Device> Failing<D> {
         &self.device
     }
 
-    /// The same, without its failures.
+    /// Returns the device without its failures.
     pub fn into_device(self) -> D {
         self.device
     }

@@ -43,7 +43,7 @@ impl Fixed {
         Ok(Fixed { service, io: NOTHING, started: Nanos::ZERO, done: None, busy: Nanos::ZERO })
     }
 
-    /// The time each I/O takes.
+    /// Returns the time of each I/O.
     pub fn service(&self) -> Nanos {
         self.service
     }

@@ -92,7 +92,7 @@ struct Stream {
     ends: u64,
 }
 
-/// How a command that moves data goes.
+/// The phases of a command that transfers data.
 struct Access {
     last: Place,
     done: u64,
@@ -186,7 +186,7 @@ impl Hdd {
         (first, count.min(sectors - first))
     }
 
-    /// Stops the platters at `now`, which is returned; what was read ahead is gone with them.
+    /// Stops the platters at `now`, which is returned; the read-ahead is lost.
     fn park(&mut self, now: u64) -> u64 {
         self.meter.park(now);
         self.stream = None;

@@ -60,13 +60,13 @@ pub struct Ssd {
     page_bytes: u64,
     ftl: Ftl,
     flash: Flash,
-    /// When the controller can take the next command.
+    /// When the controller can accept the next command.
     controller_free: u64,
     /// When the last command left, if commands leave one at a time.
     left: u64,
-    /// How long a write takes to get into the buffer, and when each lane to it is free.
+    /// The time of a write to enter the buffer, and when each entrance lane is free.
     entrance: Option<(Times, Vec<u64>)>,
-    /// When each direction of the link has carried what it was given: in, out.
+    /// When each direction of the link is free: in, out.
     link_free: [u64; 2],
     /// When each page of the write buffer is free again, first the one that is so first.
     buffer: BinaryHeap<Reverse<u64>>,
@@ -274,13 +274,13 @@ impl Ssd {
         Some((*ready).max(self.left).saturating_add(passing))
     }
 
-    /// Whether nothing is under way.
+    /// Returns whether nothing is outstanding.
     #[inline]
     fn is_idle(&self) -> bool {
         self.completions.is_empty() && self.leaving.is_empty()
     }
 
-    /// When the command is done but for leaving.
+    /// Returns when the command is done except for leaving.
     #[inline]
     fn serve(&mut self, now: u64, io: &Request) -> u64 {
         if matches!(io.op, Op::Park | Op::Open) {

@@ -113,7 +113,7 @@ struct Batch {
     started: Nanos,
     /// When its time is up; a read batch's time runs from its first completion.
     ends: Option<Nanos>,
-    /// Nothing was given in it yet.
+    /// Whether nothing has been dispatched in the batch yet.
     is_new: bool,
     /// Writes left of a write batch.
     writes_left: u32,
@@ -244,8 +244,8 @@ impl Anticipatory {
         self.write_batch = tuned.max(1);
     }
 
-    /// Whether to wait for the process of the last read although others have asked. `waited` tells
-    /// whether it was waited for until now.
+    /// Returns whether to wait for the process of the last read although there are other requests.
+    /// `waited` says whether the scheduler has been waiting for it.
     fn anticipates(&mut self, now: Nanos, waited: bool) -> bool {
         let (Some(stream), span) = (self.expected, self.config.antic_expire) else { return false };
         let process = &self.processes[stream as usize];

@@ -110,15 +110,15 @@ pub struct BfqConfig {
     pub slice_idle: Nanos,
     /// The longest turn (Linux `timeout_sync`).
     pub timeout: Nanos,
-    /// The largest budget in bytes; 0 for what the device does in `timeout`, which is found out.
+    /// The largest budget in bytes; 0 to measure what the device can do in `timeout`.
     pub max_budget: u64,
     /// A waited-for request older than this goes first in its queue's turn.
     pub fifo_expire_sync: Nanos,
-    /// The same for the asynchronous queue.
+    /// The maximum age of a request in the asynchronous queue.
     pub fifo_expire_async: Nanos,
     /// The longest way back that competes with the way forward, in bytes.
     pub back_seek_max: u64,
-    /// How many times longer the way back counts.
+    /// The factor by which backward distances are multiplied.
     pub back_seek_penalty: u32,
     /// Whether streams that begin, or ask after a pause, are raised in weight.
     pub low_latency: bool,
@@ -155,7 +155,7 @@ const ASYNC_CHARGE: u64 = 3;
 /// Requests further apart (800 sectors) are no sequential ones.
 const NEAR_BYTES: u64 = 8 * 100 * 512;
 
-/// What is known of a stream.
+/// The state of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Stream {
     /// The queue that it uses, once it has asked for anything waited for.
@@ -192,7 +192,7 @@ pub struct Bfq {
     eldest: Option<(u32, Nanos)>,
     /// The queue whose request ended last, unless streams share it, and when.
     last_ended: Option<(u32, Nanos)>,
-    /// Where the last request given ends.
+    /// The end of the last dispatched request.
     head: u64,
     /// Requests in queues, and at the device now.
     queued: u32,
@@ -241,7 +241,7 @@ impl Bfq {
         self.weights_vary = true;
     }
 
-    /// Makes room for what is known of `stream`.
+    /// Allocates the state of `stream`.
     #[inline]
     fn know(&mut self, stream: u32) {
         let index = stream as usize;

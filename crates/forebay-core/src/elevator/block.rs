@@ -75,7 +75,7 @@ pub trait Elevator {
         None
     }
 
-    /// What it counted for itself; nothing for most.
+    /// Returns the elevator's own statistics; most have none.
     fn figures(&self) -> Vec<Figure> {
         Vec::new()
     }
@@ -160,7 +160,7 @@ impl<E: Elevator> BlockLayer<E> {
         self.elevator.keep(io.id as QueuedId, &mut self.queue);
     }
 
-    /// It is done elsewhere: it merges no more.
+    /// Records that the request is handled elsewhere and is no longer merged.
     pub(crate) fn gone(&mut self, io: &Request) {
         self.queue.started(io.id as QueuedId);
     }

@@ -118,7 +118,7 @@ pub struct CfqConfig {
     pub fifo_expire_async: Nanos,
     /// The longest way back that competes with the way forward, in bytes.
     pub back_seek_max: u64,
-    /// How many times longer the way back counts.
+    /// The factor by which backward distances are multiplied.
     pub back_seek_penalty: u32,
     /// Whether slices shrink with many streams, and asynchronous depth grows slowly.
     pub low_latency: bool,

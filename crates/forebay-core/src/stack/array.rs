@@ -143,7 +143,7 @@ pub struct Array {
     locks: Locks,
     jobs: Vec<Job>,
     vacant: Vec<u32>,
-    /// Units of which something may begin, and what begins.
+    /// Units on which a task may start, and the task.
     ready: Vec<u64>,
     tasks: Vec<Task>,
     /// Jobs that wait for room.
@@ -165,7 +165,7 @@ pub struct Array {
     levels: [u64; LEVELS.len()],
     /// Units that have lost bytes.
     lost_units: u64,
-    /// What waits until drives have room.
+    /// The jobs that wait until drives have space.
     full: full::Full,
     reads_only: bool,
     counts: Counts,
@@ -253,7 +253,7 @@ impl Array {
             let task = match request.op {
                 Op::Read => Task::Read(part),
                 Op::Write => Task::Write(part),
-                // What is trimmed in part stays.
+                // Units that are trimmed only partly are kept.
                 _ if u64::from(part.len) < unit_bytes => continue,
                 _ => Task::Trim(part),
             };
@@ -349,7 +349,7 @@ impl Placement for Array {
 
     fn figures(&self) -> Vec<Figure> {
         let counts = &self.counts;
-        // By how much a rule paid more in its cost model than who knows everything.
+        // How much more a rule paid in its cost model than an optimal rule that knows all requests.
         let regret = self.adapting.as_ref().map(Adapting::regret_percent);
         let mut figures = vec![
             ("full_writes", counts.full_writes as f64),

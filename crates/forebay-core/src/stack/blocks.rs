@@ -25,9 +25,9 @@ struct Work {
     /// The bytes of the blocks it touches: from, to.
     first: u64,
     end: u64,
-    /// Whether it fills all of them.
+    /// Whether it covers complete blocks.
     whole: bool,
-    /// The blocks' content, for what is not whole.
+    /// The contents of the blocks, for partial blocks.
     buf: Buf,
     /// The number of outstanding I/Os.
     left: u32,
@@ -54,7 +54,7 @@ impl Work {
 /// The token of what passes as it is.
 const PASSES: u64 = u64::MAX;
 
-/// Makes whole blocks of what is not.
+/// Extends partial blocks to complete ones.
 #[derive(Clone, Debug)]
 pub struct Blocks {
     block: u64,
@@ -196,7 +196,7 @@ impl Placement for Blocks {
         if work.left == 0 {
             self.end(key, plan);
         }
-        // The request is told by its release.
+        // The release of the request reports the outcome.
         Ok(())
     }
 

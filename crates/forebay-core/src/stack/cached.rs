@@ -48,7 +48,7 @@ const SPARE_SHARE: u32 = 64;
 const SPARE_MIN: u32 = 16;
 const SPARE_MAX: u32 = 1024;
 
-/// Blocks share counts of what was written when.
+/// The number of counters of writes, which blocks share.
 const STAMPS: usize = 1 << 12;
 
 /// Bits of a block's number in a key; offsets beyond 2^48 blocks do not occur on real devices, and
@@ -82,7 +82,7 @@ pub struct CacheFigures {
     pub blocks_past: u64,
 }
 
-/// What is to be done after an I/O, by its token; above these bits is a number.
+/// The next step after an I/O, by its token; the bits above these are a number.
 const STEP_BITS: u32 = 8;
 const NOTHING: u64 = 0;
 /// After a read from the disk: its whole blocks are copied to the flash, unless written since.
@@ -119,7 +119,7 @@ struct Held {
 struct Leaving {
     key: u64,
     held: Held,
-    /// Tells it from earlier departures.
+    /// Distinguishes it from earlier evictions.
     serial: u64,
     begun: bool,
     /// The disk has it too, but the log still names its place.
@@ -137,7 +137,7 @@ struct Pending {
     retired: bool,
     /// No other write may begin: the first is not done, or one that failed is not mended.
     closed: bool,
-    /// Whose place it is.
+    /// The block in the frame.
     key: u64,
 }
 
@@ -168,7 +168,7 @@ pub struct Cached<C> {
     pending: Vec<Pending>,
     /// Flash blocks there are.
     blocks: u32,
-    /// Those that were used and are free again.
+    /// Frames that were used and are free again.
     free: Vec<u32>,
     leaving: Vec<Leaving>,
     /// Blocks that are being written back to the disk.
@@ -176,7 +176,8 @@ pub struct Cached<C> {
     /// Parts of writes that wait for their block, in the order they came; by its stamp and key.
     waiting: BTreeMap<(usize, u64), VecDeque<Planned>>,
     stamps: Vec<Stamp>,
-    /// The flash is gone for good: what it does not hold alone is on the disk.
+    /// Whether the flash has disappeared permanently; everything except the data that was only on
+    /// it is on the disk.
     flash_gone: bool,
     /// Counts requests and departures.
     serial: u64,
@@ -360,7 +361,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Forgets a cached block, whatever it held.
+    /// Removes a cached block, whatever its state.
     fn forget(&mut self, key: u64) {
         if let Some(frame) = self.cache.remove(key) {
             self.release(self.held[frame as usize].at);

@@ -11,12 +11,12 @@ use crate::contract::policy::{Cx, Policy};
 use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
 
-/// A policy behind a link of constant latency.
+/// A policy reached through a link of constant latency.
 #[derive(Clone, Debug)]
 pub(crate) struct Link<P> {
     policy: P,
     latency: Nanos,
-    /// Under way, with the time of arrival.
+    /// Requests in transit, with their times of arrival.
     line: VecDeque<(Nanos, Request, Bytes)>,
 }
 

@@ -19,7 +19,7 @@ impl<P: Policy> PerDisk<P> {
         PerDisk { lanes, finished: Finished::new() }
     }
 
-    /// Passes on what the policy of `lane` answered.
+    /// Passes on the answers of the policy of `lane`.
     fn answer(&mut self, lane: Lane, cx: &mut Cx<'_>) {
         for mut done in self.finished.drain(..) {
             done.request.lane = lane;

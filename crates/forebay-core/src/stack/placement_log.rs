@@ -53,9 +53,9 @@ const OPEN: u64 = 2;
 /// What a place's name should be, as its owner sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// This; what it refers to is where it belongs once all devices are flushed.
+    /// This name, whose block will be in its place once all devices are flushed.
     Name(Name),
-    /// To be asked again in the next round.
+    /// Ask again in the next round.
     Later,
 }
 
@@ -70,7 +70,7 @@ pub struct Pairing {
     pub is_forced: bool,
 }
 
-/// What has come of an I/O of the log.
+/// The result of an I/O of the log.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// Nothing yet.
@@ -84,11 +84,11 @@ pub(crate) enum Event {
 /// What came of a round.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// Who waited for it.
+    /// The requests that waited for it.
     pub(crate) waiters: Vec<u32>,
     /// The outcome for them.
     pub(crate) outcome: Outcome,
-    /// What is durable now.
+    /// The changes that are durable now.
     pub(crate) recorded: Vec<Change>,
     /// Lanes whose flush failed, so that writes since the previous flush may be lost.
     pub(crate) suspects: Vec<Lane>,
@@ -99,11 +99,11 @@ enum Phase {
     Closed,
     Opening(Box<Opening>),
     Open,
-    /// The flash takes no records any more.
+    /// The flash accepts no more records.
     Failed(Fault),
 }
 
-/// A round under way.
+/// A round in progress.
 #[derive(Clone, Debug)]
 struct Round {
     waiters: Vec<(u32, Lane)>,
@@ -129,7 +129,7 @@ const UNDER_WAY: u8 = 2;
 #[derive(Clone, Debug)]
 pub(crate) struct PlacementLog {
     binding: Binding,
-    /// Whether a blank flash is taken.
+    /// Whether to initialize a blank flash.
     formats: bool,
     /// A flash whose newest record is older than this one is refused.
     least: u64,
@@ -183,7 +183,7 @@ impl PlacementLog {
         }
     }
 
-    /// It is there, empty, without being read or written.
+    /// Returns an empty, open log without reading or writing it.
     #[cfg(test)]
     pub(crate) fn open_empty(&mut self) {
         self.phase = Phase::Open;
@@ -206,12 +206,13 @@ impl PlacementLog {
         [gauge("log_newest", self.sequence), gauge("log_named", self.named.max(is_changing))]
     }
 
-    /// Whether the table is there.
+    /// Returns whether the table has been read.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Open | Phase::Failed(_))
     }
 
-    /// Lets a request wait while the table is not there, and has it opened; answers whether it has to.
+    /// Makes a request wait until the table has been read, and starts reading it; returns whether
+    /// the request must wait.
     pub(crate) fn defers(
         &mut self,
         client: u32,
@@ -228,7 +229,7 @@ impl PlacementLog {
         true
     }
 
-    /// The requests that waited for the table, now that it is there or cannot be had.
+    /// Returns the requests that waited for the table, which has now been read or cannot be read.
     pub(crate) fn deferred(&mut self) -> Vec<(u32, Request, Bytes)> {
         std::mem::take(&mut self.early)
     }
@@ -274,7 +275,8 @@ impl PlacementLog {
         !self.waiters.is_empty()
     }
 
-    /// Begins a round with the names that `wish` wants, unless one is under way or there is nothing for it.
+    /// Begins a round with the names that `wish` returns, unless a round is in progress or there is
+    /// nothing to record.
     pub(crate) fn begin(&mut self, plan: &mut Plan<'_>, wish: impl Fn(u32) -> Wish) {
         if let Phase::Failed(fault) = self.phase {
             return self.release_waiters(Err(fault), plan);
@@ -287,7 +289,7 @@ impl PlacementLog {
             return;
         }
         let mut lanes: Vec<Lane> = self.waiters.iter().map(|&(_, disk)| disk).collect();
-        // The disk has what a name no longer refers to.
+        // The disk has the data of names that are removed.
         let before = changes.iter().map(|change| self.table[change.place as usize]);
         lanes.extend(before.filter(|name| *name != Name::NONE).map(Name::disk));
         lanes.push(self.flash);

@@ -49,7 +49,7 @@ pub(super) struct Hit {
     pub(super) there: u64,
 }
 
-/// Where the head stands when read-ahead is stopped.
+/// The position of the head when read-ahead is stopped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stopped {
     pub(super) place: Place,

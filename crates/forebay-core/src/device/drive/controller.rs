@@ -19,7 +19,7 @@ pub struct Overhead {
 /// going on where it ended ("Extra write disconnect").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExtraDisconnect {
-    /// Controller time, in place of the usual one.
+    /// The controller time, instead of the usual one.
     pub command: Nanos,
     /// The additional wait of the arm.
     pub seek_delay: Nanos,

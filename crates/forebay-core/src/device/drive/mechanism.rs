@@ -84,7 +84,7 @@ pub(super) struct Motion {
     pub(super) head: u32,
     /// The next sector under the head if it continues.
     pub(super) next: u64,
-    /// When it is done with what it does.
+    /// When the current work ends.
     pub(super) free_at: u64,
     seeking: Window,
     moving: Window,
@@ -132,7 +132,7 @@ impl Mechanism {
         })
     }
 
-    /// What waits for sector `first` from `from` on.
+    /// Returns the position that an access to sector `first` waits for, from `from` on.
     pub(super) fn spot(&self, first: u64, from: u64, write: bool) -> Spot {
         let Place { cylinder, head, begins, .. } = self.surface.place(first);
         Spot { cylinder, head, first, angle: self.turn.divide(begins).1, from, write, key: 0 }

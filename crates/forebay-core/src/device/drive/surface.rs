@@ -47,7 +47,7 @@ pub struct ZoneFormat {
 /// How a disk is formatted, zone by zone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Format {
-    /// In which order the heads take their turn.
+    /// The order in which the heads are used.
     pub head_order: HeadOrder,
     /// How defects are dealt with.
     pub sparing: Sparing,
@@ -201,7 +201,7 @@ impl Surface {
         &self.rows[self.parts.zone(sector, self.rows.len(), end)]
     }
 
-    /// Where `sector`, which is on the disk, lies.
+    /// Returns the position of `sector`, which must be on the disk.
     #[inline]
     pub(super) fn place(&self, sector: u64) -> Place {
         self.place_in(self.row(sector), sector)

@@ -29,7 +29,8 @@ pub(super) struct Dirty {
 pub(super) struct WriteCache {
     spec: WriteCacheSpec,
     runs: Vec<Dirty>,
-    /// The first sector of each of `runs` and the one after its last: what is searched most.
+    /// The first sector of each of `runs` and the sector after its last one, which are searched
+    /// most often.
     extents: Vec<(u64, u64)>,
     /// Their positions.
     spots: Spots,
@@ -52,7 +53,7 @@ impl WriteCache {
         WriteCache { spec, runs, extents, spots, count: 0, writing, sectors: 0, drains: false }
     }
 
-    /// Whether a write could ever be taken.
+    /// Returns whether the cache could ever accept a write of this length.
     pub(super) fn fits(&self, count: u64) -> bool {
         count <= self.spec.extent_sectors.min(self.spec.sectors)
     }
@@ -63,7 +64,7 @@ impl WriteCache {
         let place = usize::from(self.joined(first, count).is_none());
         let left = (self.spec.extents as usize).checked_sub(self.runs.len() + place)?;
         let sectors_left = self.spec.sectors.checked_sub(self.sectors + count)?;
-        // The latest go last: as many of them as there is room for may still be on their way.
+        // The newest ones go last: as many as fit may still be in flight.
         let (mut places, mut sectors) = (0, 0);
         for (until, taken) in self.writing.iter().rev().take_while(|(until, _)| now < *until) {
             (places, sectors) = (places + 1, sectors + taken);
@@ -97,7 +98,7 @@ impl WriteCache {
         self.extents.iter().position(|&(from, to)| joins(from, to))
     }
 
-    /// Takes a write for which there is room.
+    /// Adds a write, for which there must be space.
     pub(super) fn put(&mut self, write: Dirty) {
         let end = write.first + write.count;
         match self.joined(write.first, write.count) {
@@ -150,8 +151,8 @@ impl WriteCache {
         run
     }
 
-    /// A run of `count` sectors that was taken is on the media `until` then; those that were by
-    /// `now` need no place.
+    /// Records that a run of `count` sectors will be on the media at `until`; runs that were by
+    /// `now` need no space.
     pub(super) fn writes(&mut self, now: u64, count: u64, until: u64) {
         while self.writing.front().is_some_and(|(until, _)| *until <= now) {
             self.writing.pop_front();

@@ -153,7 +153,7 @@ impl Geometry {
         })
     }
 
-    /// Where `sector`, which is on the disk, lies.
+    /// Returns the position of `sector`, which must be on the disk.
     #[inline]
     pub(super) fn place(&self, sector: u64) -> Place {
         self.run(sector, 1).0
@@ -262,14 +262,14 @@ pub struct Layout {
     pub cylinder_switch: Nanos,
     /// Sustained rate at the outer edge, switches included, bytes per second.
     pub outer_bytes_per_s: f64,
-    /// The same at the inner edge.
+    /// The rate at the inner edge.
     pub inner_bytes_per_s: f64,
-    /// How many zones to make.
+    /// The number of zones.
     pub zones: u32,
 }
 
-/// Equally wide zones whose sustained rates fall (or rise) evenly from the outer to the inner
-/// edge, with as many cylinders as the capacity takes.
+/// Returns equally wide zones whose sustained rates change evenly from the outer to the inner edge,
+/// with as many cylinders as the capacity needs.
 pub fn zones(layout: &Layout) -> Result<Vec<Zone>, SpecError> {
     let count = layout.zones;
     if count == 0 || count > MAX_ZONES as u32 {

@@ -40,7 +40,7 @@ pub struct OrderBound {
     pub busy: Nanos,
 }
 
-/// What one scheduler cannot divide.
+/// A piece that no scheduler divides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     op: Op,
@@ -64,7 +64,7 @@ pub struct Pieces<'a> {
 struct End {
     place: Place,
     sector: u64,
-    /// How many end there.
+    /// The number of pieces that end there.
     count: u32,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Pieces<'a> {
         Pieces { disk, pieces: Vec::new(), beyond: false }
     }
 
-    /// How many there are.
+    /// Returns the number of pieces.
     pub fn len(&self) -> usize {
         self.pieces.len()
     }
@@ -159,7 +159,8 @@ impl<'a> Pieces<'a> {
         touched.chunk_by(|a, b| a.0 == b.0).map(end).collect()
     }
 
-    /// After which sectors a piece of an operation goes on, sorted, each as often as one ends there.
+    /// Returns the sectors after which pieces continue, sorted, each as often as a piece ends
+    /// there.
     fn touched(&self) -> Vec<(u64, bool)> {
         let mut touched: Vec<_> =
             self.pieces.iter().map(|piece| (piece.end, piece.op == Op::Write)).collect();

@@ -28,7 +28,7 @@ pub struct Power {
 /// The standby power of a disk, and the cost of spinning up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Standby {
-    /// Watts while it stands still.
+    /// Power in watts when the platters stand still.
     pub standby_w: f64,
     /// Joules of one spin-up.
     pub spin_up_j: f64,
@@ -36,7 +36,7 @@ pub struct Standby {
     pub spin_up: Nanos,
 }
 
-/// No spin-up takes longer: ten minutes.
+/// The maximum time of a spin-up: ten minutes.
 const SPIN_UP_LONGEST: u64 = 600_000_000_000;
 
 impl Power {
@@ -66,7 +66,7 @@ impl Power {
     }
 }
 
-/// Whether the platters turn, for how long they did not, and the energy of it all.
+/// Whether the platters rotate, how long they stood still, and the energy used.
 #[derive(Clone, Debug)]
 pub(in crate::device) struct Meter {
     power: Power,

@@ -133,8 +133,8 @@ impl SeekCurve {
     #[inline]
     fn at(&self, distance: u32) -> f64 {
         let cylinders = f64::from(distance);
-        // Both arms are computed: which one is taken is anybody's guess, and a wrong guess of the
-        // processor costs more than a root.
+        // Computes both branches: which one applies is unpredictable, and a branch misprediction
+        // costs more than a square root.
         let short = self.short_ns + self.root_ns * cylinders.sqrt();
         let long = self.long_ns + self.cylinder_ns * cylinders;
         std::hint::select_unpredictable(distance < self.knee, short, long)
@@ -183,7 +183,7 @@ impl SeekCurve {
 struct Points {
     distances: Vec<u32>,
     times: Vec<u64>,
-    /// An equation takes over after the last point.
+    /// Whether an equation applies after the last point.
     ends: bool,
 }
 

@@ -24,7 +24,7 @@ use crate::contract::spec::SpecError;
 /// Which block is collected next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Collection {
-    /// The one with the fewest valid pages.
+    /// The block with the fewest valid pages.
     #[default]
     Greedy,
     /// The one with the best ratio of space gained to pages moved, times its age: (1 - u) / 2u · age
@@ -175,7 +175,7 @@ impl Ftl {
         Ok(ftl)
     }
 
-    /// Counts what the first fill left on a die; answers how many blocks it used.
+    /// Records the state of a die after the first fill; returns the number of blocks used.
     fn fill_blocks(&mut self, die: u32) -> u32 {
         let Shape { dies, stripe_pages, pages_per_block, blocks_per_die, .. } = self.shape;
         let row = u64::from(dies) * u64::from(stripe_pages);
@@ -395,7 +395,7 @@ impl Ftl {
         if used == 0.0 { f64::INFINITY } else { (1.0 - used) / (2.0 * used) * age }
     }
 
-    /// The same shape, never filled.
+    /// Returns the same layout without any data.
     pub(super) fn emptied(&self) -> Ftl {
         let shape = self.shape;
         let first = |die| die * shape.blocks_per_die;

@@ -1,18 +1,18 @@
 //! Times that differ between pages: a few modes, each with its share.
 //!
-//! A flash cell stores several bits, some of which are faster to read than others, so a drive's
-//! reads take one of a few times. The mode of a page depends on its number, so that the page always
-//! takes the same time.
+//! A flash cell stores several bits, some of which can be read faster than others, so the reads of
+//! a drive have a few different times. The mode of a page depends on its number, so a page always
+//! has the same time.
 
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
-/// One of a few times.
+/// One of several times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mode {
     /// The duration.
     pub time: Nanos,
-    /// The share of pages that take so long.
+    /// The share of pages with this time.
     pub share: f64,
 }
 
@@ -21,8 +21,8 @@ pub struct Mode {
 pub struct Modes {
     /// One or more; shares add up to 1.
     pub modes: Vec<Mode>,
-    /// The part of each time for which the die, or the buffer's entrance, is taken. The rest goes
-    /// before, and occupies nothing.
+    /// The part of each time during which the die, or the entrance of the buffer, is busy. The rest
+    /// comes before and blocks nothing.
     pub busy_share: f64,
 }
 
@@ -106,7 +106,8 @@ impl Times {
     }
 }
 
-/// A number that has nothing of the order of those given (the finisher of Steele, Lea and Flood 2014).
+/// Mixes the bits of a number so that the order of inputs is lost (the finalizer of Steele, Lea and
+/// Flood 2014).
 #[inline]
 pub(super) fn mixed(number: u64) -> u64 {
     let mut x = number.wrapping_add(0x9e37_79b9_7f4a_7c15);

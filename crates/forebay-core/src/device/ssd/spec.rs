@@ -34,22 +34,22 @@ impl Default for Precondition {
     }
 }
 
-/// Where commands pass one after the other, which limits how many a second there are.
+/// Where commands pass one at a time, which limits their rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ceiling {
     /// Before the flash, when a command arrives.
     #[default]
     Arrival,
-    /// Behind the flash, when a command is done.
+    /// After the flash, when a command completes.
     Completion,
 }
 
-/// How the write buffer takes a write in.
+/// How the write buffer accepts writes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entrance {
     /// The time of an entrance.
     pub times: Modes,
-    /// Writes that are taken in at a time.
+    /// The number of writes that can enter at a time.
     pub lanes: u32,
 }
 
@@ -86,7 +86,7 @@ pub struct SsdSpec {
     pub command: Nanos,
     /// Where the rate limit applies.
     pub ceiling: Ceiling,
-    /// How long a write does.
+    /// The time that a write takes.
     pub write_command: Nanos,
     /// Where a write does.
     pub write_ceiling: Ceiling,

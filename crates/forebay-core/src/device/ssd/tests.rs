@@ -61,7 +61,8 @@ fn done_us(spec: SsdSpec, ios: &[Request]) -> Vec<u64> {
 
 #[test]
 fn what_was_read_or_written_last_is_read_without_its_die() {
-    // Room for two pages: page 2 takes the place of page 0. A hit takes the command and the link alone.
+    // There is space for two pages, so page 2 replaces page 0. A hit takes only the time of the
+    // command and the link.
     let cached = SsdSpec { read_cache_bytes: 2 << 12, ..spec() };
     let mut ssd = Ssd::new(cached).unwrap();
     let mut now = Nanos(10_000_000);

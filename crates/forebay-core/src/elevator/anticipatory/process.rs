@@ -4,7 +4,7 @@
 use crate::contract::time::Nanos;
 use crate::elevator::history::ThinkTime;
 
-/// Think times count as this at most (20 ms), given as half of it.
+/// The limit for think times (20 ms), stored as half of it.
 const THINK_HALF_MAX: Nanos = Nanos::from_millis(10);
 
 /// A distance counts as four mean distances and this at most.
@@ -64,7 +64,7 @@ impl Process {
         self.queued += 1;
     }
 
-    /// One of its requests has completed.
+    /// Records that one of its requests has completed.
     pub(super) fn completed(&mut self, now: Nanos) {
         self.in_flight -= 1;
         self.think.last_end = now;
@@ -94,7 +94,8 @@ impl Process {
     }
 }
 
-/// What processes that have read once do next: what is believed of the next such process.
+/// Statistics on what processes do after their first read, as a prediction for the next such
+/// process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Newcomers {
     /// Share that never read again, of 256: an exponential mean in which each weighs one eighth.

@@ -1,4 +1,4 @@
-//! Budgets: how many bytes a queue may use in a turn, and what it is charged at the end.
+//! Budgets: how many bytes a queue may use per turn, and what it is charged at the end.
 
 use super::service::Ended;
 use crate::contract::time::Nanos;
@@ -94,13 +94,14 @@ impl BudgetMax {
         self.turns = (self.turns * 7 + 256) / 8;
     }
 
-    /// How long a queue is raised.
+    /// Returns how long the weight of a queue is raised.
     pub(super) fn raised_for(&self) -> Nanos {
         let [least, most] = RAISED_FOR_RANGE;
         Nanos(share(RAISED_FOR.0, Nanos(RATE_REFERENCE), Nanos(self.rate))).clamp(least, most)
     }
 
-    /// A request of `bytes` is given to the device, which has `under_way` others; `is_near` the one before.
+    /// Records that a request of `bytes` was dispatched to the device, which has `under_way`
+    /// others; `is_near` says whether it is close to the previous one.
     pub(super) fn give(&mut self, now: Nanos, bytes: u64, under_way: u32, is_near: bool) {
         if self.samples > 0 && now - self.last_given > PAUSE && under_way == 0 {
             self.measured();
@@ -156,12 +157,13 @@ impl BudgetMax {
         }
     }
 
-    /// What the time used is worth in bytes.
+    /// Returns the number of bytes that correspond to the time used.
     pub(super) fn worth(&self, span: Nanos) -> u64 {
         share(self.bytes, span.min(self.timeout), self.timeout)
     }
 
-    /// Whether a queue that was given `bytes` in `span` is charged for time, and for how long.
+    /// Returns whether a queue that dispatched `bytes` in `span` is charged for time, and for how
+    /// long.
     pub(super) fn slow(
         &self,
         bytes: u64,
@@ -176,8 +178,8 @@ impl BudgetMax {
         }
     }
 
-    /// The budget after one of `budget` bytes, of which `served` were used, ended as `how`; `has_more` requests are at
-    /// the device.
+    /// Returns the budget that follows a turn with `budget`, of which `served` bytes were used, and
+    /// which ended as `how`; `has_more` says whether it has requests at the device.
     pub(super) fn next(&self, budget: u64, served: u64, how: Ended, has_more: bool) -> u64 {
         let least = self.least();
         let next = match how {

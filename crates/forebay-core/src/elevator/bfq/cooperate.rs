@@ -28,8 +28,8 @@ const FAMILY_GAP: Nanos = Nanos::from_millis(600);
 const FAMILY_AFTER: Nanos = Nanos::from_millis(600);
 
 impl Bfq {
-    /// The queue for a waited-for request: its stream's own, the one it shares, or one
-    /// that it comes to share now.
+    /// Returns the queue for a request that the scheduler waits for: the queue of its stream, the
+    /// queue that it shares, or one that it begins to share now.
     #[inline]
     pub(super) fn queue_of(&self, bio: &Request) -> u32 {
         let (stream, own) = (bio.stream, bio.stream + 1);

@@ -11,26 +11,26 @@ use super::{ASYNC, Bfq};
 use crate::contract::time::Nanos;
 use crate::elevator::queue::{Queue, QueuedId};
 
-/// The limit begins anew after this.
+/// The limit is reset after this time.
 const RENEWED_AFTER: Nanos = Nanos::from_secs(1);
 /// It is not tried again so soon after it was lowered.
 const TRIED_AFTER: Nanos = Nanos::from_millis(10);
 /// A short think time counts for the limit only so long after that was changed.
 const SETTLED_AFTER: Nanos = Nanos::from_millis(100);
-/// Who asks so soon after the end of another's request may have waited for it.
+/// A request that arrives this soon after the completion of another one may have waited for it.
 const WOKEN_WITHIN: Nanos = Nanos::from_millis(4);
 /// So often in a row makes the other a waker, within this many idle times.
 const WOKEN_TIMES: u32 = 3;
 const WOKEN_IDLES: u64 = 128;
 
-/// What is known of a queue.
+/// The injection state of a queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Injection {
     /// Requests at the device up to which others are injected.
     limit: u32,
     /// The time of a first request without injection, or `None` before it has been measured.
     alone: Option<Nanos>,
-    /// When the limit was lowered or begun anew.
+    /// When the limit was lowered or reset.
     pub(super) changed: Nanos,
     /// The queue that it waits for.
     waker: Option<u32>,
@@ -42,7 +42,7 @@ pub(super) struct Injection {
     woken: Vec<u32>,
 }
 
-/// The trial under way.
+/// The current trial.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trial {
     /// When the request came that is timed, and which one it is, once it is given.
@@ -54,7 +54,7 @@ pub(super) struct Trial {
 }
 
 impl Bfq {
-    /// Begins the limit of a queue anew.
+    /// Resets the limit of a queue.
     fn renew_limit(&mut self, now: Nanos, place: u32) {
         self.trial.timed = None;
         let queue = self.queue(place);
@@ -118,7 +118,7 @@ impl Bfq {
         }
     }
 
-    /// A request of the active queue is given: it may be the one to time.
+    /// Records that a request of the active queue was dispatched, which may be the one to measure.
     #[inline]
     pub(super) fn time(&mut self, id: QueuedId) {
         if std::mem::take(&mut self.trial.awaited) {

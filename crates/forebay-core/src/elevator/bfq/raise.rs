@@ -9,9 +9,9 @@
 
 use crate::contract::time::Nanos;
 
-/// How many times more a raised queue weighs.
+/// The factor by which the weight of a queue is raised.
 const RAISE: u32 = 30;
-/// The same of one at a steady pace.
+/// The factor for a queue with a steady rate.
 const STEADY_RAISE: u32 = 100 * RAISE;
 /// For how long the latter lasts after each time that it ran dry.
 const STEADY_FOR: Nanos = Nanos::from_millis(300);
@@ -80,7 +80,7 @@ pub(super) struct Raised {
     why: Option<Why>,
     since: Nanos,
     lasts: Nanos,
-    /// Bytes that it was given while raised.
+    /// Bytes dispatched while the weight was raised.
     given: u64,
     /// Since when it has had no request anywhere; none before its first.
     pub(super) idle_since: Option<Nanos>,
@@ -103,9 +103,9 @@ pub(super) struct Entering {
     pub(super) may_raise: bool,
     /// Whether all its requests seek: then none of its paces is a player's.
     pub(super) always_seeks: bool,
-    /// Requests of it at the device.
+    /// The number of its requests at the device.
     pub(super) in_flight: u32,
-    /// How long an interactive queue is raised.
+    /// How long the weight of an interactive queue is raised.
     pub(super) lasts: Nanos,
 }
 
@@ -120,7 +120,7 @@ impl Raised {
         self.burst.is_some_and(|number| burst.large.binary_search(&number).is_ok())
     }
 
-    /// How many times its weight it weighs.
+    /// Returns the current factor of its weight.
     #[inline]
     pub(super) fn factor(&self) -> u32 {
         match self.why {
@@ -216,7 +216,7 @@ impl Raised {
         }
     }
 
-    /// It was given `bytes`.
+    /// Records that `bytes` were dispatched.
     pub(super) fn give(&mut self, bytes: u64) {
         self.busy_bytes += bytes;
         if self.is_raised() {

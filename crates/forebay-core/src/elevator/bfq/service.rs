@@ -1,5 +1,5 @@
-//! Turns: which queue has the disk, for how long, when BFQ waits for it, and what it is charged at
-//! the end.
+//! Turns: which queue has the disk and for how long, when BFQ waits for a queue, and what it is
+//! charged at the end.
 
 use super::{ASYNC, Bfq};
 use crate::contract::time::Nanos;
@@ -28,7 +28,7 @@ pub(super) enum Ended {
     Exhausted,
     /// The queue had no more requests, and waiting did not pay.
     NoRequests,
-    /// Another queue came that goes first.
+    /// A queue with precedence arrived.
     Preempted,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Turn {
     pub(super) fifo_checked: bool,
 }
 
-/// Whether the device queues commands itself, by how many it was given at a time.
+/// Whether the device queues commands itself, judged by how many it had at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Depth {
     pub(super) deepest: u32,

@@ -39,7 +39,7 @@ enum Place {
     Serving,
 }
 
-/// What a queue is to the fair scheduler.
+/// The state of a queue in the fair scheduler.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entity {
     weight: u32,
@@ -170,7 +170,7 @@ impl Wf2q {
         entity.weight = weight;
     }
 
-    /// Takes the next queue into service; nobody is.
+    /// Starts service of the next queue, while no queue is in service.
     pub(super) fn serve_next(&mut self) -> Option<u32> {
         let entities = &self.entities;
         let of = |queue: &u32| &entities[*queue as usize];
@@ -202,7 +202,8 @@ impl Wf2q {
         self.serve(queue, more);
     }
 
-    /// Ends the service of the queue that has it, which goes on waiting with a weight and a budget if it has requests.
+    /// Ends the service of the current queue, which waits again with a weight and a budget if it
+    /// has requests.
     pub(super) fn end_service(&mut self, waits: Option<(u32, u64)>) {
         let Some(queue) = self.serving.take() else { return };
         let Some((weight, budget)) = waits else { return self.rest(queue) };

@@ -1,4 +1,5 @@
-//! Slices: how long a queue has the disk, when CFQ waits for it, and what it is charged at the end.
+//! Slices: how long a queue has the disk, when CFQ waits for a queue, and what it is charged at the
+//! end.
 
 use super::service_tree::Kind;
 use super::stream_queue::Slice;

@@ -92,7 +92,7 @@ impl StreamQueue {
         }
     }
 
-    /// Takes `id` off the queue to give it.
+    /// Removes `id` from the queue to dispatch it.
     #[inline]
     pub(super) fn give(&mut self, id: QueuedId, back: BackSeek, queue: &mut Queue) {
         self.order.take(id, back, queue);

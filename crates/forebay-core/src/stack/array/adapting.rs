@@ -22,7 +22,7 @@ pub(super) struct Adapting {
     levels: Vec<Level>,
     costs: Costs,
     first: First,
-    /// Of what clients move, so many percent may go into switches; 0 is no bound.
+    /// The percentage of the clients' data that switches may move; 0 means no limit.
     percent: u64,
     /// Bytes that may, a hundred times over.
     budget: u64,
@@ -33,12 +33,12 @@ pub(super) struct Adapting {
 /// Periods: in each one, all units pay the rent of the space that they take.
 struct Ticks {
     period: Nanos,
-    /// When the next pass over all units begins, and how far this one is.
+    /// When the next pass over all units begins, and how far the current one is.
     due: Nanos,
     next: Option<u64>,
 }
 
-/// A rule with what it keeps of each unit.
+/// A rule with its state for each unit.
 trait Units {
     /// Records a request to a unit of this layout, and returns the unit's new layout.
     fn seen(&mut self, costs: &Costs, number: u64, layout: Layout, class: Class) -> Option<Layout>;
@@ -47,8 +47,8 @@ trait Units {
     fn account(&self) -> Account;
 }
 
-/// What all units paid in the cost model, and what they would have at the least who knew everything,
-/// their first layouts too.
+/// The cost of all units in the cost model, and the minimum cost for a rule that knows all requests
+/// and chooses the first layouts too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Account {
     pub(super) paid: u64,
@@ -154,7 +154,7 @@ impl Adapting {
         self.levels.get(usize::from(to)).copied()
     }
 
-    /// Clients have moved so many bytes.
+    /// Records that clients have moved this many bytes.
     pub(super) fn moved(&mut self, bytes: u64) {
         // What was not used for long does not come all at once.
         self.budget =
@@ -175,13 +175,14 @@ impl Adapting {
         self.levels.iter().position(|known| *known == level).map(|layout| layout as Layout)
     }
 
-    /// The level of a unit that is first asked to write so many chunks.
+    /// Returns the level of a unit whose first write has this many chunks.
     pub(super) fn first(&self, chunks: usize) -> Option<Level> {
         let layout = self.first.layout(&self.costs, self.costs.class(Op::Write, chunks));
         self.levels.get(usize::from(layout)).copied()
     }
 
-    /// A unit of this level was asked for so many chunks; the level it is to go to.
+    /// Reports a request for this many chunks to a unit of this level; returns the level to switch
+    /// to.
     pub(super) fn seen(
         &mut self,
         number: u64,
@@ -191,7 +192,7 @@ impl Adapting {
     ) -> Option<Level> {
         let layout = self.layout(level)?;
         let class = self.costs.class(op, chunks);
-        // What costs the same everywhere, as reads do, is no reason to go anywhere.
+        // Requests with the same cost everywhere, such as reads, are no reason to switch.
         if self.costs.row(class).windows(2).all(|pair| pair[0] == pair[1]) {
             return None;
         }
@@ -215,7 +216,7 @@ impl Array {
         to.is_some_and(|to| self.follow(self.jobs[key as usize].number, to, kind))
     }
 
-    /// Some units pay for their space, where that is asked for; who pays too much shrinks.
+    /// Charges some units for their space, if that is configured; units that pay too much shrink.
     pub(super) fn charge(&mut self, now: Nanos) {
         let units = self.table.units();
         let paying = self.adapting.as_mut().map_or(0..0, |adapting| adapting.paying(now, units));
@@ -260,11 +261,11 @@ mod tests {
         // 27 points a write to 100.
         assert!((0..3).all(|_| seen(Level::RAID6, 1).is_none()));
         assert_eq!(seen(Level::RAID6, 1), Some(Level::TRIPLE));
-        // It did not get there: it begins anew.
+        // The switch did not happen, so the rule starts afresh.
         assert!((0..3).all(|_| seen(Level::RAID6, 1).is_none()));
         assert_eq!(seen(Level::RAID6, 1), Some(Level::TRIPLE));
         assert_eq!(seen(Level::TRIPLE, 4), None);
-        // A level that is none of its own stays.
+        // A level that the rule does not manage is kept.
         assert_eq!(seen(Level::Striped { parities: 1 }, 1), None);
     }
 

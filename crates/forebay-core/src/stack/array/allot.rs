@@ -6,8 +6,9 @@ use super::level::{Level, Roles, each};
 use super::unit::{Place, Unit};
 
 impl Array {
-    /// Gives the roles of a unit places to be written to: fresh ones, or where they have none. A role
-    /// that no drive takes is lost. None, and nothing changes, where drives would take it but are full.
+    /// Assigns cells to the roles of a unit: new cells, or cells for roles without one. A role that
+    /// no drive accepts is lost. Returns `None` without any change if drives would accept the roles
+    /// but are full.
     pub(super) fn allot(
         &mut self,
         number: u64,
@@ -53,7 +54,7 @@ impl Array {
         lost.any(|role| may_be(role) && !self.forgoes(unit, level, role))
     }
 
-    /// The same with the cells that are kept back for units that shrink.
+    /// Does the same with the cells that are reserved for shrinking units.
     pub(super) fn allot_kept(
         &mut self,
         number: u64,
@@ -85,8 +86,8 @@ impl Array {
             && self.drives.of(kind).all(|lane| self.drives.free(lane) > spare)
     }
 
-    /// The kind of drives that a unit is first written to: the one wanted, or the other where that has no
-    /// room to spare; where none has, the one that promises more than it holds.
+    /// Returns the kind of drives for a new unit: the preferred kind, or the other kind if the
+    /// preferred one has no spare space; if neither has, the kind that promises more than it holds.
     pub(super) fn first_kind(&self, wanted: Kind, level: Level) -> Kind {
         let of_two = self.drives.ssds() != 0;
         if !of_two || self.is_roomy(level, wanted) {

@@ -29,7 +29,8 @@ const UNITS: u64 = 12;
 /// A step in time.
 const STEP: u64 = 1000;
 
-/// How often things fail: one in so many, none if 0; and after how many requests each some drives go.
+/// Fault rates: one in this many operations fails, none if 0; and the number of requests after
+/// which a drive disappears.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rates {
     pub(super) flushes: u64,
@@ -38,7 +39,7 @@ pub(super) struct Rates {
     pub(super) drives: u64,
 }
 
-/// An array, and what its drives are at.
+/// An array and the outstanding I/Os of its drives.
 pub(super) struct Bench {
     pub(super) policy: Placed<Array, Box<dyn Policy + Send>>,
     state: u64,
@@ -125,7 +126,7 @@ impl Bench {
         }
     }
 
-    /// Blocks are asked for; answers by which name.
+    /// Issues a request for blocks; returns its name.
     pub(super) fn ask(&mut self, op: Op, flags: Flags, stream: u32, first: u64, count: u64) -> u64 {
         let (id, lane, at) = (self.asked, 0, Nanos(self.step * STEP));
         let (offset, len) = (first * 4096, count as u32 * 4096);
@@ -165,7 +166,7 @@ impl Bench {
         self.call(|policy, cx| policy.complete(cx, &done));
     }
 
-    /// Any I/O that is under way ends.
+    /// Completes a random outstanding I/O.
     fn end_any(&mut self) {
         let at = self.random(self.under_way.len() as u64) as usize;
         let io = self.under_way[at];
@@ -223,7 +224,7 @@ impl Bench {
         medium::check(self.array(), &self.medium);
     }
 
-    /// Whether anything will be due, though nobody asks.
+    /// Returns whether something will become due without new requests.
     pub(super) fn has_due(&self) -> bool {
         self.policy.wakeup().is_some()
     }

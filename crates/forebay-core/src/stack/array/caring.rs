@@ -19,7 +19,7 @@ const LOOK: u64 = 4096;
 /// Moves between two looks at how full drives are.
 const MOVES_MAX: usize = 16;
 
-/// How far it is.
+/// The progress of maintenance.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Care {
     due: Option<Nanos>,
@@ -38,7 +38,7 @@ pub(super) struct Care {
     /// Whether opening completes only after all maintenance is done: the waiters, with their
     /// streams.
     pub(super) waits: bool,
-    /// Drives had no room for something: it is tried again once somebody asks for anything from then on.
+    /// Set if drives had no space: maintenance is retried with the first request from this time on.
     retries_from: Option<Nanos>,
     pub(super) waiters: Vec<(u32, u32)>,
 }
@@ -67,8 +67,8 @@ impl Care {
         }
     }
 
-    /// Records have no room, and without them care does not end: who waits for its end, if anybody does. Nothing more
-    /// is taken care of then.
+    /// Called if there is no space for records, without which maintenance cannot end. Returns those
+    /// who wait for its end. No more maintenance happens then.
     pub(super) fn refused(&mut self) -> Vec<u32> {
         if !self.waiters.is_empty() {
             self.due = None;
@@ -103,7 +103,7 @@ impl Array {
         self
     }
 
-    /// The same, whose drives are made alike; it then promises as much as they all have room for. New ones
+    /// Balances the drives and then increases the capacity to what fits on all of them. New drives
     /// are of this kind.
     pub fn growing(mut self, new: Kind) -> Array {
         self.care.grows = Some(new);
@@ -181,7 +181,7 @@ impl Array {
         }
     }
 
-    /// What a unit needs.
+    /// Returns the maintenance that a unit needs.
     fn care_for(&self, at: u64) -> Option<Task> {
         let unit = self.unit(at);
         let level = unit.level?;
@@ -191,7 +191,7 @@ impl Array {
             let may = is_lost && !self.forgoes(&unit, level, role);
             may && self.drives.choose(&self.geometry, at, &unit, level, role).is_some()
         };
-        // What was lost may be there again, as with a drive that is back.
+        // Lost data may be available again, for example if a drive has returned.
         let reads_all = self.care.scrubs || unit.lost != Lost::NONE;
         if reads_all || (0..level.roles(self.chunks())).any(is_lost) {
             return Some(Task::Repair { reads_all });

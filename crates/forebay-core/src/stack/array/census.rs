@@ -11,7 +11,7 @@ use crate::contract::request::Lane;
 /// What an array is like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Census {
-    /// Whether it is open: its newest state was found.
+    /// Whether the array is open, with its newest state.
     pub is_open: bool,
     /// How often it was opened.
     pub openings: u64,
@@ -29,15 +29,15 @@ pub struct Census {
     pub ssd_units: u64,
     /// Units with roles that no drive has.
     pub degraded_units: u64,
-    /// Units of which some bytes cannot be read any more.
+    /// The number of units with bytes that can no longer be read.
     pub lost_units: u64,
     /// Bytes of the volume in the ranges that cannot be read any more.
     pub lost_bytes: u64,
-    /// These units, the first [`LOST_LISTED`] of them.
+    /// The first [`LOST_LISTED`] of these units.
     pub lost: Vec<LostUnit>,
 }
 
-/// The most units that a census lists one by one.
+/// The maximum number of units that a census lists.
 pub const LOST_LISTED: usize = 1000;
 
 /// A unit of which some bytes cannot be read any more.
@@ -48,8 +48,8 @@ pub struct LostUnit {
     /// The bytes, in order. Where different chunks have lost blocks at different places, a range may hold
     /// blocks that can be read.
     pub ranges: Vec<LostRange>,
-    /// Numbers of the drives that are missing, or that no longer have what they held of these bytes or of
-    /// what they follow from.
+    /// Numbers of the drives that are missing, or that lost their part of these bytes or of the
+    /// data needed to reconstruct them.
     pub drives: Vec<u8>,
 }
 
@@ -73,7 +73,7 @@ pub struct DriveState {
     pub is_present: bool,
     /// Cells that hold nothing.
     pub free_cells: u32,
-    /// I/Os of it that failed.
+    /// The number of its I/Os that failed.
     pub faults: u32,
 }
 

@@ -50,7 +50,7 @@ pub(super) struct Log {
 
 /// A round.
 struct Round {
-    /// Flushes or records under way.
+    /// The number of outstanding flushes or records.
     left: u32,
     waiters: Vec<Waiter>,
     last: u64,
@@ -86,7 +86,7 @@ impl Log {
         self.since.filter(|_| self.round.is_none()).map(|since| since + AGE_MAX)
     }
 
-    /// Whether so many units are too many for another one.
+    /// Returns whether there is no room for another unit after this many.
     pub(super) fn is_full(&self, changed: usize) -> bool {
         changed >= CHANGED_MAX
     }
@@ -104,7 +104,7 @@ impl Array {
         self.commit(plan);
     }
 
-    /// Begins a round, unless one is under way or there is nothing for it.
+    /// Begins a round, unless a round is in progress or there is nothing to record.
     pub(super) fn commit(&mut self, plan: &mut Plan<'_>) {
         self.ask_for_records(plan.now);
         if !self.log.is_idle() || !self.is_fresh() {
@@ -161,7 +161,7 @@ impl Array {
     }
 
     pub(super) fn flushed(&mut self, lane: usize, outcome: Outcome, plan: &mut Plan<'_>) {
-        // Of one that is gone, all was suspected already.
+        // Everything on a drive that disappeared was suspected already.
         if let Err(fault) = outcome
             && self.drives.present().any(|it| it == lane)
         {
@@ -225,7 +225,7 @@ impl Array {
         self.send_records(plan);
     }
 
-    /// On how many drives a record is.
+    /// Returns the number of drives that get each record.
     fn copies(&self) -> usize {
         COPIES.max(self.first.tolerates() + 1)
     }
@@ -322,7 +322,7 @@ impl Array {
         }
     }
 
-    /// No drive takes records any more: nothing becomes durable.
+    /// Stops after no drive accepts records any more: nothing becomes durable.
     pub(super) fn give_up(&mut self, fault: Fault, plan: &mut Plan<'_>) {
         self.free_written_again(plan.slots);
         self.phase = Phase::Failed(fault);
@@ -364,7 +364,7 @@ fn seal(bytes: &[u8], to: Bytes, plan: &mut Plan<'_>) -> u64 {
     sum
 }
 
-/// Some of the drives that are there, others every time.
+/// Returns some of the drives that are present, different ones each time.
 fn targets(present: Vec<usize>, turn: u64, copies: usize) -> Vec<usize> {
     let (count, first) = (present.len(), turn as usize);
     (0..count.min(copies)).map(|step| present[(first + step) % count]).collect()

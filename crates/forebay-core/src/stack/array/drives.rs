@@ -13,7 +13,7 @@ const FAULTS_MAX: u32 = 32;
 /// In what time recent faults count half. A drive that dies fails far more often than that; a few bad sectors a
 /// year do not add up. (md decays the read errors of a drive by as much.)
 const FAULTS_HALVE: Nanos = Nanos(3_600 * 1_000_000_000);
-/// A role goes from one drive to another where that has so many cells more free.
+/// A role moves to another drive if that drive has this many more free cells.
 const SLOPE: u32 = 32;
 
 #[derive(Clone, Debug)]
@@ -25,18 +25,18 @@ pub(super) struct Drive {
     pub(super) space: Space,
     /// Since it was opened.
     pub(super) faults: u32,
-    /// Those that still count, as of that time.
+    /// The number of faults that still count, as of that time.
     recent: u32,
     decayed: Nanos,
     /// Which of all flushes that failed was its last.
     lapse: u32,
 }
 
-/// All of them, by lane.
+/// All drives, by lane.
 #[derive(Clone, Debug)]
 pub(super) struct Drives {
     all: Vec<Drive>,
-    /// By number: the lane, if it is there.
+    /// By number: the lane of the drive, if it is present.
     lanes: Vec<Option<u8>>,
     /// Flushes that failed.
     lapses: u32,
@@ -90,12 +90,12 @@ impl Drives {
         (0..self.all.len()).filter(|lane| self.all[*lane].present)
     }
 
-    /// Lanes of drives of a kind that are there.
+    /// Returns the lanes of the present drives of a kind.
     pub(super) fn of(&self, kind: Kind) -> impl Iterator<Item = usize> + '_ {
         self.present().filter(move |lane| self.all[*lane].kind == kind)
     }
 
-    /// The lane of a place, if its drive is there.
+    /// Returns the lane of a place, if its drive is present.
     #[inline]
     pub(super) fn lane(&self, place: Place) -> Option<usize> {
         let (drive, _) = place.cell()?;
@@ -117,12 +117,12 @@ impl Drives {
         self.all[lane].number
     }
 
-    /// Whether all drives of the volume are there.
+    /// Returns whether all drives of the volume are present.
     pub(super) fn is_whole(&self) -> bool {
         KINDS.iter().all(|kind| self.missing_of(*kind) == 0)
     }
 
-    /// How many drives of a kind are missing.
+    /// Returns the number of missing drives of a kind.
     pub(super) fn missing_of(&self, kind: Kind) -> usize {
         let is_ssd = |member: usize| self.ssds >> member & 1 == 1;
         let is_missing = |(member, number): &(usize, &u8)| {
@@ -163,7 +163,8 @@ impl Drives {
         self.lapses
     }
 
-    /// Whether a place may have lost what it got when that many flushes had failed.
+    /// Returns whether a place may have lost the data written to it when this many flushes had
+    /// failed.
     pub(super) fn has_lapsed(&self, place: Place, since: u32) -> bool {
         self.lane(place).is_some_and(|lane| self.all[lane].lapse > since)
     }
@@ -192,7 +193,7 @@ impl Drives {
         self.all[lane].lapse = self.lapses;
     }
 
-    /// So many cells each, by lane, in an array that has none taken yet.
+    /// Sets the number of cells of each drive, by lane, in an array without allocated cells.
     pub(super) fn with_cells(&mut self, cells: &[u32]) {
         self.all.iter_mut().zip(cells).for_each(|(drive, cells)| drive.space = Space::new(*cells));
     }
@@ -203,13 +204,13 @@ impl Drives {
         units.iter().sum::<u64>().min(units_max)
     }
 
-    /// The same for drives of a kind.
+    /// Does the same for drives of a kind.
     pub(super) fn units_of(&self, kind: Kind, level: Level, chunks: usize, units_max: u64) -> u64 {
         let cells = self.of(kind).map(|lane| self.all[lane].space.cells());
         units_on(cells, level, chunks, units_max)
     }
 
-    /// The same with drives of that kind that are missing, which have so many cells each.
+    /// Does the same including missing drives of that kind, which have this many cells each.
     pub(super) fn units_with_missing(
         &self,
         kind: Kind,
@@ -231,7 +232,8 @@ impl Drives {
         self.all[lane].space.free()
     }
 
-    /// A drive of the array that is not there and that a role may have been on, as far as others tell.
+    /// Returns a missing drive of the array that a role may have been on, judging by the other
+    /// roles.
     pub(super) fn missing(
         &self,
         unit: &Unit,
@@ -253,7 +255,7 @@ impl Drives {
         drive.space.take().map(|cell| Place::at(drive.number, cell))
     }
 
-    /// A cell is free again. Those of drives that are not there do not matter.
+    /// Frees a cell. Cells of missing drives do not matter.
     pub(super) fn give(&mut self, place: Place) {
         if let (Some(lane), Some((_, cell))) = (self.lane(place), place.cell()) {
             self.all[lane].space.give(cell);
@@ -310,8 +312,9 @@ impl Drives {
             .min_by_key(rank)
     }
 
-    /// The lanes, a bit each, of drives that lost what a role must not share a drive with. On one of them it would
-    /// be missing beside that where the drive goes: two roles for one drive.
+    /// Returns the lanes, one bit each, of drives that lost a role which must not be on the same
+    /// drive as this one. On such a drive, this role would be missing together with the other if
+    /// the drive fails: two roles for one drive.
     fn losers(&self, unit: &Unit, level: Level, role: usize, chunks: usize) -> u32 {
         let losers = level.apart(role, chunks).filter_map(|other| unit.places[other].loser());
         let lanes = losers.filter_map(|number| self.lanes[usize::from(number)]);
@@ -377,7 +380,7 @@ impl Drives {
     }
 }
 
-/// How many units of a level drives of so many cells have room for, with spare cells left.
+/// Returns the number of units of a level that fit on drives with these cells, leaving spare cells.
 pub(super) fn units_on(
     cells: impl Iterator<Item = u32>,
     level: Level,

@@ -15,7 +15,7 @@ pub(super) const RECORD: u32 = 8192;
 pub(super) const PAGE: u32 = 4096;
 /// Records of a round at most.
 pub(super) const ROUND_MAX: u64 = 256;
-/// How many times as many pages the ring has room for, so that an array may grow.
+/// The factor by which the ring is larger than its pages need, so that an array can grow.
 const GROWTH: u64 = 2;
 /// The most lanes of an array.
 pub(super) const LANES_MAX: u16 = 32;
@@ -25,7 +25,7 @@ pub(super) const LANES_MAX: u16 = 32;
 pub enum Update {
     /// In another cell: what is durable stays whole until a record says otherwise.
     Fresh,
-    /// Where it was, as the paper has it: a power cut while a stripe is written leaves its parity wrong.
+    /// In place, as in the paper: a power cut during a write of a stripe leaves its parity wrong.
     InPlace,
 }
 
@@ -154,7 +154,7 @@ impl Geometry {
         (has_room && units >= self.units && units < 1 << 48).then_some(grown)
     }
 
-    /// The most units that [`Geometry::grown`] takes.
+    /// Returns the maximum number of units that [`Geometry::grown`] accepts.
     pub(super) fn units_max(&self) -> u64 {
         self.ring.saturating_sub(2 * ROUND_MAX) * self.units_a_page()
     }
@@ -209,7 +209,7 @@ impl Geometry {
         self.units * self.unit_bytes()
     }
 
-    /// Bytes that it can grow to: those whose records the ring has room for.
+    /// Returns the maximum capacity, for which the ring has space for records.
     pub fn capacity_max_bytes(&self) -> u64 {
         self.units_max() * self.unit_bytes()
     }
@@ -238,7 +238,7 @@ impl Geometry {
     }
 }
 
-/// How many cells of a drive are spare: none of what is promised needs them.
+/// Returns the number of spare cells of a drive, which the capacity does not include.
 pub(super) fn spare_cells(cells: u32) -> u32 {
     (cells / 64).max(64)
 }

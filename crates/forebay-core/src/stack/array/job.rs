@@ -9,7 +9,7 @@ use super::salvage::Salvage;
 use super::unit::Unit;
 use crate::contract::bytes::{Buf, Bytes};
 
-/// For what a job is done.
+/// The purpose of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doing {
     Read,
@@ -53,13 +53,13 @@ pub(super) struct Job {
     pub(super) bufs: [Buf; ROLES_MAX],
     /// Parities of another level than that which was read.
     pub(super) parities: [Buf; 2],
-    /// What is written to each role.
+    /// The data written to each role.
     pub(super) contents: [Bytes; ROLES_MAX],
     /// Roles that are to be written, and those that were not.
     pub(super) writes: Roles,
     pub(super) failed: Roles,
     pub(super) tries: u8,
-    /// How often it found no room.
+    /// The number of times that it found no space.
     pub(super) waits: u32,
     /// The number of outstanding I/Os.
     pub(super) left: u32,
@@ -127,8 +127,8 @@ impl Job {
         self.parts.first().map_or(crate::contract::request::BACKGROUND, |part| part.stream)
     }
 
-    /// Which chunks its parts touch, and which bytes of them, in whole `grain`s and `whole` chunks
-    /// where that is asked for.
+    /// Determines which chunks its parts touch, and which of their bytes, in multiples of `grain`,
+    /// or in complete chunks if `whole`.
     pub(super) fn span(&mut self, chunk: u32, grain: u32, whole: bool) {
         let (mut lo, mut hi) = (chunk, 0);
         self.touched = 0;
@@ -185,7 +185,7 @@ pub(super) fn within(part: &Part, number: u32, chunk: u32) -> (u32, u32) {
     (part.from.max(first) - first, part.end().min(first + chunk).max(first) - first)
 }
 
-/// The same, if there are any.
+/// Returns the touched bytes of a chunk, if there are any.
 pub(super) fn touched(part: &Part, number: u32, chunk: u32) -> Option<(u32, u32)> {
     let touches = part.from < (number + 1) * chunk && part.end() > number * chunk;
     touches.then(|| within(part, number, chunk))

@@ -1,6 +1,6 @@
 //! Kinds of drives. All roles of a unit are on drives of one kind, which form a *set*.
 
-/// What a drive is.
+/// The kind of a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A hard disk.

@@ -11,7 +11,7 @@ pub(super) const ROLES_MAX: usize = 16;
 /// A set of roles, a bit each.
 pub(super) type Roles = u16;
 
-/// How a unit's chunks are kept.
+/// The redundancy of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// On a drive each, with 0 to 2 parities: RAID 0, 5, 6.
@@ -50,7 +50,7 @@ impl Level {
         LEVELS.into_iter().find(|level| level.name() == name)
     }
 
-    /// Where it is among [`LEVELS`].
+    /// Returns its index in [`LEVELS`].
     pub(super) fn place(self) -> usize {
         LEVELS.iter().position(|level| *level == self).unwrap_or(0)
     }
@@ -67,7 +67,7 @@ impl Level {
         LEVELS.into_iter().find(|level| level.code() == code)
     }
 
-    /// How many roles there are with `chunks` data chunks.
+    /// Returns the number of roles with `chunks` data chunks.
     pub fn roles(self, chunks: usize) -> usize {
         match self {
             Level::Striped { parities } => chunks + usize::from(parities),
@@ -75,7 +75,7 @@ impl Level {
         }
     }
 
-    /// How many drives have to be there.
+    /// Returns the number of drives needed.
     pub fn width(self, chunks: usize) -> usize {
         match self {
             Level::Striped { parities } => chunks + usize::from(parities),
@@ -83,7 +83,7 @@ impl Level {
         }
     }
 
-    /// How many drives may fail without loss.
+    /// Returns the number of drives that may fail without loss.
     pub fn tolerates(self) -> usize {
         match self {
             Level::Striped { parities } => usize::from(parities),
@@ -91,7 +91,7 @@ impl Level {
         }
     }
 
-    /// The data chunks that can be told from these roles.
+    /// Returns the data chunks that can be reconstructed from these roles.
     pub(super) fn told(self, there: Roles, chunks: usize) -> Roles {
         let data = all(chunks);
         match self {

@@ -9,7 +9,7 @@ use super::{Array, Level};
 pub struct DriveLimit {
     /// Their numbers.
     pub drives: Vec<u8>,
-    /// The cells that each of them would need.
+    /// The number of cells that each of them would need.
     pub cells: u32,
 }
 

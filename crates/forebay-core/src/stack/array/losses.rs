@@ -23,9 +23,9 @@ pub(super) struct Waiter {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Losses {
     count: u64,
-    /// What the last one came of.
+    /// The cause of the last loss.
     fault: Option<Fault>,
-    /// By stream that knows of any: how many.
+    /// By stream: the number of losses that it has been informed of.
     told: BTreeMap<u32, u64>,
 }
 

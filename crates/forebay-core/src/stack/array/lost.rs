@@ -22,7 +22,7 @@ const STRETCHES: usize = 32;
 pub(super) struct Blocks([u64; BLOCKS_MAX / 64]);
 
 impl Blocks {
-    /// The first so many.
+    /// Returns the first `count` blocks.
     pub(super) fn first(count: usize) -> Blocks {
         (0..count).fold(Blocks::default(), |mut blocks, block| {
             blocks.set(block);
@@ -70,7 +70,7 @@ impl Blocks {
 /// stretches, it says more than is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lost {
-    /// Roles with blocks that cannot be read, where too few others tell what these held.
+    /// Roles with blocks that cannot be read or reconstructed.
     pub(super) roles: Roles,
     stretches: u32,
 }

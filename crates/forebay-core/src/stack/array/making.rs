@@ -31,21 +31,22 @@ impl Array {
         Array { phase: Phase::Ready, ..Array::closed(geometry, first, &numbers, false) }
     }
 
-    /// An array that its drives tell of, once it is opened. `numbers` are those of the drives that are
-    /// there, by lane, as their labels say; 0 where a lane has none.
+    /// Returns an array whose state is read from its drives when it is opened. `numbers` are the
+    /// numbers of the present drives by lane, from their labels; 0 for a lane without a drive.
     pub fn found(geometry: Geometry, first: Level, numbers: &[u8]) -> Array {
         Array::closed(geometry, first, numbers, false)
     }
 
-    /// A new array on new drives: opening it writes the first record, over whatever is there. Labels are
-    /// the business of whoever opens the drives.
+    /// Returns a new array on new drives. Opening it writes the first record and overwrites
+    /// everything. The caller manages labels.
     pub fn created(geometry: Geometry, first: Level) -> Array {
         let numbers: Vec<u8> = (1..=geometry.lanes as u8).collect();
         Array::closed(geometry, first, &numbers, true)
     }
 
-    /// The same after an array that lost acknowledged writes: the next flush of each stream but `knows` fails once. Losses are
-    /// in memory alone, and an array that takes another's place does not know who was told.
+    /// Makes the next flush of each stream except `knows` fail once, because a previous instance
+    /// lost acknowledged writes. Losses are only in memory, and a new instance does not know who
+    /// has been informed.
     pub fn owing(mut self, fault: Fault, knows: u32) -> Array {
         self.log.losses = Losses::owing(fault, knows);
         self
@@ -89,8 +90,8 @@ impl Array {
         Array { reads_only: true, ..self }
     }
 
-    /// The same, with so many units written already at its first level, without any I/O: as a simulation
-    /// may begin.
+    /// Marks this many units as written at the first level, without any I/O, as a starting point
+    /// for simulations.
     pub fn filled(mut self, units: u64) -> Array {
         let level = self.first;
         for number in 0..units.min(self.geometry.units) {

@@ -6,13 +6,13 @@
 
 use super::level::{Level, Roles, all, each};
 
-/// What is to be known of a unit.
+/// The data of a unit that is needed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View {
     pub(super) level: Level,
     /// Data chunks.
     pub(super) chunks: usize,
-    /// Roles that can be read, those that are zeros included.
+    /// Readable roles, including those that are zeros.
     pub(super) usable: Roles,
     /// Roles that are zeros: nothing has to be read.
     pub(super) zero: Roles,
@@ -29,8 +29,8 @@ pub(super) enum Method {
     Modify,
 }
 
-/// Roles to be read, zeros among them, and how it goes on. Where they are not those that are wanted,
-/// the others follow from them.
+/// The roles to read, including zeros, and the next step. If they are not the wanted roles, those
+/// are computed from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Needs {
     pub(super) reads: Roles,

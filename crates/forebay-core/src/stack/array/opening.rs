@@ -70,7 +70,7 @@ impl Array {
         }
     }
 
-    /// Writes once more what drives had no room for.
+    /// Rewrites the records for which drives had no space.
     pub(super) fn write_refused(&mut self, plan: &mut Plan<'_>) {
         let Some(opening) = self.opening() else { return };
         let written = opening.written.clone();
@@ -194,7 +194,7 @@ impl Array {
             return Some(());
         }
         let lanes: Vec<usize> = self.drives.present().collect();
-        // A new drive has none of them: those that others lose later would be missed.
+        // A new drive has none of them, so they would be missing if other drives are lost later.
         let written = chain.iter().filter(|key| is_new || (round..round + count).contains(&key.0));
         for key in written {
             let bytes = &records.get(key)?.1;
@@ -229,9 +229,9 @@ impl Array {
         }
     }
 
-    /// The drives that the newest record names are the volume's. One that it does not name and that is
-    /// newer than all of these takes a missing one's place, or one beside them in an array that grows;
-    /// one that is older had its place taken. Answers whether there is such a new one.
+    /// The drives named by the newest record belong to the volume. A drive that it does not name
+    /// replaces a missing one, or joins a growing array, if its number is higher than all of these;
+    /// if its number is lower, it has been replaced. Returns whether there is such a new drive.
     fn adopt(&mut self, newest: &Record) -> bool {
         let (mut members, mut ssds) = (newest.drives, newest.ssds);
         let newer = members.iter().copied().max().unwrap_or(0);
@@ -273,7 +273,8 @@ impl Array {
     }
 }
 
-/// The newest chain of records: all of its last round, and as many as there are pages.
+/// Returns the newest chain of records: its complete last round, and as many records as there are
+/// pages.
 fn chain(
     records: &BTreeMap<(u64, u64), (Record, Vec<u8>)>,
     geometry: &Geometry,

@@ -20,7 +20,8 @@ impl Array {
         let sums = each(reads & !view.zero)
             .map(|role| Some((role, self.known.get(job.old.places[role])?)))
             .collect::<Option<Vec<_>>>();
-        // All that is read is there or none: what fails is read again as far as the trailer.
+        // A read succeeds completely or not at all; a failed read is repeated including the
+        // trailer.
         let Some(sums) = sums.filter(|sums| !sums.is_empty()) else { return false };
         self.jobs[key as usize].sums = sums;
         true
@@ -138,7 +139,7 @@ impl Array {
         self.keep_whole(key, role, rotten + lost, slots)
     }
 
-    /// Frees what is wrong; answers whether it is right.
+    /// Frees wrong data; returns whether it is right.
     fn keep_whole(&mut self, key: u32, role: usize, wrong: u64, slots: &mut dyn Slots) -> bool {
         if wrong > 0 {
             slots.free(self.jobs[key as usize].bufs[role]);
@@ -147,7 +148,7 @@ impl Array {
         wrong == 0
     }
 
-    /// What was read is all there is: the other roles of a stripe follow from it.
+    /// Computes the other roles of a stripe, because no more can be read.
     fn recover(&mut self, key: u32, plan: &mut Plan<'_>) {
         let chunks = self.chunks();
         let job = &self.jobs[key as usize];
@@ -178,7 +179,7 @@ impl Array {
         plan.slots.recover(data, len, &rest[..level.parities()], &lost);
     }
 
-    /// A job has what it wanted to read.
+    /// Continues a job that has read everything it wanted.
     pub(super) fn gathered(&mut self, key: u32, plan: &mut Plan<'_>) {
         match self.jobs[key as usize].doing {
             Doing::Read => {
@@ -210,8 +211,8 @@ impl Array {
     }
 }
 
-/// How many blocks of a chunk, read from `lo` to `hi`, do not have their sums, and how many are known to be
-/// lost. Without content none.
+/// Returns how many blocks of a chunk, read from `lo` to `hi`, have wrong checksums, and how many
+/// are known to be lost. Without contents, none have.
 fn wrong_blocks(slots: &dyn Slots, read: Bytes, lo: u32, hi: u32, sums: &[u64]) -> (u64, u64) {
     let (mut rotten, mut lost) = (0, 0);
     for block in lo / geometry::BLOCK..hi / geometry::BLOCK {

@@ -15,8 +15,8 @@ use super::unit::Unit;
 /// How a label and a record begin, after their sums.
 const LABEL: u64 = u64::from_le_bytes(*b"forebayL");
 const COMMIT: u64 = u64::from_le_bytes(*b"forebayR");
-/// The format's version, and the oldest that is understood: labels of 3 are those of 4 but for the
-/// drive's state and the label at the end, whose block they do not keep free.
+/// The version of the format, and the oldest supported one. Labels of version 3 are like those of
+/// 4, except for the drive's state and the label at the end, whose block they do not reserve.
 const VERSION: u64 = 4;
 const VERSION_LEAST: u64 = 3;
 
@@ -26,7 +26,7 @@ const HEAD: usize = NUMBERS + DRIVES;
 const NUMBERS: usize = 12;
 const DRIVES: usize = LANES_MAX as usize / 8;
 
-/// How far a drive has come.
+/// The state of a drive within the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriveStage {
     /// A record names it, unless another has taken its place since.
@@ -39,16 +39,16 @@ pub enum DriveStage {
 
 const STAGES: [DriveStage; 3] = [DriveStage::Member, DriveStage::Joining, DriveStage::Making];
 
-/// What a drive says of itself.
+/// The contents of a drive's label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The volume's sizes.
     pub geometry: Geometry,
-    /// Its number, from 1. One that takes another's place has a number of its own.
+    /// The number of the drive, from 1. A replacement drive has a new number.
     pub drive: u8,
     /// The level of units that are written for the first time.
     pub first: Level,
-    /// How far it has come.
+    /// The state of the drive.
     pub stage: DriveStage,
     /// The highest number assigned to any drive of the volume, as far as this drive knows. A drive
     /// that was assigned a number but never named by a record keeps its number.
@@ -57,7 +57,7 @@ pub struct Label {
     pub version: u64,
 }
 
-/// Why a block is no label that can be used.
+/// The reason why a block is not a usable label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelError {
     /// It does not begin as a label does.
@@ -186,9 +186,9 @@ pub(super) struct Record {
     pub(super) round: u64,
     /// The sum of the record before.
     pub(super) before: u64,
-    /// How many records its round has.
+    /// The number of records in its round.
     pub(super) count: u64,
-    /// How many units the volume has.
+    /// The number of units of the volume.
     pub(super) volume_units: u64,
     /// Which page of the table it carries: each the next one, and the first after the last.
     pub(super) page: u64,
@@ -230,7 +230,7 @@ impl Record {
         bytes
     }
 
-    /// From bytes whose sum, without their first word, is `sum`.
+    /// Decodes bytes whose checksum, without their first word, is `sum`.
     pub(super) fn decode(bytes: &[u8], sum: u64, geometry: &Geometry) -> Option<Record> {
         let head = words(bytes.get(..8 * NUMBERS)?);
         #[rustfmt::skip]
@@ -240,7 +240,7 @@ impl Record {
             return None;
         }
         let (count, changed) = (sizes >> 32, sizes as u32 as usize);
-        // Numbers that no volume comes to would not add up.
+        // Impossibly large numbers would overflow.
         let is_sane = epoch.max(sequence) < 1 << 62
             && base <= sequence
             && (1..=count).contains(&(sequence.checked_sub(round)? + 1))

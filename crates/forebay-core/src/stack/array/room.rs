@@ -32,10 +32,10 @@ pub(super) struct Room {
     /// By kind: the units that are fat, and the one to look at next.
     pub(super) fat: [BTreeSet<u64>; KINDS.len()],
     pub(super) next: [u64; KINDS.len()],
-    /// Units that are asked to shrink, and those that could not since the last round.
+    /// Units that should shrink, and those that could not since the last round.
     pub(super) shrinking: BTreeSet<u64>,
     pub(super) failed: BTreeSet<u64>,
-    /// Those that do not shrink unless nothing else makes room.
+    /// Units that shrink only if nothing else makes space.
     pub(super) refused: BTreeSet<u64>,
     /// Those that shrink though that leaves out roles of missing drives: nothing else makes room.
     pub(super) forced: BTreeSet<u64>,
@@ -45,7 +45,7 @@ pub(super) struct Room {
     /// use in addition.
     lean: [u64; KINDS.len()],
     beyond: [u64; KINDS.len()],
-    /// The unit of which a role is moved next, and how many were looked at since the last round.
+    /// The unit whose role is moved next, and the number of units examined since the last round.
     pub(super) moving: u64,
     pub(super) looked: u64,
     /// Reads under way: they give back no cells.

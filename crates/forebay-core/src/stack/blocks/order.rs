@@ -40,10 +40,10 @@ struct Join {
     after: Vec<u32>,
 }
 
-/// A change under way or waiting.
+/// A current or waiting change.
 #[derive(Clone, Debug, Default)]
 struct Link {
-    /// How many have to end before it.
+    /// The number of changes that must complete first.
     before: u32,
     followers: Vec<u32>,
 }
@@ -60,7 +60,7 @@ pub(super) struct Order {
     counts: BTreeMap<u32, u32>,
 }
 
-/// The class of a length: how many bits it has.
+/// Returns the class of a length: its number of bits.
 fn class(blocks: u64) -> u32 {
     u64::BITS - blocks.leading_zeros()
 }
@@ -124,7 +124,7 @@ impl Order {
                 self.counts.remove(&class);
             }
         }
-        // All that came after the tail waited for it: who comes next finds them in `spans`.
+        // All changes after the tail waited for it; the next one finds them in `spans`.
         for block in span.joins() {
             if self.joins.get(&(lane, block)).is_some_and(|join| join.tail == key) {
                 self.joins.remove(&(lane, block));
@@ -222,7 +222,7 @@ mod tests {
         }
     }
 
-    /// Would take minutes if each looked at all that a long one could reach.
+    /// This would take minutes if each change examined everything that a long one could reach.
     #[test]
     fn a_long_change_does_not_make_the_short_ones_look_far_back() {
         let mut order = Order::default();

@@ -71,7 +71,7 @@ impl<C: Cache> Cached<C> {
         self.serial += 1;
         for part in self.parts_of(io) {
             if self.writing == Writing::Through && outcome.is_err() {
-                // The flash may have what the disk does not.
+                // The flash may have data that the disk does not have.
                 self.forget(part.key);
             }
             let serial = self.serial;

@@ -80,7 +80,7 @@ impl<C: Cache> Cached<C> {
         self.place_done(at, true, Err(Fault::Media), plan);
     }
 
-    /// A flash block holds its block no more.
+    /// Gives up the block in a frame of the flash.
     fn give_up(&mut self, key: u64, at: u32) {
         if self.held_at(key, at).is_some() {
             self.forget(key);
@@ -88,7 +88,7 @@ impl<C: Cache> Cached<C> {
         self.leave_no_more(at);
     }
 
-    /// Forgets a block of which the disk has all.
+    /// Removes a block that is completely on the disk.
     pub(super) fn forget_clean(&mut self, key: u64) {
         if let Some(frame) = self.cache.peek(key)
             && !self.held[frame as usize].dirty
@@ -116,7 +116,7 @@ impl<C: Cache> Cached<C> {
             || self.leaving.iter().any(|leaving| leaving.held.at == at && !leaving.copied)
     }
 
-    /// What was to go to the disk is superseded.
+    /// Cancels a write-back that has been superseded.
     fn leave_no_more(&mut self, at: u32) {
         if let Some(place) = self.leaving.iter().position(|leaving| leaving.held.at == at) {
             self.leaving.swap_remove(place);

@@ -12,7 +12,7 @@ use crate::outstanding::Release;
 /// For whom an I/O is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// A client request, as [`super::Placement::place`] was told.
+    /// A client request, with the number passed to [`super::Placement::place`].
     Client(u32),
     /// Nobody waits for the I/O.
     Background,
@@ -49,17 +49,17 @@ impl Planned {
         Planned { owner, lane, op, offset, len, bytes, stream, flags, token: 0 }
     }
 
-    /// The part of it from byte `skip` on.
+    /// Returns the part of it from byte `skip` on.
     pub fn part(&self, skip: u32, len: u32) -> Planned {
         Planned { offset: self.offset + u64::from(skip), len, bytes: self.bytes.on(skip), ..*self }
     }
 }
 
-/// What is to be worked off.
+/// Work to be done.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     pub(super) ios: VecDeque<Planned>,
-    /// Past the policies beneath, while no client waits.
+    /// I/Os that bypass the policies below while no client waits.
     pub(super) past: VecDeque<Planned>,
     pub(super) holds: Vec<u32>,
     pub(super) releases: VecDeque<Release>,
@@ -103,7 +103,7 @@ impl<'a> Plan<'a> {
         self.wanted.ios.push_back(io);
     }
 
-    /// An I/O, as part of the last one planned where it goes on from that in every way.
+    /// Adds an I/O, extending the last planned one if it is contiguous in every respect.
     pub fn extend(&mut self, io: Planned) {
         if let Some(last) = self.wanted.ios.back_mut()
             && let Some(len) = last.len.checked_add(io.len)
@@ -117,8 +117,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// An I/O that goes to its lane past the policy there, when that has nothing for it and no
-    /// client's request is under way.
+    /// Adds an I/O that bypasses the policy of its lane when that policy has nothing to dispatch
+    /// and no client's request is outstanding.
     pub fn when_idle(&mut self, io: Planned) {
         self.name(&io);
         self.wanted.past.push_back(io);

@@ -26,7 +26,7 @@ const SECTORS: u32 = RECORD / SECTOR;
 const SECTOR_HEAD: usize = 3;
 /// Words of a record that a sector carries.
 const SHARE: usize = SECTOR as usize / 8 - SECTOR_HEAD;
-/// Words of a record before its page: half of them.
+/// The number of words of a record before its page: half of them.
 const CHANGED: usize = SHARE * SECTORS as usize / 2;
 /// Places of a page, a word each.
 pub(super) const PLACES_A_PAGE: usize = SHARE * SECTORS as usize / 2;
@@ -34,7 +34,7 @@ pub(super) const PLACES_A_PAGE: usize = SHARE * SECTORS as usize / 2;
 /// How a label and a record begin, after their sums.
 const LABEL: u64 = u64::from_le_bytes(*b"forebayP");
 const CHANGES: u64 = u64::from_le_bytes(*b"forebayC");
-/// The format's version. Version 1 had one sum for all of a record, and no pair.
+/// The version of the format. Version 1 had one checksum for a whole record, and no pair.
 pub const VERSION: u64 = 2;
 
 /// Words of a record before what changed: mark, sum of its other sectors' sums, count.
@@ -92,7 +92,7 @@ impl Binding {
         Binding::log_bytes_of(self.places)
     }
 
-    /// Bytes of a log of so many places.
+    /// Returns the size of a log for this many places.
     pub(crate) fn log_bytes_of(places: u32) -> u64 {
         u64::from(LABELS) + ring(places) * u64::from(RECORD)
     }
@@ -131,7 +131,7 @@ impl Name {
         self.0.checked_sub(1)
     }
 
-    /// Its disk; the first where it is nothing.
+    /// Returns its disk, or the first disk if it names nothing.
     pub(super) fn disk(self) -> Lane {
         (self.key().unwrap_or(0) >> DISK_BIT) as Lane
     }
@@ -142,7 +142,7 @@ impl Name {
     }
 }
 
-/// What a place holds from a record on.
+/// The name of a place from a record on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) place: u32,
@@ -162,7 +162,7 @@ pub(super) fn put_labels(binding: &Binding, to: Bytes, slots: &mut dyn Slots) {
     }
 }
 
-/// What is where labels are.
+/// The contents found in place of the labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Labelled {
     /// Zeros.
@@ -193,7 +193,7 @@ pub(super) fn labelled(from: Bytes, slots: &dyn Slots) -> Labelled {
 /// Bytes of a label, of which two are at the begin of a flash.
 pub const LABEL_BYTES: usize = BLOCK as usize;
 
-/// What a label says to whoever looks at a flash before it is used.
+/// The information in a label, for examining a flash before use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlashLabel {
     /// Set in the configuration.
@@ -206,7 +206,7 @@ pub struct FlashLabel {
     pub is_confirmed: bool,
 }
 
-/// What is where a label could be.
+/// The contents found in place of a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelFound {
     /// No label of ours.
@@ -295,18 +295,19 @@ fn mixed(sums: u64, sum: u64) -> u64 {
     (sums ^ sum).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
 }
 
-/// What is in the ring where a record could be.
+/// The contents found in a position of the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// Zeros.
     Blank,
     /// It cannot be read.
     Unreadable,
-    /// Something that is no record, or no longer one.
+    /// Something that is not a record, or no longer one.
     Damaged,
     /// A record, or sectors, of another flash, of another version, or of another place in the ring.
     Foreign,
-    /// Whole sectors, but not all of them of one record: of such numbers, and zeros if `has_blank`.
+    /// Intact sectors that belong to different records: with numbers in this range, and zeros if
+    /// `has_blank`.
     Torn { oldest: u64, newest: u64, has_blank: bool },
     /// The record of this number.
     Record(u64),
@@ -322,7 +323,7 @@ enum Sector {
     Of(u64),
 }
 
-/// What is in the place `slot` of the ring, whose bytes are at `from`.
+/// Examines position `slot` of the ring, whose bytes are at `from`.
 pub(super) fn found(binding: &Binding, slot: u64, from: Bytes, slots: &dyn Slots) -> Found {
     let mut bytes = vec![0; RECORD as usize];
     if !slots.get(from.len(RECORD), &mut bytes) {

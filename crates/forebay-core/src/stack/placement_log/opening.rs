@@ -25,7 +25,7 @@ enum Step {
     WritesRecord,
 }
 
-/// How far it has come.
+/// The progress of opening.
 #[derive(Clone, Debug)]
 pub(super) struct Opening {
     step: Step,
@@ -33,15 +33,15 @@ pub(super) struct Opening {
     is_labelled: bool,
     is_begun: bool,
     found: Vec<Found>,
-    /// Until there records are read one by one, for one of them cannot be read.
+    /// Up to here records are read one at a time, because one of them cannot be read.
     narrow_until: u64,
-    /// The next record to take over, and the last.
+    /// The next record to apply, and the last one.
     next: u64,
     newest: u64,
 }
 
 impl PlacementLog {
-    /// Begins to find or make the table, unless it is there or being found.
+    /// Starts to read or create the table, unless that has been done or is in progress.
     pub(crate) fn open(&mut self, plan: &mut Plan<'_>) {
         if !matches!(self.phase, Phase::Closed) {
             return;

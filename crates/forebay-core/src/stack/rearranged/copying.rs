@@ -24,7 +24,7 @@ pub(super) struct Step {
     pub(super) writes: bool,
 }
 
-/// What is left to copy, in order.
+/// The blocks left to copy, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Copying {
     from: Nanos,
@@ -33,7 +33,8 @@ pub(super) struct Copying {
     waiting: VecDeque<usize>,
     /// By extent, whether it is waiting.
     waits: Vec<bool>,
-    /// The one being copied, bytes of it that are, and whether a client wrote to it since.
+    /// The current block, the number of its bytes copied so far, and whether a client has written
+    /// to it since.
     current: Option<(usize, u64, bool)>,
     /// A piece was read and not yet written.
     read: Option<Buf>,

@@ -39,7 +39,7 @@ pub fn record_at(disk_bytes: u64) -> Option<u64> {
     end.checked_sub(RECORD_BYTES).filter(|at| *at > 0)
 }
 
-/// What the first bytes of a head say.
+/// The meaning of the first bytes of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Where the record is.
@@ -86,14 +86,14 @@ enum Phase {
     Failed(Fault),
 }
 
-/// Where the record is, and how far.
+/// The location of the record, and the progress of writing it.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     place: Record,
     /// Whether it is begun where there is none.
     begins: bool,
     phase: Phase,
-    /// What is being written: the head, then rows.
+    /// The data being written: the head, then rows.
     buf: Buf,
     /// Requests from before it was known where data are.
     early: Vec<(u32, Request, Bytes)>,
@@ -147,11 +147,11 @@ impl Kept {
     }
 }
 
-/// What the head says.
+/// The contents of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Head {
     Blank,
-    /// So many rows of this sum, laid from here.
+    /// This many rows with this checksum, whose places begin here.
     Of {
         count: u32,
         to: u64,
@@ -204,7 +204,8 @@ fn put(map: &Rearrangement, at: u64, to: Bytes, slots: &mut dyn Slots) {
     slots.put(to.len(8), &sum.to_le_bytes());
 }
 
-/// The rearrangement that rows at `from` say; all of it lies before the record, which begins at `end`.
+/// Returns the rearrangement described by the rows at `from`; all of it must lie before the record
+/// at `end`.
 fn map_of(
     (count, to, sum): (u32, u64, u64),
     from: Bytes,
@@ -338,7 +339,8 @@ impl Rearrange {
         }
     }
 
-    /// It is known where data are, or that cannot be had; then the next request has it tried again.
+    /// Called when the locations of data are known, or cannot be read; in that case the next
+    /// request tries again.
     fn opened(&mut self, outcome: Outcome, plan: &mut Plan<'_>) {
         let Some(kept) = &mut self.kept else { return };
         kept.phase = if outcome.is_ok() { Phase::Open } else { Phase::Closed };

@@ -13,7 +13,7 @@ impl<C: Choose> Tiers<C> {
     pub(super) fn clears(&self, io: &Request) -> bool {
         match io.op {
             _ if io.len == 0 => false,
-            // Moves clear what they have moved themselves.
+            // Moves clear their own changes.
             Op::Write => io.stream != BACKGROUND,
             // While a move writes to the disk, nothing else may; and a trim need not take effect.
             Op::Trim => !self.is_moving(io.lane, io.offset, io.len),

@@ -15,7 +15,7 @@ use crate::contract::request::Lane;
 use crate::contract::time::Nanos;
 use crate::index::{Index, spread};
 
-/// When and how much is moved.
+/// When and how much to move.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MigrateConfig {
     /// Bytes of an extent; a multiple of the blocks of the location table.
@@ -28,7 +28,7 @@ pub(crate) struct MigrateConfig {
     pub(crate) moves_max: u32,
 }
 
-/// Moves under way at a time.
+/// The maximum number of concurrent moves.
 const AT_A_TIME: usize = 4;
 /// Of the flash that is to stay free for new writes: one part in this many.
 const SPARE_SHARE: u64 = 20;

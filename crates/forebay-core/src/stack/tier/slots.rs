@@ -1,7 +1,7 @@
 //! The free blocks of the flash: a bitmap, searched from the last allocation, so that blocks
 //! allocated together are contiguous.
 
-/// Free and taken blocks.
+/// Free and allocated blocks.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
     /// One bit for each block, set if it is allocated.
@@ -45,7 +45,7 @@ impl Slots {
         self.count
     }
 
-    /// Takes the next free block.
+    /// Allocates the next free block.
     #[inline]
     pub(super) fn take(&mut self) -> Option<u32> {
         if self.free == 0 {
@@ -57,7 +57,7 @@ impl Slots {
         Some(slot as u32)
     }
 
-    /// Takes this block, which is free.
+    /// Allocates this block, which must be free.
     pub(super) fn take_at(&mut self, slot: u32) {
         let word = slot as usize / 64;
         self.taken[word] |= 1 << (slot % 64);

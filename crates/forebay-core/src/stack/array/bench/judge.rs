@@ -19,7 +19,7 @@ struct Flush {
 
 /// A write with FUA that was not answered yet.
 struct Durable {
-    /// Whether nothing else was asked to write there meanwhile.
+    /// Whether no other write to this place was outstanding.
     alone: bool,
     /// When it came.
     came: u64,
@@ -34,7 +34,7 @@ struct State {
     beside: Roles,
 }
 
-/// The chunks that can be read of a unit, which are those of before if it is the same.
+/// Returns the chunks of a unit that can be read; they are unchanged if the unit is.
 fn told_now(before: Option<State>, unit: Unit, array: &Array, medium: &Medium) -> State {
     let holds = |place| medium.holds(array, place);
     let told = || State {
@@ -45,7 +45,7 @@ fn told_now(before: Option<State>, unit: Unit, array: &Array, medium: &Medium) -
     before.filter(|before| before.unit == unit).unwrap_or_else(told)
 }
 
-/// What it knows of an array.
+/// The judge's knowledge of an array.
 #[derive(Default)]
 pub(super) struct Judge {
     /// By unit: the chunks that could be read when it last looked: of the newest state, and of that which a round
@@ -54,7 +54,7 @@ pub(super) struct Judge {
     round: BTreeMap<u64, State>,
     /// The number of rounds at that time.
     rounds: u64,
-    /// What it then knew of drives.
+    /// Its knowledge of drives at that time.
     version: (u64, usize),
     /// At which steps some no longer could.
     losses: BTreeSet<u64>,
@@ -190,7 +190,7 @@ impl Judge {
     }
 }
 
-/// What a write with FUA wrote outlasts a power cut.
+/// Checks that a FUA write survives a power cut.
 fn assert_kept(array: &Array, medium: &Medium, write: &Request) {
     for number in units(array, write) {
         let unit = array.table.get(number);

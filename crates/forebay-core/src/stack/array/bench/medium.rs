@@ -62,7 +62,7 @@ impl Medium {
         Some([(lane, at), (lane, at + u64::from(array.geometry.chunk_bytes))])
     }
 
-    /// Whether a cell holds what was written to it.
+    /// Returns whether a cell holds the data written to it.
     pub(super) fn holds(&self, array: &Array, place: Place) -> bool {
         let blocks = Medium::blocks(array, place);
         blocks.is_some_and(|blocks| blocks.iter().all(|block| !self.lost.contains(block)))
@@ -76,8 +76,8 @@ impl Medium {
     }
 }
 
-/// What an array counts on is there: cells that its newest states name hold what was written, those that
-/// durable ones name outlast a power cut. Of others it knows.
+/// Checks the cells that the array depends on: cells named by its newest states hold the written
+/// data, and those named by durable states survive a power cut. The array knows about all others.
 pub(super) fn check(array: &Array, medium: &Medium) {
     if matches!(array.phase, Phase::Failed(_)) {
         return;
