@@ -127,20 +127,20 @@ pub struct Captured {
     pub spool: File,
     /// The number of events of each kind.
     pub counts: Counts,
-    /// Events the kernel had to drop.
+    /// The number of events that the kernel dropped.
     pub lost: u64,
-    /// How long it took.
+    /// The duration of the capture.
     pub elapsed: Duration,
     /// The interface used.
     pub by: &'static str,
-    /// What the user should know, one sentence each.
+    /// Notes for the user, one sentence each.
     pub notes: Vec<String>,
 }
 
 /// News while capturing.
 #[derive(Clone, Copy, Debug)]
 pub struct CaptureNews {
-    /// What was captured so far.
+    /// The number of events captured so far.
     pub counts: Counts,
     /// Events dropped so far.
     pub lost: u64,
@@ -150,7 +150,7 @@ pub struct CaptureNews {
 
 /// The result of polling a source of records.
 enum Look {
-    /// So many bytes, at the start of the buffer.
+    /// This many bytes, at the start of the buffer.
     Bytes(usize),
     /// Nothing at present.
     Nothing,
@@ -173,9 +173,9 @@ impl Look {
 
 /// A running tracer.
 trait Source {
-    /// What it is called.
+    /// Returns the name of the source.
     fn name(&self) -> &'static str;
-    /// Takes bytes without waiting for them.
+    /// Reads bytes without waiting for them.
     fn look(&mut self, buffer: &mut [u8]) -> Result<Look, CaptureError>;
     /// Events lost since it began.
     fn lost(&self) -> u64;
@@ -187,11 +187,11 @@ trait Source {
     fn restore(&mut self) -> Vec<String>;
 }
 
-/// Captures for the planned time or until `stop` is set, and tells how it goes now and then.
+/// Captures for the planned time or until `stop` is set, and reports progress now and then.
 ///
 /// # Errors
-/// [`CaptureError::Refused`] where the system does not let us, with what is missing;
-/// [`CaptureError::Io`] where it fails on the way.
+/// [`CaptureError::Refused`] if the system does not permit it, with what is missing;
+/// [`CaptureError::Io`] if it fails later.
 pub fn capture(
     plan: &Plan,
     stop: &AtomicBool,

@@ -29,7 +29,7 @@ impl CpuTime {
         CpuTime { user: span(usage.ru_utime), system: span(usage.ru_stime) }
     }
 
-    /// What was used since `earlier`.
+    /// Returns the time used since `earlier`.
     pub fn since(self, earlier: CpuTime) -> CpuTime {
         CpuTime { user: self.user - earlier.user, system: self.system - earlier.system }
     }

@@ -11,7 +11,7 @@ use crate::cpu::sleeps;
 
 /// Submitting takes some microseconds; longer submissions are examined.
 const LONG: Nanos = Nanos::from_micros(50);
-/// For how long after that sleeps are counted.
+/// How long after that sleeps are counted.
 const WATCHED: Nanos = Nanos::from_millis(1000);
 
 /// What is known of the last times that I/Os were handed over.

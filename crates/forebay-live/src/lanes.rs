@@ -14,9 +14,9 @@ use crate::waker::Waker;
 pub enum Failure {
     /// The system's error number.
     Os(i32),
-    /// Fewer bytes were moved than asked for.
+    /// Fewer bytes were transferred than requested.
     Short,
-    /// It lies beyond the target, or is longer than the driver takes; it was not tried.
+    /// The I/O lies beyond the target, or is longer than the driver accepts; it was not tried.
     Beyond,
     /// It begins or ends within a block of the target; it was not tried.
     Partial,
@@ -116,22 +116,22 @@ impl Ended {
 
 /// Serves I/Os in wall time. Lane `i` is the `i`-th device.
 pub trait Lanes {
-    /// How many there are.
+    /// Returns the number of lanes.
     fn count(&self) -> usize;
 
-    /// Adds what has ended to `ended` and answers what time it is; all of it ended then. Does not
-    /// wait. `next` is when the driver itself has something to do: lanes whose time is not the wall
-    /// clock's do not go beyond it.
+    /// Adds completed I/Os to `ended` and returns the current time, which is the time of all of
+    /// these completions. Does not wait. `next` is the driver's own next event: lanes whose time is
+    /// not the wall clock's do not advance beyond it.
     ///
     /// # Errors
-    /// Where the driver itself fails; a failing I/O is no such error.
+    /// The driver itself fails; a failed I/O is not such an error.
     fn reap(&mut self, next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos>;
 
     /// The wall clock, since the start of the run: on real lanes what [`Lanes::reap`] answers, on
     /// emulated ones that or later.
     fn wall(&mut self) -> Nanos;
 
-    /// Whether `lane` takes another I/O.
+    /// Returns whether `lane` accepts another I/O.
     fn room(&self, lane: Lane) -> bool;
 
     /// The memory that policies name.

@@ -47,7 +47,8 @@ impl Transfer {
         None
     }
 
-    /// Goes on as far as it can without waiting; answers what came of it once it has ended. `part` moves one piece.
+    /// Continues as far as possible without waiting; returns the result once it has completed.
+    /// `part` transfers one piece.
     fn go_on(
         &mut self,
         mut part: impl FnMut(Piece) -> Result<usize, Errno>,
@@ -59,7 +60,8 @@ impl Transfer {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) if self.done_bytes > 0 && !self.is_whole => break,
                 Err(Errno::AGAIN) => return None,
-                // Told by the next transfer, where some bytes went before.
+                // The next transfer reports the error, because some bytes have already been
+                // transferred.
                 Err(_) if self.done_bytes > 0 => break,
                 Err(error) => return Some(Err(error.raw_os_error())),
             }
@@ -76,7 +78,7 @@ struct Socket {
     outgoing: Transfer,
 }
 
-/// Sockets by name, and what wakes whoever waits for them.
+/// Sockets by name, and the waker of the waiting thread.
 pub(crate) struct Polled {
     sockets: Vec<Socket>,
     sockets_max: u32,
@@ -128,7 +130,8 @@ impl Polled {
         }
     }
 
-    /// As [`crate::Wired::unplug`]: what is under way ends in the next pass, for the socket is shut down.
+    /// Like [`crate::Wired::unplug`]: outstanding transfers end in the next pass, because the
+    /// socket is shut down.
     pub(crate) fn unplug(&mut self, plug: Plug) {
         let Some(socket) = self.sockets.get_mut(plug as usize) else { return };
         let Some(file) = socket.file.as_ref().filter(|_| !socket.is_unplugged) else { return };

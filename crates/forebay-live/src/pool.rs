@@ -27,13 +27,13 @@ use room::{Place, Room};
 /// The low bits of a name are its entry, the high ones tell how often that was used.
 const ENTRY_BITS: u32 = 24;
 
-/// Who may do what with a buffer.
+/// The permitted uses of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BufferKind {
     Held,
     /// Never changes.
     Constant,
-    /// Takes what nobody wants.
+    /// Receives data that nobody needs.
     Sink,
 }
 
@@ -95,12 +95,12 @@ impl Pool {
         self.room.arena().map(|arena| (arena.address(), arena.len()))
     }
 
-    /// Buffers that are held.
+    /// Returns the number of held buffers.
     pub fn live(&self) -> usize {
         self.live
     }
 
-    /// The most memory that held buffers ever took.
+    /// Returns the peak memory of held buffers.
     pub fn peak_bytes(&self) -> u64 {
         self.peak_bytes
     }
@@ -174,10 +174,10 @@ impl Pool {
         self.lent += 1;
     }
 
-    /// The device is done with what was lent so.
+    /// Ends a loan after the device has finished.
     ///
     /// # Panics
-    /// Where it was not lent.
+    /// The bytes were not lent.
     #[track_caller]
     pub fn give_back(&mut self, piece: Piece, writes: bool) {
         if self.entry(piece).kind == BufferKind::Held {
@@ -191,7 +191,7 @@ impl Pool {
         self.lent = self.lent.checked_sub(1).expect("no more given back than lent");
     }
 
-    /// Names a buffer that is held once.
+    /// Creates the name of a buffer with one hold.
     fn name(&mut self, len: u32, kind: BufferKind, place: Place) -> Buf {
         if let Some(free) = self.free.pop() {
             let entry = &mut self.entries[free as usize];
@@ -204,7 +204,7 @@ impl Pool {
         name
     }
 
-    /// The entry of a buffer that is held.
+    /// Returns the entry of a buffer that is held.
     #[track_caller]
     fn held(&self, buf: Buf) -> &Entry {
         match self.entries.get(entry_of(buf)) {
@@ -253,8 +253,9 @@ impl Pool {
         entry.place.0.wrapping_add(piece.at as usize)
     }
 
-    /// Answers blocks of `len` bytes to write, and puts those to read at the same time in
-    /// `sources`, which stays as it is for [`None`]. `None` where one of them has no content.
+    /// Returns blocks of `len` bytes to write, and puts the blocks to read at the same time into
+    /// `sources`, which does not change if the result is `None`, because one of them has no
+    /// contents.
     #[track_caller]
     fn apart<'a>(
         &'a mut self,

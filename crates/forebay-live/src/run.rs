@@ -22,7 +22,7 @@ pub trait Watch: Observer {
     #[inline]
     fn issued(&mut self, _wanted: Nanos, _at: Nanos) {}
 
-    /// An I/O was given to its lane.
+    /// Called when an I/O was passed to its lane.
     #[inline]
     fn started(&mut self, _now: Nanos, _io: &Request) {}
 
@@ -105,13 +105,13 @@ struct Driven<'a, P: ?Sized, L: ?Sized, W: ?Sized, O: ?Sized> {
     observer: &'a mut O,
 }
 
-/// What the loop keeps from pass to pass.
+/// The state of the loop between passes.
 #[derive(Default)]
 struct Pass {
     ended: Vec<Ended>,
     finished: Finished,
     pieces: Vec<Piece>,
-    /// When those that arrived in this pass were wanted.
+    /// When the requests that arrived in this pass were due.
     wanted: Vec<Nanos>,
     wakeup: Option<Nanos>,
     /// The last completion or arrival.
@@ -244,7 +244,7 @@ impl Pass {
         }
     }
 
-    /// Tells how late this pass's arrivals are.
+    /// Reports how late this pass's arrivals are.
     #[inline]
     fn issue<P, L, W, O>(&mut self, driven: &mut Driven<'_, P, L, W, O>)
     where

@@ -120,7 +120,7 @@ impl<D: Device> Wired for Emulated<D, SocketClock> {
         }
         match &mut clock.sockets {
             Sockets::Ring(ring) => {
-                // It has no entries but those of sockets.
+                // The ring has only entries of sockets.
                 ring.reap(pool, |_, _| {})?;
                 ring.moved(moved);
                 Ok(())

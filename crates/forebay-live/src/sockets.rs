@@ -16,7 +16,8 @@ use io_uring::types::Fd;
 
 use crate::pool::Pool;
 
-/// Names a socket. Its name is another's once it was unplugged and [`Moved::Gone`] was told.
+/// The name of a socket. It may be reused after the socket was unplugged and [`Moved::Gone`] was
+/// reported.
 pub type Plug = u32;
 
 /// What became of a socket's transfer.
@@ -30,7 +31,7 @@ pub enum Moved {
     Gone(Plug),
 }
 
-/// Lanes whose driver waits for sockets too.
+/// Lanes whose driver also waits for sockets.
 pub trait Wired: crate::Lanes {
     /// The memory that pieces name.
     fn pool(&mut self) -> &mut Pool;
@@ -41,15 +42,16 @@ pub trait Wired: crate::Lanes {
     /// The socket, where there are as many as the driver was made for.
     fn plug(&mut self, socket: OwnedFd) -> Result<Plug, OwnedFd>;
 
-    /// Receives into these pieces, which are lent until it is told: what there is, or with `whole` all of
-    /// them. Nothing where the socket receives already or was unplugged.
+    /// Receives into these pieces, which are lent until the result is reported: the available
+    /// bytes, or all of them with `whole`. Does nothing if the socket is already receiving or was
+    /// unplugged.
     fn receive(&mut self, plug: Plug, into: &[Piece], whole: bool);
 
     /// Sends these pieces, at most [`PIECES_MAX`], which are lent until it is told. Nothing where the socket sends already or was
     /// unplugged.
     fn send(&mut self, plug: Plug, from: &[Piece]);
 
-    /// Shuts a socket down and closes it once nothing of it is under way.
+    /// Shuts a socket down and closes it once it has no outstanding transfers.
     fn unplug(&mut self, plug: Plug);
 
     /// Adds what became of transfers, in the order that they ended.
@@ -67,7 +69,7 @@ struct Transfer {
     busy: bool,
     pieces: Vec<Piece>,
     vectors: Vec<libc::iovec>,
-    /// On the heap, so that it stays where it is.
+    /// Boxed, so that its address does not change.
     message: Box<libc::msghdr>,
 }
 

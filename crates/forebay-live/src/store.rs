@@ -39,7 +39,7 @@ pub trait Store {
 
 /// Bytes of a page.
 pub const PAGE: usize = 4096;
-/// A page of it.
+/// A page of the store.
 pub type Page = [u8; PAGE];
 
 /// The pages that a range touches, and the bytes of each.
@@ -53,7 +53,7 @@ pub fn pages(offset: u64, len: u64) -> impl Iterator<Item = (u64, Range<usize>)>
     touched.filter(|(_, range)| !range.is_empty())
 }
 
-/// Memory for what was written, and only for that.
+/// Memory only for data that has been written.
 #[derive(Clone, Default)]
 pub struct Sparse {
     pages: BTreeMap<u64, Box<Page>>,
@@ -209,7 +209,7 @@ mod tests {
     }
 
     proptest! {
-        // Each of them reaches the disk.
+        // Each case writes to the disk.
         #![proptest_config(ProptestConfig::with_cases(16))]
         #[test]
         fn a_file_holds_what_a_vector_would(acts in acts()) {

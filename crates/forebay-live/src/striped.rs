@@ -50,7 +50,7 @@ impl<L: Lanes> Striped<L> {
         self.lanes
     }
 
-    /// For each lane what an I/O asks of it: where, and which of the I/O's bytes, in order.
+    /// Returns the part of an I/O on each lane: its offset, and which of the I/O's bytes, in order.
     fn cut(&self, io: &Request) -> BTreeMap<Lane, (u64, Vec<(u32, u32)>)> {
         let (chunk, count) = (self.chunk_bytes, self.lanes.count() as u64);
         let mut parts: BTreeMap<Lane, (u64, Vec<(u32, u32)>)> = BTreeMap::new();
@@ -187,7 +187,7 @@ mod tests {
 
     const KIB: u64 = 1 << 10;
 
-    /// Writes bytes that tell where they belong, then reads them back at other places and lengths.
+    /// Writes bytes that encode their location, then reads them back at other offsets and lengths.
     struct Both {
         left: Vec<(Op, u64, u64)>,
         under_way: Option<(Request, u32)>,

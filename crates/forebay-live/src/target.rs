@@ -35,8 +35,8 @@ pub use device::DeviceNumber;
 const CAPACITY_MIN: u64 = 4096;
 /// Created files are whole multiples of this.
 const GRAIN: u64 = 1 << 20;
-/// How long a lock is waited for, and how often it is asked for. A killed process's ring is gone after some tens of
-/// milliseconds, on a machine that is busy later.
+/// How long to wait for a lock, and how often to try. The ring of a killed process disappears after
+/// some tens of milliseconds, later on a busy machine.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// How the note of a file without space of its own begins.
@@ -44,7 +44,7 @@ const SPARSE: &str = "created as a sparse file";
 /// The blocks that direct I/O may need.
 const BLOCKS: [u32; 2] = [512, 4096];
 
-/// What a target is.
+/// The kind of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKind {
     /// A file that was there.
@@ -60,7 +60,7 @@ pub enum TargetKind {
 pub struct Opening {
     /// Whether it will be written to.
     pub writes: bool,
-    /// Whether what is there may be overwritten.
+    /// Whether existing data may be overwritten.
     pub overwrite: bool,
     /// Bytes needed, for a file that has to be created.
     pub need_bytes: u64,
@@ -74,7 +74,7 @@ pub struct Opening {
 pub struct TargetError {
     /// The target.
     pub path: PathBuf,
-    /// What is wrong, and what helps.
+    /// The problem, and what to do.
     pub what: String,
     /// Whether somebody else uses it, so that nothing may be written to it.
     pub is_in_use: bool,
@@ -155,7 +155,7 @@ impl Target {
         self.block_bytes
     }
 
-    /// What the user should know, one sentence each.
+    /// Returns notes for the user, one sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -184,7 +184,7 @@ impl Target {
         }
     }
 
-    /// Adds a sentence to what the user should know.
+    /// Adds a note for the user.
     pub fn note(&mut self, sentence: String) {
         self.notes.push(sentence);
     }
@@ -214,7 +214,7 @@ impl Target {
         Shape { capacity: self.capacity_bytes, block: self.block_bytes.unwrap_or(1) }
     }
 
-    /// Takes it away again if it was created for this.
+    /// Removes the file if it was created for this purpose.
     pub fn discard(self) {
         if self.kind == TargetKind::Created {
             // If removing fails, an unused file is left behind, which is harmless.
@@ -222,11 +222,11 @@ impl Target {
         }
     }
 
-    /// Makes a file, whether it was there or was created, so many bytes long with all of its space set aside; a
-    /// block device is as long as it is. Notes it where the file system cannot set space aside.
+    /// Makes a file, existing or new, this long and reserves its space; a block device keeps its
+    /// size. Adds a note if the file system cannot reserve space.
     ///
     /// # Errors
-    /// [`TargetError`] where there is no room: the file has the length that it had.
+    /// [`TargetError`] if there is no space; the file then has its previous length.
     pub fn set_aside(&mut self, need_bytes: u64) -> Result<(), TargetError> {
         if self.kind == TargetKind::BlockDevice {
             return Ok(());
@@ -320,7 +320,7 @@ fn is_read_only(device: u64) -> bool {
 fn create(path: &Path, need: u64, notes: &mut Vec<String>) -> Result<(), String> {
     let len = need.max(CAPACITY_MIN).div_ceil(GRAIN).saturating_mul(GRAIN);
     let refused = |error: io::Error| {
-        // Ours and empty: it goes again.
+        // The file is ours and empty, so it is removed.
         let _ = fs::remove_file(path);
         format!(
             "cannot make it {len} bytes long, the extent of the trace: {error}; create a file \
@@ -425,7 +425,8 @@ fn aligned(block: u32) -> Result<u32, String> {
     ))
 }
 
-/// The block that direct I/O on `file` needs: what a device says, the smallest that a file takes.
+/// Returns the block size for direct I/O on `file`: from the device, or the smallest that the file
+/// supports.
 fn block_of(file: &File, kind: TargetKind) -> Option<u32> {
     if kind == TargetKind::BlockDevice {
         return ioctl_blksszget(file).ok();
@@ -472,7 +473,7 @@ mod tests {
         assert_eq!(failure(&mut threads, Op::Flush, Flags::NONE), refused);
         assert_eq!(failure(&mut threads, Op::Write, Flags::FUA), refused, "durable when answered");
         assert_eq!(failure(&mut threads, Op::Write, Flags::NONE), None);
-        // Where io_uring is denied, the threads stand in for it.
+        // If io_uring is denied, threads replace it.
         if let Ok(mut uring) = Uring::new(vec![never_durable()], 2) {
             assert_eq!(failure(&mut uring, Op::Flush, Flags::NONE), refused);
         }

@@ -82,7 +82,7 @@ impl Threads {
         Threads::waiting_in(None, targets, depth)
     }
 
-    /// The same with room for so many sockets at a time ([`Wired`]).
+    /// Creates the same lanes with space for this many sockets at a time ([`Wired`]).
     ///
     /// # Errors
     /// As [`Threads::new`].
@@ -174,7 +174,7 @@ impl Threads {
     }
 }
 
-/// What a thread has.
+/// The state of a thread.
 struct Worker {
     target: Arc<Target>,
     /// Where the driver waits for more than messages.

@@ -35,7 +35,7 @@ const ARENA: u16 = 0;
 /// Bytes of the pool that are registered: some hundred I/Os of the longest, more in one class fewer
 /// than in many.
 const ARENA_BYTES: usize = 32 << 20;
-/// Pieces that the kernel takes at a time (IOV_MAX).
+/// The maximum number of pieces that the kernel accepts at a time (IOV_MAX).
 const PIECES_MAX: usize = 1024;
 /// I/Os that are handed over at once: more save calls, but let the device wait for the first of them.
 const BATCH: usize = 4;
@@ -43,13 +43,13 @@ const BATCH: usize = 4;
 /// Bytes that are copied from and to memory in a pass; then what was done is answered first.
 const AT_ONCE_BYTES: u64 = 256 << 10;
 
-/// An I/O under way. Its lists are used again.
+/// An outstanding I/O. Its lists are reused.
 struct Slot {
     io: Request,
     started: Nanos,
     extent: Extent,
     pieces: Vec<Piece>,
-    /// The same for the kernel, where there are several.
+    /// The pieces in the kernel's form, if there are several.
     vectors: Vec<libc::iovec>,
     /// More pieces than the kernel takes at a time go through one buffer; these are they.
     bounced: Vec<Piece>,
@@ -60,7 +60,7 @@ impl Slot {
         Slot { io, started, extent, pieces: Vec::new(), vectors: Vec::new(), bounced: Vec::new() }
     }
 
-    /// Writes what the kernel wrote only a part of: where a file system runs out of room, that says so.
+    /// Completes a partial write: if the file system is full, this returns the error.
     #[cold]
     fn write_again(&self, target: &Target, pool: &Pool) -> Option<Failure> {
         let mut offset = self.extent.offset;
@@ -97,7 +97,7 @@ impl Slot {
 /// What the driver reads and writes itself, for the kernel would only give it to a thread.
 enum Copied {
     Nothing,
-    /// All that is in memory; nothing makes that durable.
+    /// Everything is in memory, and nothing makes it durable.
     All,
     /// Writes that need not wait.
     Writes(PageCache),
@@ -168,7 +168,7 @@ impl Uring {
         Uring::with_sockets(targets, depth, 0)
     }
 
-    /// The same with room for so many sockets at a time ([`Wired`]), at most 1024.
+    /// Creates the same ring with space for this many sockets at a time ([`Wired`]), at most 1024.
     ///
     /// # Errors
     /// As [`Uring::new`].
@@ -229,7 +229,7 @@ impl Uring {
         self.pattern
     }
 
-    /// The entry for an I/O, whose bytes are lent.
+    /// Returns the entry for an I/O, whose bytes are lent.
     fn entry(&mut self, key: u32) -> Entry {
         let Slot { io, extent: Extent { offset, len }, pieces, vectors, .. } =
             &mut self.slots[key as usize];
@@ -275,7 +275,7 @@ impl Uring {
         }
     }
 
-    /// Hands what waits over to the system.
+    /// Submits waiting entries to the system.
     fn hand_over(&mut self) -> io::Result<()> {
         let begun = self.held_up.begin(self.clock.now());
         let entered = self.ring.enter(None);
@@ -306,7 +306,7 @@ impl Uring {
         bounced.clear();
         let named: u64 = pieces.iter().map(|piece| u64::from(piece.len)).sum();
         let moves = io.op.moves_data();
-        // The kernel is told the I/O's length, which must not reach beyond what is lent.
+        // The kernel gets the I/O's length, which must not exceed the lent bytes.
         assert!(!moves || named == u64::from(io.len), "{io:?} names {named} bytes");
         for piece in pieces.iter().copied().filter(|piece| piece.len > 0) {
             kept.push(match (piece.buf, io.op) {
@@ -456,8 +456,8 @@ impl Lanes for Uring {
             }
             return entered;
         }
-        // What waits goes to the kernel together with the answers of the next pass, unless these are long or it
-        // waited before.
+        // Waiting entries are submitted together with the answers of the next pass, unless these
+        // are long or the entries have waited before.
         let answers = !self.at_once.is_empty() && self.at_once_bytes < AT_ONCE_BYTES;
         self.waited = answers && !self.waited;
         if self.waited || self.ring.waiting() == 0 { Ok(()) } else { self.hand_over() }

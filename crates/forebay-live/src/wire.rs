@@ -16,7 +16,7 @@ use crate::memory::Memory;
 
 /// The longest I/O in bytes.
 pub const LEN_MAX: u32 = 1 << 20;
-/// The data of writes repeat after so many bytes.
+/// The data of writes repeats after this many bytes.
 const PERIOD_BYTES: u64 = 1021 * 4096;
 
 /// The byte that writes leave at `address`.
@@ -56,7 +56,7 @@ pub(crate) struct Extent {
     pub(crate) len: u32,
 }
 
-/// What a driver has to know of a target.
+/// The properties of a target that a driver needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// Bytes it holds, whole blocks.
@@ -74,7 +74,7 @@ impl Shape {
         }
         let block = u64::from(self.block);
         if io.op == Op::Trim {
-            // Inward, or it would take a neighbour's data with it.
+            // Round inwards; otherwise the data of a neighbor would be trimmed too.
             let begin = io.offset.next_multiple_of(block);
             let len = (io.end() / block * block).saturating_sub(begin);
             return Ok(Extent { offset: begin, len: len as u32 });

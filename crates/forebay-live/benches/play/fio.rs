@@ -1,4 +1,4 @@
-//! fio doing the same.
+//! Runs the same loads with fio.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -25,7 +25,7 @@ fn read(state: &mut u64, id: u64, at: Nanos, file_bytes: u64) -> Request {
     }
 }
 
-/// Random reads, so many at a time, for ever.
+/// Random reads with this many outstanding, forever.
 pub(crate) struct Outstanding {
     ready: u32,
     asked: u64,

@@ -20,9 +20,9 @@ use super::{CaptureError, Device, Look, NAP, Places, Source};
 
 /// The time within which blktrace may report that it cannot work.
 const START: Duration = Duration::from_millis(500);
-/// How long it gets to end.
+/// The time that it gets to end.
 const END: Duration = Duration::from_secs(5);
-/// What it says when it cannot work.
+/// Its messages if it cannot work.
 const FAILURES: [&str; 3] = ["FAILED", "failed", "Invalid debug"];
 
 /// The program at work.

@@ -52,7 +52,7 @@ impl Device {
         self.sysfs.join("trace/enable")
     }
 
-    /// Whether the file or folder at `path` lies on it or on one of its partitions.
+    /// Returns whether the file or folder at `path` is on the device or one of its partitions.
     pub(crate) fn holds(&self, path: &Path) -> bool {
         let under = fs::metadata(path).and_then(|found| sysfs_of(found.dev()));
         under.is_ok_and(|under| under.starts_with(&self.sysfs))

@@ -28,7 +28,7 @@ impl CaptureError {
         matches!(self, CaptureError::Usage(_))
     }
 
-    /// What the system refused, if it did.
+    /// Returns the kind of the system error, if the system refused something.
     pub fn system(&self) -> Option<io::ErrorKind> {
         match self {
             CaptureError::Usage(_) => None,

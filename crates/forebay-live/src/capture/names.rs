@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::Places;
 
-/// How long a name is believed.
+/// How long a name is considered current.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// Looks names up.

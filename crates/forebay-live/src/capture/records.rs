@@ -10,7 +10,7 @@ pub(crate) const HEAD: usize = 48;
 const MAGIC: u32 = 0x6561_7407;
 /// Longest line of text believed to be one.
 const LINE_MAX: usize = 64;
-/// What a line of text begins with.
+/// The beginning of a line of text.
 const LINE: &[u8] = b"CPU:";
 
 /// Category bits, in the upper half of the action.
@@ -20,7 +20,7 @@ const NOTIFY: u32 = 1 << 26;
 /// One record, payload included.
 pub(crate) struct Record<'a>(&'a mut [u8]);
 
-/// What of a record matters here.
+/// The relevant fields of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordKind {
     /// A request was queued (Q).
@@ -38,7 +38,7 @@ impl Record<'_> {
 
     pub(crate) fn kind(&self) -> RecordKind {
         let action = self.u32(28);
-        // Bit 8 says that the payload names a control group.
+        // Bit 8 means that the payload names a control group.
         match action & 0xfeff {
             0 if action & NOTIFY != 0 => RecordKind::Other,
             _ if action & NOTIFY != 0 => RecordKind::Needless,
@@ -56,7 +56,7 @@ impl Record<'_> {
         self.u32(32)
     }
 
-    /// Gives it its place among the records.
+    /// Sets its sequence number.
     pub(crate) fn number(&mut self, sequence: u32) {
         self.0[4..8].copy_from_slice(&sequence.to_ne_bytes());
     }
@@ -82,13 +82,13 @@ impl Record<'_> {
 /// Cuts a stream into records.
 #[derive(Default)]
 pub(crate) struct Records {
-    /// The beginning of a record whose rest has not come.
+    /// The beginning of a record that is still incomplete.
     pending: Vec<u8>,
     /// Bytes that belonged to no record and no line.
     pub(crate) foreign_bytes: u64,
 }
 
-/// What stands at the start of some bytes.
+/// The item at the start of some bytes.
 enum Part {
     Record(usize),
     Line(usize),

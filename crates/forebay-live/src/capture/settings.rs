@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 use super::CaptureError;
 
-/// Files and what stood in them.
+/// Files and their previous contents.
 #[derive(Default)]
 pub(crate) struct Settings {
     before: Vec<(PathBuf, String)>,
 }
 
 impl Settings {
-    /// Writes `value` to `path`, noting what stood there.
+    /// Writes `value` to `path`, remembering the previous contents.
     pub(crate) fn set(&mut self, path: &Path, value: &str) -> Result<(), CaptureError> {
         let before = read(path)?;
         if before == value {
@@ -41,7 +41,7 @@ impl Settings {
 
 impl Drop for Settings {
     fn drop(&mut self) {
-        // Unwinding or failing: the first error is told already.
+        // While unwinding or failing, the first error has been reported already.
         self.restore();
     }
 }

@@ -8,7 +8,7 @@ use super::CaptureError;
 use super::names::Names;
 use super::records::{Record, RecordKind, Records};
 
-/// How much was captured.
+/// The number of captured events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Requests queued that do not write; a bare flush counts as a write.
@@ -61,7 +61,7 @@ impl Spool {
         Ok(Spool { folder: folder.to_path_buf(), stream, out, counts })
     }
 
-    /// Takes bytes of the tracer's stream.
+    /// Appends bytes of the tracer's stream.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<(), CaptureError> {
         let (out, counts) = (&mut self.out, &mut self.counts);
         let added = self.stream.add(bytes, |mut record| out.put(&mut record, counts));

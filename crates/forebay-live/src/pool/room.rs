@@ -12,7 +12,7 @@ use crate::memory::{ALIGN, Memory};
 /// Sizes are `ALIGN << class`; the largest holds any `u32` of bytes.
 const CLASSES: usize = 21;
 
-/// The most free memory of the heap that is kept.
+/// The maximum amount of free heap memory to keep.
 const FREE_BYTES_MAX: usize = 256 << 20;
 
 /// A place for bytes, and whether it is in the arena.
@@ -41,7 +41,7 @@ impl Room {
         self.arena.as_ref()
     }
 
-    /// The bytes that a buffer of `len` takes.
+    /// Returns the number of bytes that a buffer of `len` uses.
     pub(super) fn size(len: u32) -> usize {
         ALIGN << class(len)
     }

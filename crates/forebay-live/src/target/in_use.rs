@@ -57,7 +57,7 @@ fn swapped(text: &[u8]) -> Vec<PathBuf> {
     lines.filter(|line| !line.is_empty()).map(path).collect()
 }
 
-/// `\040` and its like as the bytes they stand for.
+/// Replaces escapes such as `\040` with their bytes.
 fn unescaped(word: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(word.len());
     let mut rest = word;

@@ -91,10 +91,10 @@ impl Mapped {
 }
 
 impl Queue {
-    /// Opens the queue of `device`, whose depth is `depth`, and asks for its requests.
+    /// Opens the queue of `device`, whose depth is `depth`, and fetches its requests.
     ///
     /// # Errors
-    /// Where the device is not there, or is served already.
+    /// The device does not exist, or is already served.
     pub fn open(device: u32, depth: u16) -> io::Result<Queue> {
         let file = OpenOptions::new().read(true).write(true).open(format!("/dev/ublkc{device}"))?;
         let descriptors = Mapped::new(&file, depth)?;
@@ -133,7 +133,7 @@ impl Queue {
         for entry in self.ring.completion() {
             match entry.result() {
                 0 => asked.push(self.descriptors.asked(entry.user_data() as u16)),
-                // Aborted: the driver wants no more answers for this tag.
+                // Aborted: the driver expects no more answers for this tag.
                 _ => self.gone += 1,
             }
         }

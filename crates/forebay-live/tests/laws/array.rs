@@ -109,7 +109,7 @@ impl Shape {
         self.ruled(Array::found(self.geometry(), self.first, &numbers))
     }
 
-    /// As many lanes as may be away, or fewer.
+    /// Returns up to as many lanes as may be missing.
     fn away(&self, state: &mut u64) -> Vec<usize> {
         let count = random(state) % (self.first.tolerates() as u64 + 1);
         (0..count).map(|_| (random(state) % u64::from(self.lanes)) as usize).collect()
@@ -233,12 +233,12 @@ fn an_array_that_is_found_on_drives_without_room_waits_to_be_opened() {
     }
 }
 
-/// Lanes where nothing goes wrong.
+/// Returns lanes without faults.
 pub(crate) fn sound(media: Vec<Medium>, seed: u64) -> Crash {
     Crash::new(media, 4096, 4, seed, Troubles::default())
 }
 
-/// An array that was created and asked for something.
+/// Creates an array and executes some requests.
 pub(crate) fn begun(shape: &Shape, seed: u64, oracle: &mut Oracle, requests: u64) -> Vec<Medium> {
     let mut lanes = sound(shape.media(seed), seed);
     oracle.more(requests);
@@ -248,8 +248,8 @@ pub(crate) fn begun(shape: &Shape, seed: u64, oracle: &mut Oracle, requests: u64
     media
 }
 
-/// Runs to a cut, then finds all that has to be there with drives missing. Answers whether the power was
-/// cut before the run was over.
+/// Runs until a power cut, then checks that all required data is found with drives missing. Returns
+/// whether the power was cut before the end of the run.
 fn cut_once(
     shape: &Shape,
     state: &mut u64,
@@ -294,7 +294,7 @@ fn cut_once(
     assert_eq!(oracle.failed, failed, "failures are told");
     let media = lanes.cut(tear);
     oracle.cut();
-    // All are back, and have again what they missed.
+    // All drives are back, and the data that they missed has been restored.
     let mut lanes = sound(media, random(state));
     oracle.settle();
     drive(shape.found(&[]).mending(), &mut lanes, oracle);
@@ -419,7 +419,7 @@ fn a_new_drive_takes_the_place_of_one_that_is_gone() {
         drive(found(new), &mut lanes, &mut oracle);
         let mut media = lanes.cut(Tear::Page);
         oracle.cut();
-        // The old one is back: it is not believed.
+        // The old drive is back, but its data is not used.
         let replaced = std::mem::replace(&mut media[1], old);
         let mut lanes = sound(media, 4);
         oracle.settle();
@@ -456,7 +456,7 @@ fn records_are_on_new_drives_too() {
             media = lanes.cut(Tear::Page);
             oracle.cut();
         }
-        // The third of those that a record was on.
+        // The third drive that had the record.
         numbers[(first + 2) % 6] = 0;
         let mut lanes = sound(media, 9);
         oracle.more(200);

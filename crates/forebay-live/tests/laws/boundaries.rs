@@ -15,7 +15,8 @@ type Script = [(Op, Flags, u64, u64)];
 const NONE: Flags = Flags::NONE;
 const FLUSH: (Op, Flags, u64, u64) = (Op::Flush, NONE, 0, 0);
 
-/// A chunk has 16 sectors, a unit 64. A part of a chunk, parts of two, and all of a unit are written anew.
+/// A chunk has 16 sectors, and a unit 64. The script overwrites a part of a chunk, parts of two
+/// chunks, and a complete unit.
 const WRITES: &Script =
     &[(Op::Write, NONE, 70, 5), FLUSH, (Op::Write, Flags::FUA, 140, 9), (Op::Write, NONE, 192, 64)];
 /// Small writes make copies of a unit, large ones parities, at every other write.

@@ -163,7 +163,8 @@ fn rot_anywhere_is_lost_where_nothing_tells_it_and_only_there() {
             lost += census.lost_units;
             let unit_bytes = shape.geometry().unit_bytes();
             partly += u64::from(census.lost_bytes < census.lost_units * unit_bytes);
-            // Clients go on beside it; what is answered is read back, also after a cut.
+            // Clients continue at the same time; acknowledged data is read back, also after a power
+            // cut.
             let troubles = Troubles { cut_after: Some(2000), ..Troubles::default() };
             lanes.trouble(troubles);
             oracle.more(400);
@@ -224,7 +225,7 @@ fn blocks_that_drives_refuse_are_lost_until_they_are_read() {
         let media = begun(shape, 3, &mut oracle, 300);
         let geometry = shape.geometry();
         let first = geometry.lane_bytes() - u64::from(geometry.cells) * geometry.cell_bytes();
-        // Few, or the drives are given up.
+        // Only a few cells, or the drives would be given up.
         let cells = (6..14).map(|cell| first + cell * geometry.cell_bytes());
         let bad = cells.flat_map(|at| (0..6).map(move |lane| (lane, at + BLOCK))).collect();
         let mut lanes = Crash::new(media, 4096, 4, 3, Troubles { bad, ..Troubles::default() });

@@ -1,6 +1,6 @@
-//! The laws of content, for every policy, placement and stack by itself: what is read is what was last
-//! written, whatever is merged, split, reordered, moved or fails; and what a completed flush or FUA write
-//! covered is there after the power was cut anywhere.
+//! Tests the laws of contents on every policy, placement and stack: reads return the last written
+//! data, whatever is merged, split, reordered, moved or fails; and data covered by a completed
+//! flush or FUA write survives a power cut at any moment.
 
 mod array;
 mod boundaries;
@@ -72,7 +72,7 @@ fn troubles(stack: &Stack, seed: u64) -> Troubles {
     }
 }
 
-/// Whether a stack tells nobody of these troubles.
+/// Returns whether a stack hides these troubles from clients.
 fn is_mended(stack: &Stack, seed: u64) -> bool {
     match seed % TROUBLES {
         0 => true,

@@ -154,8 +154,8 @@ impl Oracle {
         (self.settling, self.killed) = (Some(places), false);
     }
 
-    /// Reads everything there is after a kill, which takes what only memory knew of, and leaves what was
-    /// written as durable as it was.
+    /// Reads everything after a kill, which loses data that was only in memory, and leaves the
+    /// written data as durable as it was.
     pub(crate) fn settle_killed(&mut self) {
         self.settle();
         self.killed = true;
@@ -193,7 +193,7 @@ impl Oracle {
             2 => 1 + self.below(2 * unit),
             _ => unit * (1 + self.below(6)),
         };
-        // Half of it in few places, some of it one after another, forwards and backwards.
+        // Half of the requests go to few places, some of them sequentially, forwards and backwards.
         let first = match self.below(8) {
             0 | 1 => self.last,
             2 => self.last.saturating_sub(2 * count),
@@ -323,7 +323,7 @@ fn buried(list: &[Version], version: &Version) -> bool {
     list.iter().any(|other| other.durable && other.submitted > ended)
 }
 
-/// Forgets what no read that is under way may find, nor one after a cut.
+/// Removes versions that neither an outstanding read nor a read after a power cut can return.
 fn forget(list: &mut Vec<Version>, oldest: u64) {
     if list.len() > 4 {
         let all = list.clone();

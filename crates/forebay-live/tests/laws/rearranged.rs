@@ -52,7 +52,7 @@ fn script() -> Vec<Asked> {
     script
 }
 
-/// Media with what is written, then power is cut.
+/// Returns media with data, after a power cut.
 fn begun(oracle: &mut Oracle, seed: u64) -> Vec<Medium> {
     let mut lanes = Crash::new(vec![Medium::new(seed)], 512, 4, seed, Troubles::default());
     oracle.ask(&written());
@@ -63,8 +63,8 @@ fn begun(oracle: &mut Oracle, seed: u64) -> Vec<Medium> {
     media
 }
 
-/// Runs the script with these troubles, then the power goes or the process is killed; answers whether it came to its end,
-/// whether new places held, and whether all there has to be is there.
+/// Runs the script with these troubles, then cuts the power or kills the process. Returns whether
+/// the script ended, whether the new places are in use, and whether all required data is present.
 fn life(
     media: Vec<Medium>,
     oracle: &mut Oracle,

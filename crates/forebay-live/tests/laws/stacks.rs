@@ -12,7 +12,7 @@ const LEN_MAX: u32 = 64 << 10;
 /// Sectors of a disk: twice what a flash of a mebibyte holds.
 const SECTORS: u64 = 4096;
 
-/// What a stack makes up for.
+/// The troubles that a stack hides.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mends {
     Nothing,
@@ -25,10 +25,10 @@ pub(crate) struct Stack {
     pub(crate) build: Box<dyn Fn() -> Box<dyn Policy>>,
     pub(crate) disks: Lane,
     pub(crate) lanes: u16,
-    /// Sectors of each disk that are asked for.
+    /// The number of sectors of each disk that requests use.
     pub(crate) sectors: u64,
     pub(crate) block: u32,
-    /// Those from here on hold anything at first.
+    /// Sectors from here on have arbitrary contents at first.
     pub(crate) anything_from: u64,
     /// The unreported faults that the last lane may have.
     pub(crate) mends: Mends,
@@ -66,7 +66,7 @@ const PLACED: &[&str] = &[
     "fcfs:depth=3:dependencies=no:over=bid-hybrid+packing-kib=1024+size-mib=1",
 ];
 
-/// Placements whose disks have everything.
+/// Placements whose disks have all data.
 const ON_DISK: &[&str] = &[
     "cache:size-mib=1:write=through",
     "cache:size-mib=1:write=around:block-kib=8",
@@ -145,8 +145,9 @@ fn side_by_side() -> Stack {
     Stack { name, disks: 3, lanes: 3, block: 1024, ..stack(Box::new(build)) }
 }
 
-/// A disk whose blocks were rearranged; they move while it works if `moving`. The new places, which
-/// are taken for free, hold anything then, and are not asked for unless `all` is.
+/// Returns a disk whose blocks were rearranged, or move during the run if `moving`. In that case
+/// the new places, which are assumed to be free, have arbitrary contents and are used by requests
+/// only if `all`.
 fn rearranged(spec: &'static str, moving: bool, all: bool) -> Stack {
     let rows = [(40 * 8192, 20_480), (8192, 8192), (3 * 8192 + 4096, 4096), (90_112, 12_288)];
     let to = SECTORS * 512 - (64 << 10);
@@ -176,7 +177,7 @@ pub(crate) fn kept(spec: &'static str) -> Stack {
     Stack { name, sectors: marker_of(to) / 512, ..stack(Box::new(build)) }
 }
 
-/// Where the other head is, before the new places.
+/// Returns the position of the copy of the head, before the new places.
 pub(crate) fn marker_of(to: u64) -> u64 {
     to - 8192
 }
@@ -195,7 +196,7 @@ pub(crate) fn kept_rearranged(spec: &str, to: u64, from: Option<Nanos>) -> Box<d
     Box::new(Rearranged::before(placement, build_placed(spec, &set).unwrap(), 1))
 }
 
-/// Placements that hold what the disk does not have, and are found after a restart.
+/// Placements that hold data that the disk does not have, and survive a restart.
 const SURVIVING: &[&str] = &[
     "cache:size-mib=1:format=yes",
     "cache:size-mib=1:replace=s3fifo:block-kib=8:disk=bid+wait-ms=1:transfer-us=50:format=yes",
@@ -211,7 +212,7 @@ fn surviving(spec: &str, disks: u16) -> Stack {
     Stack { mends: Mends::Nothing, ..named(spec, disks, true) }
 }
 
-/// The same of a few blocks.
+/// Returns the same with few blocks.
 fn small_surviving(spec: &'static str, s3fifo: bool) -> Stack {
     let (pairing, disk_bytes) = (Pairing::default(), 256 * 512);
     let bound = Bound { id: 7, pairing, disk_bytes, formats: true };
@@ -234,7 +235,7 @@ fn small_surviving(spec: &'static str, s3fifo: bool) -> Stack {
     Stack { name, disks: 2, lanes: 3, sectors: 256, ..stack(Box::new(build)) }
 }
 
-/// A cache of single sectors, whose table has several pages.
+/// Returns a cache of single sectors, whose table has several pages.
 fn many_places() -> Stack {
     let bound = Bound { id: 7, pairing: Pairing::default(), disk_bytes: 0, formats: true };
     let build = move || -> Box<dyn Policy> {
@@ -273,7 +274,7 @@ fn blocks(spec: &'static str, disks: u16, restarts: bool) -> Stack {
     Stack { name, disks, lanes, block, mends, restarts, ..stack(Box::new(build)) }
 }
 
-/// How many stacks are drawn.
+/// The number of random stacks.
 const DRAWN: u64 = 16;
 
 /// A stack of floors drawn by number: whole blocks or not, over a shaper or none, over a placement or

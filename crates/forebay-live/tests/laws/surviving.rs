@@ -31,8 +31,8 @@ const FLASH: u16 = 1;
 /// Lives of each stack, each ended by a cut or a kill.
 const LIVES: u64 = 5;
 
-/// Cuts of each stack: some, or 2 000 where it may take longer (`make laws`). Stacks are dealt to as many threads as
-/// there are processors.
+/// Cuts the power of each stack a few times, or 2 000 times if it may take longer (`make laws`).
+/// Stacks are distributed over one thread per processor.
 #[test]
 fn what_was_told_to_be_kept_is_found_whenever_the_power_is_cut() {
     let (seeds, least) = if longer(1) > 1 { (longer(70), 2000) } else { (12, 35) };
@@ -150,8 +150,8 @@ fn others() -> Vec<(Op, Flags, u64, u64)> {
     script
 }
 
-/// Places are used for others in the life after a kill as soon as they are free, and then the power goes:
-/// so what that life found has to be durable.
+/// After a kill, places are reused as soon as they are free, and then the power is cut: so the data
+/// found after the kill must be durable.
 #[test]
 fn what_a_life_after_a_kill_begins_with_is_durable() {
     let mut kills = 0;
@@ -165,7 +165,7 @@ fn what_a_life_after_a_kill_begins_with_is_durable() {
         let media = lanes.kill();
         oracle.cut();
         let (mut lanes, mut policy) = (sound(media, seed ^ passes), cache(BOUND));
-        // No more than may be done without a round.
+        // As many writes as are possible without a round.
         oracle.ask(&[write(20), write(21)]);
         run(&mut *policy, &mut lanes, &mut oracle, &mut ()).unwrap();
         let media = lanes.cut(Tear::Sector);
