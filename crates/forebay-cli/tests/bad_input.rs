@@ -1,4 +1,4 @@
-//! What is no trace, or a damaged one: refused, told or counted, on the real binary.
+//! Tests invalid and damaged traces on the real binary: they are refused, or reported and counted.
 
 use serde_json::Value;
 
@@ -161,7 +161,7 @@ fn a_second_run_in_a_file_is_told_and_can_be_put_behind_the_first() {
     let told = |options: &[&str]| {
         let (found, err) = json(forebay(&["describe"]).args(options).arg(&trace));
         let warnings = found["warnings"].as_array().unwrap().clone();
-        // Whoever reads JSON finds each note in it, and whoever looks on at the terminal sees it.
+        // Each note appears in JSON, and also on the terminal.
         assert!(warnings.iter().all(|told| err.contains(told.as_str().unwrap())), "{err}");
         (found["duration_s"].as_f64().unwrap(), err)
     };
@@ -201,7 +201,7 @@ fn what_the_units_cannot_be_is_refused_with_what_to_type() {
         fails(&mut verb, 2, &["trace.csv", columns, "units=sure"]);
     }
     ends(forebay(&["describe", "--columns", typed]).arg(&trace), 0);
-    // Sectors might be so many, and bytes are likelier.
+    // As many sectors are possible, but bytes are more likely.
     let trace = folder.file("trace.csv", format!("time_s,op,lba,sectors\n{rows}"));
     let (_, said) = ends(forebay(&["describe"]).arg(&trace), 0);
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");

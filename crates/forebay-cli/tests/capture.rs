@@ -41,7 +41,7 @@ impl Drop for Loop {
     }
 }
 
-/// What is missing to capture through tracefs.
+/// Returns what is missing for capturing with tracefs.
 fn missing() -> Option<String> {
     let id = Command::new("id").arg("-u").output().map(|output| output.stdout);
     if id.ok().as_deref() != Some(b"0\n") {
@@ -63,7 +63,7 @@ fn missing() -> Option<String> {
 /// One test at a time.
 static TRACER: Mutex<()> = Mutex::new(());
 
-/// A loop device over a new file in `folder`, if what is needed is there.
+/// Creates a loop device over a new file in `folder`, if the prerequisites exist.
 fn device_in(folder: &Path, options: &[&str]) -> Option<Loop> {
     let file = folder.join("disk");
     fs::write(&file, vec![7; DEVICE_BYTES as usize]).unwrap();

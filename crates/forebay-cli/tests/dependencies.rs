@@ -100,7 +100,7 @@ fn features(of: &[&str]) -> Option<Vec<String>> {
     tree(&[of, &all].concat())
 }
 
-/// The same of the edges that `of` names.
+/// Returns the dependency tree for the edges named by `of`.
 fn tree(of: &[&str]) -> Option<Vec<String>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let words = ["tree", "--offline", "--locked", "--prefix", "none", "--format", "{p} {f}"];

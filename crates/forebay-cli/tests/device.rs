@@ -89,7 +89,7 @@ fn a_sweep_makes_a_solid_state_drive_and_tells_each_rows_error() {
     assert!(figures["iops_error_share"].as_f64().unwrap() < 0.1, "{figures}");
     let said = String::from_utf8_lossy(&out.get_output().stderr).into_owned();
     assert!(said.contains("--capacity") && said.contains("no random writes"), "{said}");
-    // The file tells what it rests on, and can be compared with other rows.
+    // The file records the basis of the fit, and can be compared with other rows.
     let mut devices = forebay(&["devices"]);
     let told = devices.arg(&output).assert().success().get_output().stdout.clone();
     let told = String::from_utf8_lossy(&told).into_owned();

@@ -150,7 +150,7 @@ fn tried(name: &str, text: &str) {
     let commands = shell::blocks(text).join("\n");
     let files = files(text);
     let all: Vec<&str> = files.iter().map(|(_, text)| &**text).chain([&*commands]).collect();
-    // As one, so that a port is the same everywhere.
+    // Replaces ports in everything at once, so that a port is the same everywhere.
     let fitted = fitted(&all.join("\0"));
     let mut fitted: Vec<&str> = fitted.split('\0').collect();
     let commands = fitted.pop().unwrap();
@@ -176,7 +176,7 @@ fn the_commands_of_every_page_do_what_it_says() {
         .filter(|(text, name)| !shell::blocks(text).is_empty() && !ELSEWHERE.contains(&&**name))
         .collect();
     assert!(tested.len() >= 16, "{}", tested.len());
-    // Most of it is waiting.
+    // Most of the time is spent waiting.
     std::thread::scope(|scope| {
         for half in tested.chunks(tested.len().div_ceil(2)) {
             scope.spawn(move || half.iter().for_each(|(text, name)| tried(name, text)));
@@ -218,7 +218,7 @@ fn what_no_test_runs_is_called_so_and_counted() {
     }
 }
 
-/// The verb that the page of the name is about, or what else has none of its own.
+/// Checks that every verb has a page and every page is in the index.
 #[test]
 fn every_verb_has_a_page_and_every_page_a_line_in_the_index() {
     let index = page("../docs/README.md");

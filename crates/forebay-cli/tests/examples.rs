@@ -28,7 +28,7 @@ const FIRST: [&str; 15] = [
     "volume replace",
 ];
 
-/// What only has to be understood.
+/// Verbs whose examples are only parsed.
 const UNDERSTOOD: [&str; 4] = ["capture", "device import", "device validate", "device fit"];
 
 /// The examples of a verb.
@@ -58,7 +58,7 @@ fn prepare(folder: &Folder) {
     }
 }
 
-/// What has to be so for an example.
+/// Prepares what an example needs.
 fn meanwhile(folder: &Path, verb: &str) {
     match verb {
         "volume replace" => fs::rename(folder.join("dev/sdh"), folder.join("dev/gone")).unwrap(),
@@ -69,7 +69,7 @@ fn meanwhile(folder: &Path, verb: &str) {
 
 /// The commands of a verb as one script; a server goes to the background, is waited for and ended.
 fn script(verb: &str, lines: &[String]) -> String {
-    // Capturing takes a disk.
+    // Capturing needs a disk.
     let lines = lines.iter().filter(|line| !line.starts_with("sudo forebay advise"));
     let lines = lines.map(|line| line.replace("/dev/sd", "dev/sd"));
     let each = lines.map(|line| match verb {

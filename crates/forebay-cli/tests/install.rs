@@ -100,7 +100,7 @@ fn manual_pages_have_options_and_examples() {
     assert!(whole.contains("forebay\\-describe(1)"), "{whole}");
 }
 
-/// `make WHAT` into `root`, whose name may have a blank.
+/// Runs `make WHAT` into `root`, whose name may contain a blank.
 fn make(what: &str, root: &Path) {
     let mut command = Command::new("make");
     command.current_dir(shell::root()).args(["--no-print-directory", what, "PREFIX=/usr"]);
@@ -124,7 +124,7 @@ fn make_installs_and_uninstalls_all_of_it() {
     let folder = Folder::new();
     let root = folder.path("a place");
     let share = root.join("usr/share");
-    // What others have installed stays, also what is called alike.
+    // Other files stay, even those with similar names.
     let others: Vec<PathBuf> = ["usr/bin/forebayer", "usr/share/man/man1/forebayer.1"]
         .map(|name| root.join(name))
         .to_vec();

@@ -1,4 +1,5 @@
-//! docs/policy-parameters.md is what `forebay policies` says. `UPDATE=1` writes it anew.
+//! Tests that docs/policy-parameters.md matches the output of `forebay policies`. `UPDATE=1`
+//! rewrites it.
 
 use std::fmt::Write;
 use std::fs;

@@ -1,5 +1,5 @@
-//! `forebay play`, on the real binary: what it does to files, what it refuses, what it prints. No test
-//! depends on how fast the machine is.
+//! Tests `forebay play` on the real binary: its effect on files, what it refuses, and its output.
+//! No test depends on the speed of the machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -112,7 +112,7 @@ fn nothing_is_overwritten_by_accident() {
     assert!(fs::read(&disk).unwrap() == content);
     json(play(&folder, &trace).args(target).arg("--overwrite"));
     assert!(fs::read(&disk).unwrap() != content);
-    // Reads need no permission, and take none.
+    // Reads need no permission, and change nothing.
     fs::write(&disk, &content).unwrap();
     let reads = trace_of(&folder, &rows(30, 10, false));
     let result = json(play(&folder, &reads).args(target));
@@ -277,7 +277,7 @@ fn placements_have_a_flash_target_beside() {
     );
 }
 
-/// What a placement leaves on the disk is what a scheduler alone leaves there.
+/// With a placement, the disk ends up with the same contents as with a scheduler alone.
 #[test]
 fn a_cache_moves_the_data_itself() {
     let folder = Folder::new();

@@ -1,5 +1,6 @@
-//! What the system refuses, as every verb tells it for every file it is given: one line that names the file, what the system says,
-//! and what to do. 2 where another name would do, 1 where the machine fails.
+//! Tests how every verb reports system errors for every file: one line that names the file, the
+//! system's message, and what to do. The status is 2 if another name would help, and 1 if the
+//! machine fails.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

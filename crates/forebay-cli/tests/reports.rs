@@ -65,12 +65,13 @@ fn every_verb_writes_its_page_and_says_where() {
     assert_eq!(files(&folder), 2, "something is left");
 }
 
-/// What stands between `from` and `to`, wherever it does.
+/// Returns all texts between `from` and `to`.
 fn between<'a>(text: &'a str, from: &'a str, to: &'a str) -> impl Iterator<Item = &'a str> {
     text.split(from).skip(1).map(move |rest| rest.split(to).next().unwrap())
 }
 
-/// A page by ear: tables and pictures have names, pictures tell figures, headings are in order, no name is there twice.
+/// Checks that a page works with a screen reader: tables and pictures have names, pictures give
+/// figures, headings are in order, and no name occurs twice.
 fn can_be_heard(page: &str, words: &[String]) {
     let body = page.split("</style>").nth(1).unwrap();
     assert!(page.contains("<html lang=\"en\">"), "{words:?}");
@@ -142,7 +143,7 @@ fn a_folder_that_is_not_ours_is_told() {
     let closed = folder.path("closed");
     fs::create_dir(&closed).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
-    // Who may do everything is refused nothing.
+    // A user who may do everything cannot be refused.
     if fs::write(closed.join("mine"), "").is_ok() {
         return;
     }
@@ -209,8 +210,8 @@ fn unread() -> Stdio {
     std::os::fd::OwnedFd::from(ours).into()
 }
 
-/// Every file is in its place before the first byte is printed, so nobody loses one by a reader that leaves
-/// early, of what is printed or of what is said.
+/// All files are complete before the first byte is printed, so closing standard output or standard
+/// error early loses no file.
 #[test]
 fn files_are_whole_where_nobody_reads_what_is_printed() {
     let folder = Folder::new();

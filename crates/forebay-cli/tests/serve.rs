@@ -1,5 +1,5 @@
-//! `forebay serve`, on the real binary, with the clients that people have: libnbd's and its tools, QEMU's tools, fio.
-//! Those that are not there are skipped, loudly.
+//! Tests `forebay serve` on the real binary with common clients: libnbd and its tools, QEMU's
+//! tools, fio. Missing tools are skipped with a loud message.
 
 use std::fs;
 use std::process::Command;
@@ -26,7 +26,7 @@ fn with<'a>(first: &'a str, words: &[&'a str]) -> Vec<&'a str> {
     [&[first], words].concat()
 }
 
-/// What nbdinfo says of the one export.
+/// Returns nbdinfo's output for the only export.
 fn info(folder: &Folder, serving: &Serving) -> Value {
     let told = does(folder, "nbdinfo", &["--json", &serving.uri]);
     serde_json::from_str::<Value>(&told).unwrap()["exports"][0].clone()

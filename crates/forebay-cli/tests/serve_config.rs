@@ -87,7 +87,7 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     let after = soon(|| Some(top(&folder)).filter(|told| told["backs"][0]["switches"] == 1));
     let policy = after["backs"][0]["policy"].as_str().unwrap();
     assert!(policy.starts_with("promised:cmin=5000/0/0:") && policy.ends_with("over=mq-deadline"));
-    // Promises are re-read with it; what is open is not, and that is said.
+    // Promises are re-read too; the open files are not, and a message says so.
     let promise = |iops| config("mq-deadline").replace("keep_iops = 5000", iops);
     fs::write(folder.path("serve.toml"), promise("keep_iops = 7000").replace("issued.", "other."))
         .unwrap();
@@ -141,7 +141,7 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     assert_eq!(moved, 8 << 20, "{told}");
 }
 
-/// When the last request of a trace and the one before it were asked.
+/// Returns the times of the last two requests of a trace.
 fn last_two_ns(folder: &Folder, trace: &str) -> (u64, u64) {
     let [from, to] = [trace, "all.csv"].map(|name| folder.path(name).display().to_string());
     command::forebay(&["convert", &from, &to]).assert().success();
@@ -151,7 +151,7 @@ fn last_two_ns(folder: &Folder, trace: &str) -> (u64, u64) {
     (rows[rows.len() - 1], rows[rows.len() - 2])
 }
 
-/// A port that nobody had a moment ago.
+/// Returns a port that was free a moment ago.
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
@@ -243,7 +243,7 @@ fn what_is_wrong_with_a_configuration_is_said_in_one_message() {
     refused(&twice, &[], "disk: is used by 'data' and by 'more'");
 }
 
-/// A disk with a write-back cache in front of it.
+/// Returns a configuration with a write-back cache in front of a disk.
 fn cached(policy: &str) -> String {
     format!(
         "socket = \"socket\"\n[[disk]]\nname = \"data\"\nfile = \"disk\"\nflash = \"flash\"\npage_cache = true\npolicy = \"{policy}\"\n"

@@ -1,4 +1,5 @@
-//! `forebay serve` where the kernel denies io_uring, as containers do by default: it serves all the same, and says so once.
+//! Tests `forebay serve` if the kernel denies io_uring, as containers do by default: it works, and
+//! says so once.
 
 use std::process::Command;
 

@@ -71,7 +71,7 @@ fn qemu_goes_on_after_the_server_was_killed_and_started_again() {
     for round in 1..4 {
         qemu_io.does(&format!("write -f -P {round} {round}M 1M"), "wrote 1048576/1048576");
         serving = restarted(&folder, serving, &words);
-        // The same connection to it, as far as it knows.
+        // From the client's viewpoint, the connection is the same.
         for before in 1..=round {
             qemu_io.does(&format!("read -P {before} {before}M 1M"), "read 1048576/1048576");
         }
@@ -100,7 +100,7 @@ fn qemu_goes_on_after_the_server_was_killed_and_started_again() {
     serving.stop();
 }
 
-/// A client that connects again when it has to, and asks again what was not answered.
+/// A client that reconnects when necessary, and repeats unanswered requests.
 const AGAIN: &str = include_str!("served/again.py");
 
 #[test]
@@ -174,7 +174,7 @@ fn the_documented_unit_is_one() {
     fs::write(folder.path("forebay.service"), unit).unwrap();
     let output = ran(&folder, "systemd-analyze", &["verify", "./forebay.service"]);
     let said = String::from_utf8_lossy(&output.stderr);
-    // What it says of other units is not ours.
+    // Messages about other units are not ours.
     assert!(output.status.success() && !said.contains("forebay"), "{said}");
 }
 
@@ -233,14 +233,14 @@ fn fio_finds_what_it_wrote_though_two_drives_lost_all_they_had() {
         (said.is_empty() || said.contains(" failed: ")) && said.lines().count() < 200,
         "{said}"
     );
-    // Without the two all is there.
+    // Without the two drives, all data is present.
     drives[1..3].iter().for_each(|drive| fs::remove_file(drive).unwrap());
     let told = does(&folder, &forebay, &["volume", "status", "v", "--format", "json"]);
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!(told["lost_units"], 0, "{told}");
 }
 
-/// What the server says of itself.
+/// Returns the server's own figures.
 fn figures(folder: &Folder) -> Value {
     let forebay = assert_cmd::cargo::cargo_bin!("forebay").display().to_string();
     serde_json::from_str(&does(folder, &forebay, &["top", "socket", "--format", "json"])).unwrap()

@@ -78,7 +78,8 @@ fn request(kind: (u16, u16), at: (u64, u32)) -> Vec<u8> {
 #[test]
 fn memory_is_bounded_by_what_each_client_may_have_under_way() {
     let (folder, serving) = started(&[]);
-    // A mebibyte read by each of eight clients, 64 times at once and then as often again: 64 MiB each are taken.
+    // Each of eight clients reads 1 MiB 64 times at once and then as often again: 64 MiB each are
+    // accepted.
     let count = 8;
     let mut clients: Vec<Client> =
         (0..count).map(|_| Client::simple(&folder.socket(), "")).collect();
@@ -151,7 +152,7 @@ fn handshakes_that_stall_lock_nobody_out() {
         let took = begun.elapsed();
         assert!(took < Duration::from_secs(10), "{took:?} to get in");
     }
-    // Some of the first are gone, the last are still in the middle of it.
+    // Some of the first clients are gone, and the last ones are still in the middle of a handshake.
     let goes_on = |stream: &mut UnixStream| {
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         // One that was let go with something unread is reset.
@@ -179,7 +180,7 @@ fn clients_beyond_the_limit_see_their_connection_end_and_others_live() {
     for (nth, client) in clients.iter_mut().enumerate() {
         assert_eq!(client.read(nth as u64 * 512, 512), [nth as u8; 512]);
     }
-    // Where one goes another comes.
+    // For each client that leaves, another one can connect.
     clients.truncate(200);
     let gone = Instant::now();
     loop {
@@ -205,7 +206,7 @@ fn who_breaks_off_or_talks_nonsense_leaves_no_trace() {
         let mut client = Client::simple(&folder.socket(), "");
         match nth % 6 {
             0 => client.send(&[nth as u8; 27]),
-            // The other side may end it before all is sent.
+            // The server may close the connection before everything is sent.
             1 => drop(client.stream.write_all(&[nth as u8; 5000])),
             2 => client.request((WRITE, 0), 1, (4096, 1 << 20), &[9; 3000]),
             3 => (0..99).for_each(|_| client.request((READ, 0), 1, (0, 1 << 20), &[])),

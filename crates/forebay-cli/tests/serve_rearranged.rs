@@ -1,4 +1,5 @@
-//! A disk that is rearranged while it is served: learnt from a trace of its own, copied, found again, on the real binary.
+//! Tests a disk that is rearranged while it is served, on the real binary: learning from its own
+//! trace, copying, and opening again.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -122,7 +123,7 @@ fn a_disk_is_rearranged_by_its_own_trace_and_found_after_kills_and_restarts() {
         assert!(refused(&folder, "rearranged = true").contains("damaged"));
     }
     fs::write(folder.path("disk"), &whole).unwrap();
-    // A byte of what says where data are.
+    // Damages a byte of the record of where data is.
     let mut damaged = fs::read(folder.path("disk")).unwrap();
     damaged[(7 << 20) + 4100] ^= 1;
     fs::write(folder.path("disk"), damaged).unwrap();

@@ -416,7 +416,7 @@ fn shingled_drives_are_refused_for_random_writes_by_every_verb() {
             0,
         );
     }
-    // Beside another drive it is left out, with the reason.
+    // With another drive in the list, it is left out, with the reason.
     let mut both = forebay(verbs[2]);
     let (found, _) = json(both.args(["--device", "st2000dm008,wd10ezex"]).arg(&random));
     assert!(found["refused"][0].as_str().unwrap().contains("shingled"), "{found}");

@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::command::{Folder, ends, forebay, sample};
 use crate::shell;
 
-/// A folder with 300 requests as SPC and, with latencies, as Parquet, of which more than one pipe holds, and what verbs ask for.
+/// Creates a folder with 300 requests as SPC and, with latencies, as Parquet, which do not fit into
+/// a pipe at once, and the other files that verbs need.
 fn folder() -> Folder {
     let folder = Folder::new();
     shell::prepared(folder.root());
@@ -54,7 +55,7 @@ fn every_verb_with_a_trace_takes_a_dash_for_it() {
         let help = ends(&mut forebay(&words), 0).0;
         let usage = help.lines().find(|line| line.starts_with("Usage:")).unwrap();
         let usage = usage.replace("--output <TRACE>", "");
-        // What measured a drive is no trace of a workload.
+        // Measurements of a drive are not traces of a workload.
         let takes = ["TRACE", "<A>"].iter().any(|word| usage.contains(word)) && verb[0] != "device";
         let asked = ASKED.iter().any(|asked| asked.starts_with(&format!("{name} ")));
         assert_eq!(takes, asked, "{name}");
@@ -82,7 +83,7 @@ fn answer(text: &str) -> Value {
 fn answers_are_those_of_the_file() {
     let folder = folder();
     let run = |text: &str| shell::run(folder.root(), text).unwrap();
-    // What the trace is called in an answer.
+    // Replaces the name of the trace in an answer.
     let named = |text: &str| text.replace("/dev/stdin", "stdin").replace("stdin", "t.parquet");
     for asked in ASKED {
         let words = |trace: &str| format!("forebay {}", asked.replace('@', trace));
@@ -135,7 +136,7 @@ fn all_that_comes_is_read() {
 #[test]
 fn words_beside_the_dash_stay_as_they_are() {
     let folder = folder();
-    // Bytes that are no UTF-8, blanks and nothing.
+    // Bytes that are not UTF-8, blanks and nothing.
     let text = "cat t.spc | forebay convert - $'a b\\xff.csv' >/dev/null && test -s $'a b\\xff.csv' && ls a*.csv | wc -l\n\
                 cat t.spc | forebay describe - --from '' 2>&1 || echo refused";
     let said = shell::run(folder.root(), text).unwrap();

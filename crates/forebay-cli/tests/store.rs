@@ -64,7 +64,7 @@ fn clients_of_redis_are_served() {
     });
     (0..50).for_each(|_| assert_eq!(client.said().as_deref(), Some("+OK")));
     assert_eq!(client.text("DBSIZE"), ":52");
-    // Interrupted, it ends well; and all is there afterwards.
+    // The server ends well when interrupted, and all data is present afterwards.
     assert!(
         Command::new("kill")
             .args(["-INT", &serving.child.id().to_string()])
@@ -154,8 +154,8 @@ fn clients_that_ask_for_much_and_read_nothing_take_little_memory() {
     assert!(most() < before + 250, "{before} MB before, {} MB at most", most());
 }
 
-/// Puts to keys of its own until the connection ends, and says when the first was acknowledged; answers what was
-/// acknowledged last of each, and the put that was under way.
+/// Puts its own keys until the connection ends, and reports when the first was acknowledged;
+/// returns the last acknowledged value of each, and the outstanding put.
 fn puts(
     mut client: Client,
     thread: u64,
@@ -258,7 +258,8 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
                 [&b"SET"[..], &format!("k{number}").into_bytes(), &value(number).into_bytes()];
             assert_eq!(client.ask(&words), b"+OK");
         }
-        // Interrupted, it makes segments of its logs: of those on the lost disk nobody could say what they decide.
+        // When interrupted, the server turns its logs into segments; for logs on the lost disk, the
+        // keys would be unknown.
         let pid = serving.child.id().to_string();
         assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
         serving.child.wait().unwrap();
@@ -269,7 +270,8 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
     };
     let (code, said) = run(&["check", "a", "b", "c", "d"]);
     assert!(code == Some(0) && said.contains("Everything is intact"), "{said}");
-    // Of one root others say the same, and the next opening that may write does it anew.
+    // Other roots have the same information, and the next opening for writing rewrites the damaged
+    // one.
     let disk = fs::File::options().write(true).open(folder.root().join("b/forebay.store")).unwrap();
     let zeros = vec![0; disk.metadata().unwrap().len() as usize / 32];
     disk.write_all_at(&zeros, 8192).unwrap();
@@ -318,7 +320,7 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
             false
         }
     });
-    // A filter says yes to some that are not there.
+    // A filter has some false positives.
     let nil = nil.count() as u32;
     assert!(lost / 2 < nil && nil <= lost, "{nil} are gone, {lost} could not be decided");
     drop(serving);
@@ -369,7 +371,8 @@ fn what_is_no_store_is_named() {
     drop(serving);
 }
 
-/// What comes of these bytes over HTTP: all of it, or as much as came before the connection was cut.
+/// Sends these bytes and returns the HTTP response, as far as it arrived before the connection was
+/// closed.
 fn http(address: SocketAddr, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -433,7 +436,7 @@ fn metrics_are_there_for_prometheus() {
 fn disks_without_space_are_told_in_info_and_metrics() {
     let folder = Folder::new();
     made(&folder);
-    // No disk takes more than its labels.
+    // Each disk has only enough space for its labels.
     let words = [&["--metrics", "127.0.0.1:0"], &DISKS[..]].concat();
     let limited = "ulimit -f 16 && exec \"$0\" store serve --listen 127.0.0.1:0 \"$@\"";
     let mut command = Command::new("sh");

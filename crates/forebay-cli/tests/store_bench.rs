@@ -97,7 +97,8 @@ fn a_store_is_asked_without_a_server_and_scanned() {
     assert!(counts["scan"] > 150 && counts["insert"] > 0, "{counts:?}");
 }
 
-/// What a store holds besides is neither replaced nor read, and earlier runs may have had any lengths.
+/// Other contents of the store are neither replaced nor read, and earlier runs may have used any
+/// lengths.
 #[test]
 fn a_benchmark_has_keys_of_its_own() {
     let folder = with_store();

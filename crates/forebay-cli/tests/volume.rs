@@ -1,5 +1,5 @@
-//! `forebay volume`, on the real binary: what it makes of files, what it refuses, and that nothing is lost
-//! when it is killed.
+//! Tests `forebay volume` on the real binary: its effect on files, what it refuses, and that
+//! nothing is lost when it is killed.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -212,7 +212,7 @@ fn what_cannot_be_made_durable_at_the_end_is_told_and_fails() {
     drives(&folder, 6);
     json(&mut forebay(&folder, &["volume", "create", "v"]));
     let trace = writes(&folder, 3);
-    // No drive takes more than its labels.
+    // Each drive has only enough space for its labels.
     let limited = "ulimit -f 16 && exec \"$0\" play \"$1\" --volume v --map wrap --format json";
     let binary = assert_cmd::cargo::cargo_bin!("forebay");
     let mut command = std::process::Command::new("sh");
@@ -239,7 +239,7 @@ fn a_check_without_room_reads_what_there_is_and_says_so() {
     ));
     let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
     let before = contents(&paths);
-    // No drive takes more than its labels.
+    // Each drive has only enough space for its labels.
     let check = || {
         let limited = "ulimit -f 16 && exec \"$0\" volume check v --format json";
         let mut command = Command::new("sh");
@@ -348,7 +348,7 @@ fn a_volume_grows_by_drives_and_with_its_drives() {
     // What it holds is spread over all: each of the new ones has some.
     let holds = |path: &Path| fs::read(path).unwrap().iter().filter(|byte| **byte != 0).count();
     assert!(holds(&folder.root().join("v/a")) > MIB as usize);
-    // There is no more room for records. Any two may go, also of those that it was made with.
+    // There is no more space for records. Any two drives may fail, including original ones.
     assert_eq!(capacity(&json(&mut grow(&[]))), capacity(&grown));
     fs::remove_file(&paths[0]).unwrap();
     fs::remove_file(&paths[3]).unwrap();
@@ -392,7 +392,8 @@ fn a_volume_is_whole_though_growing_is_killed() {
         std::thread::sleep(std::time::Duration::from_millis(wait_ms));
         growing.kill().unwrap();
         growing.wait().unwrap();
-        // With it or without it the volume is whole; with it growing goes on. What is half made is never called used.
+        // The volume is complete with and without the new drive; with it, growing continues. A
+        // drive that is being added never counts as used.
         let whole = json(&mut forebay(&folder, &["volume", "check", "v"]));
         assert_eq!((&whole["lost_units"], &whole["degraded_units"]), (&0.into(), &0.into()));
         let labelled = holds_label(&folder.root().join("new"));
@@ -435,7 +436,8 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
     refused(&mut status(&["v/drive1", "v/drive2", "v/drive3"]), &["3 of its 6 drives can be used"]);
     fs::copy(&paths[0], folder.root().join("copy")).unwrap();
     refused(&mut status(&["v", "copy"]), &["copy", "drive 1", "drive1"]);
-    // One that is short, one of another volume, and one that is none count as missing, and are told.
+    // A truncated drive, a drive of another volume, and a file that is not a drive count as missing
+    // and are reported.
     fs::copy(&paths[5], folder.root().join("short")).unwrap();
     fs::remove_file(&paths[5]).unwrap();
     File::options().write(true).open(folder.root().join("short")).unwrap().set_len(MIB).unwrap();
@@ -526,7 +528,7 @@ fn commands_are_told_that_replace_every_drive_that_is_missing() {
     fs::remove_file(&paths[1]).unwrap();
     let second = "forebay volume replace v NEW1 --with NEW2";
     assert_eq!(told(), format!("{replace} NEW1 && {second}"));
-    // Run as told, they make it whole.
+    // The printed commands make the volume complete.
     for name in ["NEW1", "NEW2"] {
         holes(folder.root().join(name), 32 * MIB);
     }

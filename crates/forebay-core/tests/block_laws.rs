@@ -20,7 +20,7 @@ struct Asked {
     request: Request,
     /// When its preflush was done, or it came if it has none; none before.
     entered: Option<Nanos>,
-    /// Bytes given to the device, and done.
+    /// The number of bytes dispatched and completed.
     given: u32,
     done: u32,
 }
@@ -55,7 +55,7 @@ impl<P: Policy> Bench<P> {
         assert!(finished.is_empty(), "answered at once");
     }
 
-    /// Whether an I/O was given.
+    /// Dispatches an I/O; returns whether there was one.
     fn dispatch(&mut self) -> bool {
         let Some(io) = self.policy.dispatch(self.now, 0) else {
             assert!(self.first.is_empty(), "{:?} waits", self.first);
@@ -209,7 +209,8 @@ impl Observer for Answers {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
-    /// Whoever sleeps for a place is woken, whatever became of the place: a throttled write that merges gives it back.
+    /// Every task that sleeps for a slot is woken, whatever happens to the slot: a throttled write
+    /// that is merged returns its slot.
     #[test]
     fn all_is_answered_where_many_sleep(
         rows in prop::collection::vec(

@@ -1,7 +1,8 @@
-//! Laws that every device model keeps, whatever I/Os it is given.
+//! Tests the laws that every device model obeys for any I/Os.
 //!
-//! Time never runs backwards, energy and busy time never fall, no work takes less than its transfer
-//! floor, each I/O finishes exactly once and the same calls give the same answers, also for I/Os far beyond the device.
+//! Time never runs backwards, energy and busy time never decrease, no I/O takes less than its
+//! transfer time, each I/O completes exactly once, and the same calls have the same results, even
+//! for I/Os far beyond the device.
 
 use forebay_core::device::failing::Failing;
 use forebay_core::device::list::DeviceModel;
@@ -34,7 +35,7 @@ fn request(id: u64, (_, op, offset, len): Step, after: u64) -> Request {
     Request { at: Nanos::ZERO, offset, id, len, stream: 0, lane: 0, op, flags: Flags::NONE }
 }
 
-/// What a device says of itself and of an I/O.
+/// Returns the device's statements about itself and an I/O.
 fn says(device: &impl Device, io: &Request, now: Nanos) -> (Nanos, u32, u64, u32, f64, Nanos) {
     let (floor, joules, busy) = (device.floor(io), device.joules(now), device.busy(now));
     (floor, device.cylinders(), device.capacity(), device.len_max(), joules, busy)

@@ -51,7 +51,7 @@ impl Workload for Readers {
     }
 }
 
-/// Bytes given to the sequential reader and to the others.
+/// The bytes served for the sequential reader and for the others.
 #[derive(Default)]
 struct Bytes([u64; 2]);
 

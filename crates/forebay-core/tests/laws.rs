@@ -72,7 +72,7 @@ fn specs() -> impl Iterator<Item = String> {
     listed.chain(rest.map(|spec| spec.to_string()))
 }
 
-/// Yardsticks keep the laws even where the device is not the one they were told of.
+/// Yardsticks obey the laws even if the device differs from their model.
 fn build(spec: &str, len_max: u32) -> Result<AnyPolicy, SpecError> {
     if !catalog::is_yardstick(spec) {
         return catalog::build(spec, len_max);
@@ -103,7 +103,7 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
     prop::collection::vec(one, 1..200).prop_map(laid)
 }
 
-/// What is broken, and by whom.
+/// Returns the outcome, or fails with the broken law and the policy.
 fn kept<T>(spec: &str, outcome: Result<T, Broken>) -> T {
     outcome.unwrap_or_else(|broken| panic!("{spec}: {broken}"))
 }
@@ -200,7 +200,7 @@ fn check_array(spec: &str, disks: u16, requests: &[Request], depth: usize) {
     simulate::run(&mut policy, &mut devices, &mut List::of(requests), &mut watch);
     kept(spec, watch.once(requests));
     kept(spec, same(&mut build(), &policy.calls));
-    // Where nothing fails nothing is found to be wrong, though there is no content to be right.
+    // Without faults, no errors are found, although there are no contents to check.
     let trouble = ["degraded", "rotten_blocks", "repaired_roles", "drives_failed"];
     let is_trouble = |(name, count): &(&str, f64)| trouble.contains(name) && *count > 0.0;
     assert_eq!(policy.figures().into_iter().find(is_trouble), None, "{spec}");
@@ -250,7 +250,7 @@ fn check_rearranged(spec: &str, copied_from: Option<Nanos>, requests: &[Request]
     let asked: u64 = requests.iter().map(|request| u64::from(request.len)).sum();
     let copied = copied_from.map_or(0, |_| 2 * rearrangement().moved_bytes());
     assert!(io_bytes >= asked + copied, "{spec}: the bytes asked for and copied");
-    // What is written while it is copied is copied again.
+    // Blocks written while they are copied are copied again.
     let changes = requests.iter().any(|it| matches!(it.op, Op::Write | Op::Trim));
     assert!(changes || io_bytes == asked + copied, "{spec}: exactly those");
     kept(spec, policy.broken());

@@ -17,7 +17,7 @@ use proptest::prelude::*;
 
 use self::harness::{Ran, arrivals, read, reads, run};
 
-/// Rates of which the double, too, divides 10^9.
+/// Rates whose doubles also divide 10^9.
 const RATES: &[u64] = &[50, 100, 125, 250, 500, 1000];
 
 fn rate() -> impl Strategy<Value = u64> {
@@ -159,7 +159,8 @@ proptest! {
                 prop_assert!((count as u64) < allowed, "{count} in {} ns", to.0 - from.0);
             }
         }
-        // By hand: a request starts when it came, the last one is served, and a token is there.
+        // Computed by hand: a request starts when it has arrived, the previous one has been served,
+        // and a token is available.
         let span = 1_000_000_000 / rate;
         let mut expected: Vec<u64> = Vec::new();
         let (mut level, mut at) = (u64::from(burst) * span, 0);
@@ -224,8 +225,8 @@ proptest! {
         }
     }
 
-    /// A stream that keeps to its reservation waits for the rest of a service and one of each other
-    /// stream at most, however much they ask.
+    /// A stream that stays within its reservation waits at most for the rest of a service and for
+    /// one request of each other stream, however much these request.
     #[test]
     fn dmclock_keeps_reservations_apart_from_greed(
         gaps in prop::collection::vec(1_000_000u64..60_000_000, 1..60),

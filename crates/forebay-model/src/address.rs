@@ -1,7 +1,8 @@
-//! One space of addresses in which all volumes lie, one after another, without the gaps that no request lies on.
+//! A single address space that contains all volumes, one after another, without the gaps that no
+//! request uses.
 //!
-//! Within a stretch of a volume addresses are as far apart as on the volume, and a stretch reaches into the gap behind it as
-//! far as anything counts as near, so neighbours are the same ones.
+//! Within a stretch of a volume, distances are the same as on the volume. A stretch extends into
+//! the gap after it as far as anything counts as near, so that neighborhoods do not change.
 
 use forebay_trace::touched::{GRAIN_BYTES, Stretch};
 
@@ -32,7 +33,7 @@ pub(crate) struct Space {
 struct Piece {
     /// The start of the stretch.
     address: u64,
-    /// Where it begins on its volume.
+    /// The start of the stretch on its volume.
     offset: u64,
 }
 
@@ -103,7 +104,7 @@ impl Space {
         piece.offset + (address - piece.address)
     }
 
-    /// Which of all stretches an address lies on.
+    /// Returns the index of the stretch that contains an address.
     #[inline]
     pub(crate) fn piece(&self, address: u64) -> usize {
         self.pieces.partition_point(|piece| piece.address <= address).max(1) - 1

@@ -27,7 +27,7 @@ pub(crate) fn range(bin: u32) -> (u64, u64) {
     ((4 + part) * unit, ((4 + part) * unit - 1).saturating_add(unit))
 }
 
-/// One of its numbers.
+/// Returns one of the bin's numbers.
 #[inline]
 pub(crate) fn draw(bin: u32, dice: &mut Dice) -> u64 {
     let (low, high) = range(bin);

@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-/// What is wrong with bytes, and where.
+/// An error in the bytes, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bad {
     /// Which byte of the content, from 0.
@@ -73,7 +73,8 @@ impl<'a> Bytes<'a> {
         self.bad(format!("{what} of more than 64 bits"), format!("{max} at most"))
     }
 
-    /// How long a list is: no longer than the bytes left, since each of its entries takes one.
+    /// Returns the length of a list, which cannot exceed the number of bytes left, because each
+    /// entry takes at least one.
     pub(crate) fn length(&mut self, max: usize, what: &str) -> Result<usize, Bad> {
         let length = self.number(max as u64, what)? as usize;
         match length <= self.bytes.len() - self.at {

@@ -68,7 +68,7 @@ pub(crate) struct Chain {
     pub(crate) ranges: Vec<Counts>,
 }
 
-/// Epochs of so many requests.
+/// Returns the number of epochs for this many requests.
 pub(crate) fn epochs(requests: u64, wanted: u64) -> u64 {
     wanted.min(requests / EPOCH_MIN).clamp(1, EPOCHS_READ_MAX as u64)
 }
@@ -209,7 +209,7 @@ impl Chain {
         Chain { parts: self.parts.joined(), epochs, ..self.clone() }
     }
 
-    /// Without what came no more than `least` times.
+    /// Returns the chain without entries that occurred at most `least` times.
     pub(crate) fn rounder(&self, least: u32) -> Chain {
         let common = |lists: &[Counts]| -> Vec<Counts> {
             let keep = |counts: &Counts| {
@@ -233,7 +233,7 @@ impl Chain {
         lists.into_iter().flatten().for_each(|counts| counts.put(writer));
     }
 
-    /// Of so many classes, ranges and transitions.
+    /// Parses a chain with these numbers of classes, ranges and transitions.
     pub(crate) fn get(
         bytes: &mut Bytes,
         classes: usize,

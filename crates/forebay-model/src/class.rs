@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     Nowhere,
 }
 
-/// How far [`Kind::Near`] reaches.
+/// The reach of [`Kind::Near`].
 pub(crate) const NEAR_BYTES: u64 = 2 << 20;
 
 const KINDS: [Kind; 9] = [
@@ -46,7 +46,7 @@ const OCTAVES: usize = 16;
 pub(crate) const CODES: usize = KINDS.len() * OPS.len() * OCTAVES;
 
 impl Kind {
-    /// Whether it goes on where another ended.
+    /// Returns whether the request continues where another one ended.
     #[inline]
     pub(crate) fn goes_on(self) -> bool {
         (self as u8) < 4

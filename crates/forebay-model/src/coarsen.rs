@@ -2,10 +2,10 @@
 
 use crate::model::Model;
 
-/// Bytes that a model has at most, unless asked otherwise.
+/// The default maximum size of a model in bytes.
 pub const BUDGET_BYTES: usize = 64 << 10;
 
-/// The least that each part may come to.
+/// The minimum size of each part.
 const BLOCKS_MIN: usize = 4;
 const CELLS_MIN: u32 = 64;
 
@@ -28,7 +28,7 @@ impl Model {
         (self, file)
     }
 
-    /// One of the steps there are in turn; none where it would change nothing.
+    /// Applies one of the steps in turn; returns `None` if it would change nothing.
     fn coarser(&self, step: usize) -> Option<Model> {
         let mut model = self.clone();
         match step % 8 {

@@ -27,7 +27,7 @@ const CONTENT_BYTES_MAX: u64 = 64 << 20;
 const SUM_BYTES: usize = 4;
 const REMEDY: &str = "copy the file again, or fit the trace again";
 
-/// What a file is, as far as its beginning says.
+/// The kind of a file, judging by its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Looks {
     /// A model.
@@ -38,7 +38,7 @@ pub enum Looks {
     Other,
 }
 
-/// What a file that begins so is.
+/// Returns the kind of a file that begins like this.
 pub fn looks(head: &[u8]) -> Looks {
     if head.starts_with(ANY_HEAD) {
         return Looks::Model;
@@ -129,7 +129,7 @@ impl Model {
         })
     }
 
-    /// The content, as [`Model::from_content`] takes it.
+    /// Returns the content, in the form that [`Model::from_content`] parses.
     pub fn content(&self) -> Vec<u8> {
         self.bytes()
     }

@@ -57,11 +57,11 @@ pub struct Survey {
 const GRAINS_BYTES: [u32; 8] = [65_536, 32_768, 16_384, 8192, 4096, 2048, 1024, 512];
 /// Requests of a hundred that have to be.
 const ALIGNED_SHARE: u64 = 98;
-/// Below this a tick is not told from what the times happen to have in common.
+/// Below this, a tick cannot be distinguished from a common divisor by chance.
 const TICK_NS_MIN: u64 = 1000;
 
 impl Survey {
-    /// Takes the next record.
+    /// Adds the next record.
     #[inline]
     pub fn add(&mut self, record: &Record) {
         self.requests += 1;
@@ -76,7 +76,7 @@ impl Survey {
         if stream >= self.streams.len() {
             self.streams.resize(stream + 1, 0);
         }
-        // A flush may have any offset and lies nowhere.
+        // A flush may have any offset, which means nothing.
         if record.len > 0 {
             let end = record.offset.saturating_add(u64::from(record.len));
             self.reached[volume] = self.reached[volume].max(end);
@@ -108,7 +108,7 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// Fits a model on what a first pass has surveyed.
+/// Fits a model with the results of a first pass.
 pub struct Fitter {
     survey: Survey,
     volumes: Volumes,
@@ -162,8 +162,8 @@ impl Fitter {
         }
     }
 
-    /// Takes the next record of the second pass. One that the first did not have is not counted; whether
-    /// there were any is told by [`Fitter::agrees`].
+    /// Adds the next record of the second pass. Records beyond those of the first pass are not
+    /// counted; [`Fitter::agrees`] reports whether there were any.
     #[inline]
     pub fn add(&mut self, record: &Record) {
         self.seen += 1;

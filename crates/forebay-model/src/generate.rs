@@ -34,11 +34,11 @@ pub enum Mechanism {
     Transitions,
     /// How often each class comes in each range.
     RangeClasses,
-    /// How long ago ground was used that is used again.
+    /// The age of reused ground.
     Ages,
     /// In which range ground is used again.
     ReuseRange,
-    /// Which of the recent ends is gone on from.
+    /// Which of the recent ends a run continues.
     Ranks,
 }
 
@@ -54,7 +54,7 @@ impl Mechanism {
         Mechanism::Ranks,
     ];
 
-    /// What it is called.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Mechanism::Follows => "follows",
@@ -101,7 +101,7 @@ pub struct GenerateOptions {
     pub until: Option<Nanos>,
     /// The factor by which the rate is multiplied.
     pub intensity: f64,
-    /// What is used of the model.
+    /// The mechanisms of the model to use.
     pub mechanisms: Mechanisms,
 }
 
@@ -263,7 +263,7 @@ impl Cycle {
         self.last_ns = 0;
     }
 
-    /// Goes on to the next arrival.
+    /// Advances to the next arrival.
     #[inline]
     fn step(&mut self) {
         self.around.extend(self.clock.next(&mut self.dice));

@@ -55,21 +55,22 @@ fn alike(list: &[u32], number: u32) -> usize {
     whole + list[whole..].iter().take_while(|&&other| other == number).count()
 }
 
-/// Pages that lie one after another, 2 MiB of ground: few, since what is used here and there has one of them in each.
+/// Consecutive pages, 2 MiB of ground. There are only a few per group, because scattered use needs
+/// one page in each group.
 struct Group {
     number: u64,
-    /// Where each page is, of those in `any`.
+    /// The position of each page of those in `any`.
     pages: [u32; GROUP as usize],
-    /// Pages of which some block was used, and of which all were: a bit each.
+    /// Pages of which some blocks were used, and pages of which all were, one bit each.
     any: u8,
     full: u8,
 }
 
 const GROUP: u64 = 8;
-/// The place of a group that is not there.
+/// The position of a group that does not exist.
 const NONE: u32 = u32::MAX;
 
-/// What was used, and when.
+/// The used ground, and when it was used.
 pub(crate) struct Ground {
     index: FxHashMap<u64, u32>,
     groups: Vec<Group>,
@@ -132,7 +133,7 @@ impl Ground {
         })
     }
 
-    /// How many of the blocks are new.
+    /// Returns how many of the blocks are new.
     #[inline]
     pub(crate) fn new_blocks(&self, first: u64, end: u64) -> u64 {
         let used = |(page, first, end): (u64, u64, u64)| {

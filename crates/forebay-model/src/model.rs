@@ -1,4 +1,4 @@
-//! What a model holds, and its content as bytes.
+//! The contents of a model, and their encoding as bytes.
 
 use crate::arrivals::Arrivals;
 use crate::bytes::{Bad, Bytes, Writer};
@@ -12,9 +12,9 @@ use crate::submitters::{Submitter, Submitters, get_streams, put_streams};
 
 /// A small generative model of a trace.
 ///
-/// It holds counts: of classes of requests and ranges in parts of the trace, of how they follow each other,
-/// and in the terms of each class how long requests are, where they go and who asks. Nothing in it is the
-/// request of a trace, and no offset.
+/// It holds counts: of classes of requests and ranges in parts of the trace, of how they follow
+/// each other, and for each class the lengths, locations and streams of its requests. It contains
+/// no individual request of the trace, and no offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
     /// Requests it was fitted on.
@@ -39,7 +39,7 @@ impl Model {
         self.arrivals.duration_ns()
     }
 
-    /// Classes of requests that are told apart.
+    /// Returns the number of classes of requests.
     pub fn classes(&self) -> usize {
         self.classes.len()
     }

@@ -18,12 +18,12 @@ impl Default for Parts {
 }
 
 impl Parts {
-    /// So many, one at least.
+    /// Creates this many parts, at least one.
     pub(crate) fn new(count: u64) -> Parts {
         Parts { units: count.max(1), joined: 1 }
     }
 
-    /// How many there are.
+    /// Returns the number of parts.
     #[inline]
     pub(crate) fn count(self) -> u64 {
         self.units.div_ceil(self.joined)

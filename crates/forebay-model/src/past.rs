@@ -16,7 +16,7 @@ pub(crate) struct Was {
     /// Blocks that nothing used since.
     pub(crate) blocks: u32,
     pub(crate) range: u16,
-    /// Whether it went on where another had ended.
+    /// Whether the request continued where another one had ended.
     pub(crate) goes_on: bool,
 }
 
@@ -26,9 +26,9 @@ pub(crate) struct Past {
     /// A bit for each of the ring: whether it still holds blocks.
     held: Vec<u64>,
     latest: u32,
-    /// Those remembered, in order.
+    /// The remembered requests, in order.
     by_range: Vec<VecDeque<u32>>,
-    /// How many are remembered, a power of two.
+    /// The number of remembered requests, a power of two.
     kept: u32,
 }
 
@@ -132,7 +132,7 @@ impl Past {
         }
     }
 
-    /// The same over all ranges.
+    /// Does the same over all ranges.
     #[inline]
     pub(crate) fn near(&self, number: u32, count: usize, mut each: impl FnMut(u32, &Was)) {
         let last = self.latest.min(number + (LOOKED_AT_OF_ALL - 1));

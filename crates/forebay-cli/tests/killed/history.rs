@@ -9,7 +9,7 @@ pub(crate) struct History {
     may_be: Vec<Vec<u64>>,
     /// Writes that were answered, but not durable yet.
     answered: BTreeSet<u64>,
-    /// Flushes under way, with the writes that were answered before.
+    /// Outstanding flushes, with the writes that were acknowledged before them.
     flushes: Vec<(u64, BTreeSet<u64>)>,
 }
 
@@ -61,7 +61,7 @@ impl History {
         }
     }
 
-    /// Nothing older than this write is found any more.
+    /// Records that nothing older than this write can be found any more.
     fn is_durable(&mut self, number: u64) {
         self.answered.remove(&number);
         for sector in Step::at(number).sectors() {

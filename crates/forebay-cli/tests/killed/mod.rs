@@ -61,7 +61,7 @@ fn writes_until_it_is_killed() {
     writer::write(&paths, std::env::var(FIRST).unwrap().parse().unwrap());
 }
 
-/// Lets a writer write for a while and kills it; notes what it said.
+/// Lets a writer write for a while and kills it; records its messages.
 fn write_and_kill(drives: &[PathBuf], round: u64, dice: &mut Dice, history: &mut History) -> usize {
     let mut child = writer(drives, round * ROUND_STEPS + 1);
     let mut said = BufReader::new(child.stdout.take().unwrap());
@@ -81,7 +81,7 @@ fn write_and_kill(drives: &[PathBuf], round: u64, dice: &mut Dice, history: &mut
     whole.lines().map(|line| usize::from(history.note(line))).sum()
 }
 
-/// All drives but `missing` of them.
+/// Returns all drives except `missing` random ones.
 fn without(drives: &[PathBuf], missing: u64, dice: &mut Dice) -> Vec<PathBuf> {
     let mut left = drives.to_vec();
     (0..missing).for_each(|_| drop(left.remove(dice.below(left.len() as u64) as usize)));
@@ -95,7 +95,7 @@ fn check(drives: &[PathBuf], round: u64) {
     assert!(is_whole, "round {round}: {checked}");
 }
 
-/// Kills a writer so many times; answers how many writes and flushes were acknowledged.
+/// Kills a writer `count` times; returns how many writes and flushes were acknowledged.
 fn rounds(drives: &Drives, level: &str, seed: u64, count: u64) -> usize {
     let mut dice = Dice(seed);
     let mut history = History::default();

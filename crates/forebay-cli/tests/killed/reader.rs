@@ -1,4 +1,4 @@
-//! Reads all that a writer may have written.
+//! Reads everything that a writer may have written.
 
 use std::path::PathBuf;
 

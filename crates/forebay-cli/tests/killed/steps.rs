@@ -1,5 +1,4 @@
-//! What a writer does, step by step, known to whoever knows the numbers of its steps; and what sectors
-//! contain.
+//! The steps of a writer, which can be reproduced from their numbers, and the contents of sectors.
 
 pub(crate) const SECTOR: usize = 512;
 /// Sectors that are written to.

@@ -26,10 +26,10 @@ const TABLES: [(&str, &str); 18] = [
     ("top", "backs"),
 ];
 
-/// Lists whose entries have columns with their numbers.
+/// Lists whose entries have numbered columns.
 const NUMBERED: [&str; 5] = ["answered", "disks", "operations", "tiers", "write_ms"];
 
-/// What no two runs have alike.
+/// Figures that differ between runs.
 const OF_A_RUN: [&str; 2] = ["simulated_requests_per_s", "openings"];
 
 /// The rows of `text` by RFC 4180.

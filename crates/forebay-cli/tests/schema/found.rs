@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Objects whose keys are names of things, not of fields.
+/// Objects whose keys are names, not fields.
 const OPEN: [&str; 1] = ["placement"];
 
 /// What `value`, a field called `name`, shows of its schema.

@@ -107,7 +107,7 @@ fn path() -> PathBuf {
     shell::root().join("docs/schema/forebay.json")
 }
 
-/// What the commands read.
+/// Creates the files that the commands read.
 fn prepare(folder: &Folder) {
     let whole = folder.path("whole.csv");
     ends(forebay(&["convert"]).arg(sample()).arg(&whole), 0);
@@ -202,7 +202,7 @@ fn every_answer_is_as_the_schema_says() {
         assert_eq!(schema["$defs"][*name]["properties"]["schema_version"]["const"], 4, "{name}");
     }
     are_csv_too(folder.root(), &answers);
-    // Nothing is stated that nobody asked.
+    // The schema has no entries without a command.
     let defined = schema["$defs"].as_object().unwrap().keys();
     for name in defined.filter(|name| !NOT_ASKED.contains(&name.as_str())) {
         assert!(answers.iter().any(|(asked, _)| asked == name), "no answer of {name}");

@@ -58,7 +58,7 @@ impl Serving {
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
 
-    /// How it ends, and what it says.
+    /// Waits for the end and returns the status and the messages.
     pub(crate) fn ends(mut self) -> (Option<i32>, String) {
         let status = self.child.wait().unwrap();
         let mut said = String::new();
@@ -88,7 +88,7 @@ impl Drop for Serving {
     }
 }
 
-/// Whether these tools are there; says loudly if not.
+/// Returns whether these tools exist; prints a loud message if not.
 pub(crate) fn have(tools: &[&str]) -> bool {
     let is_there = |tool: &&&str| {
         let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();

@@ -30,7 +30,7 @@ pub(crate) fn prepared(folder: &Path) {
 pub(crate) fn run(folder: &Path, text: &str) -> Result<String, String> {
     let bin = folder.join("bin").display().to_string();
     let path = format!("{bin}:{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap());
-    // What is left in the background would be waited for.
+    // Background jobs would be waited for.
     let text = format!("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{text}");
     // Who waits for the socket of a server that did not start waits in vain.
     let shell = Command::new("timeout")

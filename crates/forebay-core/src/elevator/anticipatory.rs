@@ -74,7 +74,7 @@ const BACK: BackSeek = BackSeek { max: 512 << 20, penalty: 2 };
 /// A request this close (8192 sectors) is as good as the one that is waited for.
 const CLOSE_BYTES: u64 = 8192 * 512;
 
-/// Writes of the first batch take about this long each.
+/// The assumed duration of each write in the first batch.
 const FIRST_WRITE: Nanos = Nanos::from_millis(10);
 
 /// The scheduler's tunables.
@@ -139,7 +139,7 @@ pub struct Anticipatory {
     write_batch: u32,
     /// The process to wait for: that of the last request, if this was a read.
     expected: Option<u32>,
-    /// When waiting for it ends, while it goes on.
+    /// When the current wait ends, if there is one.
     wait_ends: Option<Nanos>,
 }
 
@@ -165,7 +165,7 @@ impl Anticipatory {
         }
     }
 
-    /// Goes on with the batch, begins one, or waits.
+    /// Continues the batch, starts one, or waits.
     fn choose(&mut self, now: Nanos, queue: &Queue) -> Option<QueuedId> {
         let waited = self.wait_ends.take().is_some();
         let kind = self.batch.kind;

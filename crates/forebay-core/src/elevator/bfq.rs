@@ -106,13 +106,13 @@ const ASYNC: u32 = 0;
 /// The scheduler's tunables, under Linux's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BfqConfig {
-    /// How long a stream is waited for; 0 turns waiting off.
+    /// How long to wait for a stream; 0 disables waiting.
     pub slice_idle: Nanos,
     /// The longest turn (Linux `timeout_sync`).
     pub timeout: Nanos,
     /// The largest budget in bytes; 0 to measure what the device can do in `timeout`.
     pub max_budget: u64,
-    /// A waited-for request older than this goes first in its queue's turn.
+    /// A synchronous request older than this is served first in its queue's turn.
     pub fifo_expire_sync: Nanos,
     /// The maximum age of a request in the asynchronous queue.
     pub fifo_expire_async: Nanos,
@@ -120,7 +120,7 @@ pub struct BfqConfig {
     pub back_seek_max: u64,
     /// The factor by which backward distances are multiplied.
     pub back_seek_penalty: u32,
-    /// Whether streams that begin, or ask after a pause, are raised in weight.
+    /// Whether streams that start, or resume after a pause, get a raised weight.
     pub low_latency: bool,
     /// The tags that streams share (Linux `nr_requests`).
     pub requests_max: u32,
@@ -152,13 +152,13 @@ impl Default for BfqConfig {
 /// Asynchronous bytes are charged this many times: they tend to come in floods.
 const ASYNC_CHARGE: u64 = 3;
 
-/// Requests further apart (800 sectors) are no sequential ones.
+/// Requests farther apart than this (800 sectors) are not sequential.
 const NEAR_BYTES: u64 = 8 * 100 * 512;
 
 /// The state of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Stream {
-    /// The queue that it uses, once it has asked for anything waited for.
+    /// The queue of the stream, after its first synchronous request.
     queue: Option<u32>,
     /// Its requests in that and at the device.
     requests: u32,
@@ -181,16 +181,16 @@ pub struct Bfq {
     positions: Sorted,
     active: Option<u32>,
     turn: Turn,
-    /// Where the last request given in this turn ends.
+    /// The end of the last request dispatched in this turn.
     active_end: Option<u64>,
     /// When waiting for the active queue's next request ends.
     idle_timer: Option<Nanos>,
     trial: Trial,
     budget_max: BudgetMax,
     burst: Burst,
-    /// The queue that later ones are held against, and when it began.
+    /// The queue that later ones are compared with, and when it was created.
     eldest: Option<(u32, Nanos)>,
-    /// The queue whose request ended last, unless streams share it, and when.
+    /// The queue whose request completed last, unless streams share it, and when.
     last_ended: Option<(u32, Nanos)>,
     /// The end of the last dispatched request.
     head: u64,
@@ -257,7 +257,7 @@ impl Bfq {
         &mut self.queues[place as usize]
     }
 
-    /// What a request of `len` bytes costs of the budget of `place`.
+    /// Returns the cost of a request of `len` bytes in the budget of `place`.
     fn charge(&self, place: u32, len: u32) -> u64 {
         let queue = &self.queues[place as usize];
         let once = queue.is_sync || queue.raised.is_raised() || self.is_asymmetric(place);

@@ -81,10 +81,10 @@ const HISTORY_MAX: usize = 32;
 /// Longer gaps (three days) count as this, so that their weighted sum fits.
 const GAP_MAX: u64 = 1 << 48;
 
-/// [`super::queue::Queued::mark`] of a request whose staging queue is being flushed.
+/// The [`super::queue::Queued::mark`] of a request whose staging queue is being flushed.
 const SEALED: u32 = NIL;
 
-/// The same of one that is meant for the flash.
+/// The mark of a request that goes to the flash.
 const OFFLOADED: u32 = NIL - 1;
 
 /// The scheduler's parameters.
@@ -281,7 +281,7 @@ impl Bid {
         place
     }
 
-    /// Tells the staging queue at `place` of an arrival and sets its timer.
+    /// Reports an arrival to the staging queue at `place` and sets its timer.
     fn arrive(&mut self, now: Nanos, place: u32, op: Op) {
         let queue = &mut self.queues[place as usize];
         queue.arrive(now, op, &self.config);

@@ -90,8 +90,8 @@ pub trait Elevator {
     }
 }
 
-/// A bio that waits in line for admission. There may be as many as a trace has requests, so it is all that is known of a request
-/// that waits as a whole.
+/// A bio that waits in line for admission. There may be as many as requests in a trace, so this is
+/// the only state of a request that waits as a whole.
 #[derive(Clone, Copy, Debug)]
 struct InLine {
     bio: Request,
@@ -195,7 +195,7 @@ impl<E: Elevator> BlockLayer<E> {
         place.is_some()
     }
 
-    /// How many tags of a word `bio` may use.
+    /// Returns how many tags of a word `bio` may use.
     #[inline]
     fn first_tags(&self, bio: &Request) -> u32 {
         let Some(word) = self.gate.word() else { return u32::MAX };
@@ -311,7 +311,7 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// The side with room whose first bio has waited longest.
+    /// Returns the side with free slots whose first bio has waited longest.
     #[inline]
     fn first_to_enter(&self) -> Option<usize> {
         let ticket = |side: usize| {
@@ -377,7 +377,7 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// A flush, a trim, or a write's preflush goes past the elevator.
+    /// Adds a flush, a trim, or a write's preflush, which bypass the elevator.
     fn enter_past(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) {
         let request = if is_parted(request) { preflush(request) } else { *request };
         let part = Part::new(now, &request, Owner { client, bytes });
@@ -409,7 +409,7 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// Writes whose preflush is done go to the queue.
+    /// Queues writes whose preflush has completed.
     #[cold]
     fn enter_flushed(&mut self, now: Nanos) {
         while let Some(client) = self.flushed.pop() {
@@ -418,7 +418,7 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// A request has to be done again, each of its parts by itself.
+    /// Retries each part of a request separately.
     #[cold]
     fn again(&mut self, now: Nanos, id: QueuedId) {
         let (mut io, bypasses) = (self.queue.io(now, id, self.lane), self.queue[id].bypasses);
@@ -472,7 +472,7 @@ impl<E: Elevator> BlockLayer<E> {
         Some(id)
     }
 
-    /// Wakes tasks for what has left the queue; whether there was anything.
+    /// Wakes tasks for requests that have left the queue; returns whether there were any.
     #[inline]
     fn wake_later(&mut self, now: Nanos) -> bool {
         if self.left.is_empty() {

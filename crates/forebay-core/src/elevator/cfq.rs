@@ -110,9 +110,9 @@ pub struct CfqConfig {
     pub slice_async: Nanos,
     /// Requests in a slice of the asynchronous queue, divided by 8 (at this priority).
     pub slice_async_rq: u32,
-    /// How long a stream is waited for; 0 turns waiting off.
+    /// How long to wait for a stream; 0 disables waiting.
     pub slice_idle: Nanos,
-    /// A waited-for request older than this goes first in its queue's slice.
+    /// A synchronous request older than this is served first in its queue's slice.
     pub fifo_expire_sync: Nanos,
     /// The maximum age of a request in the asynchronous queue.
     pub fifo_expire_async: Nanos,
@@ -122,7 +122,7 @@ pub struct CfqConfig {
     pub back_seek_penalty: u32,
     /// Whether slices shrink with many streams, and asynchronous depth grows slowly.
     pub low_latency: bool,
-    /// All streams should have had their turn within this time.
+    /// All streams should get a turn within this time.
     pub target_latency: Nanos,
 }
 
@@ -153,7 +153,7 @@ impl Default for CfqConfig {
 /// A stream.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
-    /// Its queue, once it has asked for anything waited for.
+    /// The queue of the stream, after its first synchronous request.
     queue: Option<u32>,
     think: ThinkTime,
 }

@@ -93,7 +93,7 @@ impl Elevator for CLook {
         }
     }
 
-    /// The joined request takes the older one's place in the fifo.
+    /// The merged request keeps the older place of the two in the FIFO.
     fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         self.sorted.remove(queue[gone].offset, gone);
         queue.join_on(&mut self.fifo, kept, gone);

@@ -82,8 +82,9 @@ pub struct DeadlineConfig {
     pub fifo_batch: u32,
     /// Whether a bio may merge with the request that it precedes.
     pub front_merges: bool,
-    /// Whether a batch goes on above its direction's last request although the other direction
-    /// came between (mq-deadline), or starts at the oldest request then (deadline).
+    /// Whether a batch continues above the last request of its direction even if the other
+    /// direction was served in between (mq-deadline), or starts at the oldest request in that case
+    /// (deadline).
     pub resumes: bool,
 }
 
@@ -106,14 +107,14 @@ impl Default for DeadlineConfig {
     }
 }
 
-/// One direction: the same requests by age and by address.
+/// One direction: its requests by age and by address.
 #[derive(Clone, Debug, Default)]
 struct Side {
     fifo: List,
     sorted: Sorted,
-    /// First byte of the last request given (mq-deadline).
+    /// The first byte of the last dispatched request (mq-deadline).
     position: Option<u64>,
-    /// The request with which a batch goes on (deadline).
+    /// The request that continues a batch (deadline).
     next: Option<QueuedId>,
 }
 
@@ -136,7 +137,7 @@ impl Deadline {
         Deadline { config, sides: Default::default(), last: READ, batched: 0, starved: 0 }
     }
 
-    /// The request in address order with which a batch goes on.
+    /// Returns the request in address order that continues a batch.
     fn next_in_order(&self, side: usize) -> Option<QueuedId> {
         let Side { sorted, position, next, .. } = &self.sides[side];
         if !self.config.resumes {
@@ -202,7 +203,7 @@ impl Elevator for Deadline {
         }
     }
 
-    /// The joined request takes the older one's place in the fifo.
+    /// The merged request keeps the older place of the two in the FIFO.
     fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         let Side { fifo, sorted, next, .. } = &mut self.sides[side(queue[gone].op)];
         let offset = queue[gone].offset;

@@ -90,13 +90,13 @@ impl Scheduler for Forebay {
 const READS: usize = 0;
 const WRITES: usize = 1;
 
-/// A request this little ahead of the head goes on from there.
+/// A request at most this far ahead of the head counts as contiguous.
 const AHEAD_BYTES: u64 = 256 << 10;
 
 /// A request this little ahead is as good as the one that is waited for.
 const CLOSE_BYTES: u64 = 4 << 20;
 
-/// Letting its queue run dry costs a device a share, one of so many, of a move for each I/O there.
+/// Draining its queue costs a device this fraction of a move for each I/O in the queue.
 const DRAINS: u64 = 4;
 
 /// The scheduler's parameters.
@@ -106,7 +106,7 @@ pub struct ForebayConfig {
     pub wait: Nanos,
     /// The maximum time for which the scheduler holds the disk for one stream while others wait.
     pub hold: Nanos,
-    /// The least turn while the other kind waits; of reads, then of writes.
+    /// The shortest turn while the other kind waits: of reads, then of writes.
     pub turn: [Nanos; 2],
     /// No admitted request is to wait longer for its answer.
     pub bound: Nanos,
@@ -129,12 +129,12 @@ impl Default for ForebayConfig {
     }
 }
 
-/// One kind: the same requests by age and by address.
+/// One kind of request: its requests by age and by address.
 #[derive(Clone, Debug, Default)]
 struct Side {
     fifo: List,
     sorted: Sorted,
-    /// First byte of the last request of the kind given.
+    /// The first byte of the last dispatched request of this kind.
     position: u64,
 }
 
@@ -173,7 +173,7 @@ pub struct Forebay {
     /// The end of the last dispatched request.
     head: u64,
     idle_since: Nanos,
-    /// The trail of the last request given, while it may be waited for.
+    /// The trail of the last dispatched request, while the scheduler may wait for it.
     last: Option<TrailId>,
     held: Option<Held>,
     wait_ends: Option<Nanos>,
@@ -333,7 +333,7 @@ impl Elevator for Forebay {
         }
     }
 
-    /// The joined request takes the older one's place in the fifo.
+    /// The merged request keeps the older place of the two in the FIFO.
     fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         if let Some(trail) = self.known[gone as usize].trail {
             self.trails[trail].queued -= 1;

@@ -81,7 +81,7 @@ impl Place {
     }
 }
 
-/// What a bio lacks that could not enter.
+/// The slots that a bio is waiting for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Lack {
     #[default]
@@ -92,7 +92,7 @@ enum Lack {
     TagAlone,
 }
 
-/// A request of which something has not entered the queue.
+/// A request whose bios have not all been queued.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
     pub(crate) request: Request,
@@ -104,16 +104,16 @@ pub(crate) struct Held {
     next: u32,
 }
 
-/// A stream that sleeps, and what it has yet to submit.
+/// A sleeping stream, and what it has yet to submit.
 #[derive(Clone, Copy, Debug)]
 struct Task {
     first: u32,
     last: u32,
-    /// How many tags of a word the bio that it sleeps for may use: that is found out once, before it sleeps.
+    /// How many tags of a word the waiting bio may use, computed once before the stream sleeps.
     first_tags: u32,
     /// That bio has a place for write-back.
     is_throttled: bool,
-    /// Where it sleeps again if it is woken in vain.
+    /// The line in which it sleeps again after an unsuccessful wakeup.
     line: usize,
 }
 

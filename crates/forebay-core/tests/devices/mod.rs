@@ -186,8 +186,8 @@ pub(crate) fn flash(collection: Collection, overwrites_share: f64) -> DeviceMode
     DeviceModel::Ssd(Ssd::new(spec).unwrap())
 }
 
-/// The same as a fit to a sweep has it: two read times, ceilings before and behind the flash, an
-/// entrance to the write buffer.
+/// Returns a device like a fit to a sweep: two read times, rate limits before and after the flash,
+/// an entrance to the write buffer.
 fn fitted_flash() -> DeviceModel {
     let DeviceModel::Ssd(ssd) = flash(Collection::Greedy, 0.3) else { unreachable!() };
     let mode = |us, share| Mode { time: Nanos::from_micros(us), share };

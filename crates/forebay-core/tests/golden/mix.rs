@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 use forebay_core::{Done, Flags, Nanos, Op, Request, Slots, Workload};
 
-/// What a stream does.
+/// The behavior of a stream.
 #[derive(Clone, Copy)]
 struct Habit {
     op: Op,
@@ -143,7 +143,7 @@ pub(crate) struct Mix {
     disks: u16,
     /// When each stream issues its next request; the number breaks ties.
     ready: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
-    /// Requests that each stream has asked for or will, and that it has asked for.
+    /// For each stream, the number of requests planned, and the number issued.
     planned: Vec<u32>,
     asked: Vec<u32>,
     numbers: u64,
@@ -164,7 +164,7 @@ impl Mix {
         mix
     }
 
-    /// Requests asked for so far.
+    /// Returns the number of requests issued so far.
     pub(crate) fn issued(&self) -> u64 {
         self.issued
     }

@@ -86,7 +86,7 @@ impl PlainBid {
         if staged { self.staged.remove(at) } else { self.dispatch.remove(at) }
     }
 
-    /// The earliest timer of those that run.
+    /// Returns the earliest running timer.
     fn next_expiry(&self) -> Option<(Nanos, u64)> {
         let unmarked = self.staging.iter().filter(|queue| !queue.marked);
         unmarked.map(|queue| (queue.expiry(&self.config), queue.serial)).min()
@@ -195,7 +195,8 @@ fn config() -> impl Strategy<Value = BidConfig> {
     })
 }
 
-/// A request after a pause: its place, whether it writes, its process; and how many are taken then.
+/// A request after a pause: its offset, whether it writes, its process; and the number of
+/// dispatches after it.
 type Step = (u64, u64, bool, u32, u32);
 
 /// Plays the steps to both.

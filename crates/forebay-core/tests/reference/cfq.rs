@@ -57,7 +57,7 @@ fn counts(given: &[(u64, Request)]) -> Vec<(u64, usize)> {
     given.chunk_by(|a, b| a.0 == b.0).map(|chunk| (chunk[0].0, chunk.len())).collect()
 }
 
-/// How many in a row are of one stream.
+/// Returns the lengths of consecutive dispatches of one stream.
 fn turns(given: &[(u64, Request)]) -> Vec<usize> {
     given.chunk_by(|a, b| a.1.stream == b.1.stream).map(<[_]>::len).collect()
 }
@@ -68,8 +68,8 @@ fn many(op: Op, stream: u32, count: u64) -> impl Iterator<Item = Request> {
         .map(move |nth| at_ms(0, op, stream, u64::from(stream) * 5_000 * MIB + nth * 64 * 1024))
 }
 
-/// `cfq_may_dispatch`: after a waited-for request was late, one asynchronous one is at the device,
-/// and one for each sync slice (100 ms) that has gone by since.
+/// Tests `cfq_may_dispatch`: after a late synchronous request, one asynchronous request may be at
+/// the device, plus one for each sync slice (100 ms) that has passed since.
 #[test]
 fn asynchronous_depth_grows_by_one_a_slice_since_a_waited_for_request_was_late() {
     let late = "cfq:fifo-expire-sync-ms=10";

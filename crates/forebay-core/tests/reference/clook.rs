@@ -101,7 +101,7 @@ fn given(spec: &str, offsets: &[u64], taken_at: &[u64]) -> Vec<u64> {
 fn a_sweep_turns_at_the_last_request_and_the_bound_breaks_it() {
     let offsets = [500, 100, 900, 300];
     assert_eq!(given("clook", &offsets, &[0; 4]), [100, 300, 500, 900]);
-    // From 5 us on the oldest goes first and the sweep goes on above it.
+    // From 5 us on, the oldest request is served first, and the sweep continues above it.
     let bounded = "clook:bound-ms=0.005";
     assert_eq!(given(bounded, &offsets, &[0, 4_999, 4_999, 4_999]), [100, 300, 500, 900]);
     assert_eq!(given(bounded, &offsets, &[0, 5_000, 4_999, 4_999]), [100, 500, 900, 300]);

@@ -144,18 +144,19 @@ fn order(spec: &str, steps: &[Option<u64>]) -> Vec<(u64, u32)> {
 
 #[test]
 fn deadline_fixes_what_is_next_when_it_gives_one() {
-    // A latecomer below what is next waits for another sweep.
+    // A request that arrives below the next one waits for another sweep.
     let late = [Some(0), Some(30), None, Some(15), None, None];
     assert_eq!(order("deadline", &late), [(0, 10), (30, 10), (15, 10)]);
     assert_eq!(order("mq-deadline", &late), [(0, 10), (15, 10), (30, 10)]);
     // The next request grows downwards and remains the next one.
     let grows = [Some(0), Some(50), None, Some(20), Some(40), None, None];
     assert_eq!(order("deadline", &grows), [(0, 10), (40, 20), (20, 10)]);
-    // What is next is joined to one below it: the one above is next, then what waited longest.
+    // The next request is merged into one below it: then the one above is next, and then the
+    // oldest.
     let joined =
         [Some(0), Some(40), Some(80), None, Some(20), Some(30), None, Some(95), None, None];
     assert_eq!(order("deadline", &joined), [(0, 10), (80, 10), (20, 30), (95, 10)]);
-    // Nothing lies above: the sweep starts at what waited longest.
+    // There is no request above, so the sweep starts at the oldest.
     let last = [Some(0), Some(40), None, Some(20), Some(30), Some(90), None, None];
     assert_eq!(order("deadline", &last), [(0, 10), (20, 30), (90, 10)]);
 }

@@ -14,7 +14,7 @@ const TURN: u64 = 1_200_000;
 struct Sector {
     cylinder: u32,
     head: u32,
-    /// When a head that reads on for ever begins it, and how long it takes.
+    /// When a head that reads forever starts reading it, and how long that takes.
     begins: u64,
     takes: u64,
 }

@@ -14,8 +14,8 @@ fn bound(disk: &Hdd, pieces: &[Request]) -> OrderBound {
     all.bound().unwrap()
 }
 
-/// Every order of `left`, each piece an I/O of its own, after a pause, or part of `open`, which it goes
-/// on; tells the makespan and busy time of each way.
+/// Enumerates all orders of `left`, where each piece is a separate I/O, comes after a pause, or
+/// continues `open`; reports the makespan and busy time of each.
 struct Orders<'a> {
     pauses: &'a [Nanos],
     least: OrderBound,

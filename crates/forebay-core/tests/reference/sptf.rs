@@ -34,7 +34,7 @@ proptest! {
     #[test]
     fn sptf_gives_what_trying_each_finds(
         spec in spec(),
-        // How many come, after a pause in us, where, how long, whether they write.
+        // The requests: a pause in us, the offset, the length, whether they write.
         steps in prop::collection::vec(
             (0u64..2_000, prop::collection::vec((0u64..800, 1u32..9, any::<bool>()), 0..6)), 1..40,
         ),

@@ -4,7 +4,7 @@ use forebay_core::{Nanos, Request};
 
 use crate::shaping::harness::{Ran, read, run};
 
-/// Requests of (time in ms, stream, how many at once).
+/// Creates requests from (time in ms, stream, number at once).
 fn requests(bursts: &[(u64, u32, usize)]) -> Vec<Request> {
     let each = bursts.iter().flat_map(|&(at_ms, stream, count)| {
         std::iter::repeat_n((Nanos::from_millis(at_ms), stream), count)

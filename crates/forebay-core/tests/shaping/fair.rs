@@ -15,7 +15,7 @@ const UNIT: u128 = 1 << 40;
 struct Fair {
     is_wf2q: bool,
     spans: Vec<u128>,
-    /// (request, start tag) of those that wait.
+    /// (request, start tag) of the waiting requests.
     queues: Vec<VecDeque<(usize, u128)>>,
     /// Finish tag of each class's last request.
     finish: Vec<u128>,

@@ -71,7 +71,7 @@ pub(super) fn class(first: u64, second: u64) -> u8 {
     }
 }
 
-/// The same of a share.
+/// Returns the class of a share.
 pub(super) fn class_of(share: f64) -> u8 {
     [0.1, 0.4, 0.6, 0.9].iter().filter(|&&bound| share >= bound).count() as u8
 }

@@ -7,7 +7,7 @@ use crate::contract::time::Nanos;
 const FIRST_BUDGET_MAX: u64 = 16_384 * 512;
 /// A turn so short says nothing of a rate but whether its queue seeks.
 const SPAN_MIN: Nanos = Nanos::from_millis(1);
-/// Whether a queue is slow is told from turns longer than this.
+/// Only turns longer than this show whether a queue is slow.
 const SLOW_SPAN_MIN: Nanos = Nanos::from_millis(20);
 /// The rate of a disk that needs [`RAISED_FOR`] of raising, in bytes per second; at first two thirds of that are taken.
 const RATE_REFERENCE: u64 = 14_000 * 1_000_000 / 65_536 * 512;
@@ -49,7 +49,7 @@ pub(super) struct BudgetMax {
 }
 
 impl BudgetMax {
-    /// `fixed_bytes` if that is not 0, else found out.
+    /// Creates a budget of `fixed_bytes`, or one that is measured if that is 0.
     pub(super) fn new(fixed_bytes: u64, timeout: Nanos) -> Self {
         BudgetMax {
             bytes: if fixed_bytes > 0 { fixed_bytes } else { FIRST_BUDGET_MAX },
@@ -137,7 +137,7 @@ impl BudgetMax {
         self.last_ended = now;
     }
 
-    /// Ends a measurement, and takes it into account if it says something.
+    /// Ends a measurement, and uses it if it is meaningful.
     fn measured(&mut self) {
         let BudgetMax { samples, sequential, first_given, last_ended, .. } = *self;
         self.samples = 0;
@@ -183,7 +183,7 @@ impl BudgetMax {
     pub(super) fn next(&self, budget: u64, served: u64, how: Ended, has_more: bool) -> u64 {
         let least = self.least();
         let next = match how {
-            // It may ask for more only when that has ended.
+            // The queue may issue more only when those requests have completed.
             Ended::TooIdle if has_more => budget.saturating_mul(2).min(self.bytes),
             // It leaves the disk waiting: a small budget makes it harmless, and soon served.
             Ended::TooIdle if budget > 5 * least => budget - 4 * least,

@@ -24,7 +24,7 @@ const CLOSE_BYTES: u64 = 8192 * 512;
 const TOO_LATE: Nanos = Nanos::from_millis(100);
 /// Streams that begin within this time of the first one are held against that one, later ones begin a task.
 const FAMILY_GAP: Nanos = Nanos::from_millis(600);
-/// How long a stream has to show that it is better by itself.
+/// How long a stream has to show that it is better on its own.
 const FAMILY_AFTER: Nanos = Nanos::from_millis(600);
 
 impl Bfq {
@@ -45,7 +45,7 @@ impl Bfq {
         }
     }
 
-    /// Lets `stream` use queue `place`, which [`Bfq::queue_of`] said it shall.
+    /// Makes `stream` use queue `place`, the result of [`Bfq::queue_of`].
     #[inline]
     pub(super) fn attach(&mut self, now: Nanos, stream: u32, place: u32) {
         self.know(stream);
@@ -86,7 +86,7 @@ impl Bfq {
         }
     }
 
-    /// The queue of the task that `place` is found to belong to.
+    /// Returns the queue of the task that `place` probably belongs to.
     fn family(&self, now: Nanos, place: u32) -> Option<u32> {
         let queue = &self.queues[place as usize];
         let eldest = queue.sibling.filter(|_| self.is_known_well(now, place))?;

@@ -79,7 +79,7 @@ impl Bfq {
         }
     }
 
-    /// A waited-for request comes for `place`, whose stream has no other.
+    /// Records the arrival of a synchronous request for `place`, whose stream has no other.
     pub(super) fn first_comes(&mut self, now: Nanos, place: u32) {
         self.look_for_waker(now, place);
         if now >= self.queues[place as usize].injection.changed + RENEWED_AFTER {
@@ -184,7 +184,7 @@ impl Bfq {
         Some(other)
     }
 
-    /// Whether queue `other` has a request within what is left of its budget.
+    /// Returns whether queue `other` has a request that fits into the rest of its budget.
     fn can_afford(&self, other: u32, queue: &Queue) -> bool {
         let next = self.queues[other as usize].order.next();
         next.is_some_and(|(_, id)| {

@@ -13,7 +13,7 @@ use crate::contract::time::Nanos;
 const RAISE: u32 = 30;
 /// The factor for a queue with a steady rate.
 const STEADY_RAISE: u32 = 100 * RAISE;
-/// For how long the latter lasts after each time that it ran dry.
+/// How long the raised weight of a steady queue lasts after each time that the queue was empty.
 const STEADY_FOR: Nanos = Nanos::from_millis(300);
 /// The maximum rate of such a stream in bytes a second (7000 sectors).
 const STEADY_RATE: u64 = 7000 * 512;
@@ -24,7 +24,7 @@ const STEADY_GAP: Nanos = Nanos::from_millis(16);
 pub(super) const PAUSE_MIN: Nanos = Nanos::from_secs(2);
 /// After a pause of this length it is of no burst.
 const BURST_OVER: Nanos = Nanos::from_secs(10);
-/// More bytes than this are no person's request (120,000 sectors).
+/// A stream with more bytes than this is not interactive (120,000 sectors).
 const RAISED_BYTES_MAX: u64 = 120_000 * 512;
 /// A pause of the asynchronous queue after which it is raised.
 const ASYNC_PAUSE: Nanos = Nanos::from_millis(500);
@@ -82,7 +82,7 @@ pub(super) struct Raised {
     lasts: Nanos,
     /// Bytes dispatched while the weight was raised.
     given: u64,
-    /// Since when it has had no request anywhere; none before its first.
+    /// Since when the queue has had no requests anywhere; `None` before its first.
     pub(super) idle_since: Option<Nanos>,
     /// The burst that it began in.
     pub(super) burst: Option<u32>,
@@ -91,11 +91,11 @@ pub(super) struct Raised {
     pub(super) busy_bytes: u64,
     /// Not before this does it keep to a steady pace.
     steady_from: Nanos,
-    /// That is to be found out when its last request has ended.
+    /// Whether this must be determined when its last request completes.
     looks: bool,
 }
 
-/// What is known of a queue when it gets requests again.
+/// The state of a queue when it gets requests again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entering {
     pub(super) now: Nanos,

@@ -4,7 +4,7 @@ use super::*;
 use crate::elevator::trial::{LEN, MIB, Run, ms, on, read, write};
 use proptest::prelude::*;
 
-/// Neither latency nor estimates: what is tested is fairness and idling alone.
+/// Disables low latency and estimates, to test only fairness and idling.
 const PLAIN: BfqConfig = BfqConfig {
     slice_idle: Nanos::from_millis(8),
     timeout: Nanos::from_millis(125),

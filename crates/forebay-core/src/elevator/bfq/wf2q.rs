@@ -110,7 +110,7 @@ impl Wf2q {
         self.entities[queue as usize].budget
     }
 
-    /// Bytes that a queue was given of its budget.
+    /// Returns the bytes of its budget that a queue has used.
     #[inline]
     pub(super) fn served(&self, queue: u32) -> u64 {
         self.entities[queue as usize].served
@@ -123,8 +123,8 @@ impl Wf2q {
         budget.saturating_sub(served)
     }
 
-    /// An idle queue has requests. Where it is `back` soon, its last turn goes on: it starts where that ended, and is
-    /// moved on by its lag over `raised` at most.
+    /// Adds an idle queue that has requests again. If it is `back` soon, its last turn continues:
+    /// it starts where that turn ended, delayed by at most its lag divided by `raised`.
     pub(super) fn enter(&mut self, queue: u32, weight: u32, budget: u64, back: Option<u32>) {
         debug_assert!(self.is_idle(queue), "entering what is there");
         let now = self.virtual_time;

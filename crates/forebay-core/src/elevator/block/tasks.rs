@@ -59,7 +59,7 @@ impl<E: Elevator> BlockLayer<E> {
             }
             self.gate.wake(count);
             let (before, mut has_submitted) = (self.gate.total(), false);
-            // They run side by side: each takes a tag in turn.
+            // The tasks run side by side: each takes a tag in turn.
             while let Some(stream) = self.gate.next_awake() {
                 let (ran, stays) = self.run_task(now, stream, self.gate.total() + 1);
                 has_submitted |= ran;
@@ -73,8 +73,8 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// `stream` submits what it holds, until there is no room or `total_max` requests are in the queue. Answers whether
-    /// it submitted anything, and whether it could go on.
+    /// Makes `stream` submit its bios until there is no free slot or `total_max` requests are in
+    /// the queue. Returns whether it submitted anything, and whether it could continue.
     fn run_task(&mut self, now: Nanos, stream: u32, total_max: u32) -> (bool, bool) {
         let mut has_submitted = false;
         while let Some(first) = self.gate.first(stream).copied() {
@@ -98,7 +98,7 @@ impl<E: Elevator> BlockLayer<E> {
         (has_submitted, false)
     }
 
-    /// The turn of a request that was held has come: names it.
+    /// Names a held request whose turn has come.
     fn turn(&mut self, now: Nanos, request: Request, bytes: Bytes) -> u32 {
         let client = self.clients.open(request, bytes);
         self.clients.held(client, now - request.at);

@@ -119,7 +119,7 @@ fn barriers_do_not_merge() {
     let fua = Request { flags: Flags::FUA, ..write(1, 10, 10) };
     let requests = [write(0, 0, 10), fua, write(2, 20, 10)];
     assert_eq!(lens(Limits::default(), &requests).len(), 3);
-    // Nor are they joined when one beside them grows.
+    // They are not merged when an adjacent request grows, either.
     let requests = [write(0, 0, 10), Request { offset: 20, ..fua }, write(2, 10, 10)];
     assert_eq!(lens(Limits::default(), &requests), [(0, 20), (20, 10)]);
 }

@@ -76,7 +76,7 @@ impl Cfq {
         free.map_or(own, |free| free as u32 + 1)
     }
 
-    /// Lets `stream` use queue `place`, which [`Cfq::queue_of`] said it shall.
+    /// Makes `stream` use queue `place`, the result of [`Cfq::queue_of`].
     #[inline]
     pub(super) fn attach(&mut self, now: Nanos, stream: u32, place: u32) {
         let index = stream as usize;

@@ -57,7 +57,7 @@ impl Cfq {
         self.list(place);
     }
 
-    /// The first queue of the kind whose turn it is.
+    /// Returns the first queue of the kind whose turn it is.
     fn first_queue(&mut self, now: Nanos) -> Option<u32> {
         let tree = &self.trees[self.serving as usize];
         if tree.len() == 0 || self.kind_end.is_none_or(|end| now > end) {
@@ -113,7 +113,7 @@ impl Cfq {
         queue.in_flight < most
     }
 
-    /// Whether what is at the device will use up the slice.
+    /// Returns whether the requests at the device will use up the slice.
     #[inline]
     fn is_used_soon(&self, now: Nanos, place: u32) -> bool {
         let queue = &self.queues[place as usize];

@@ -13,7 +13,8 @@ use crate::elevator::sorted::Sorted;
 pub(super) enum Kind {
     /// Waited for, one queue after another: sequential streams.
     SyncIdle,
-    /// Waited for, all of them together: streams that seek or think long.
+    /// Synchronous streams that seek or think for a long time; the scheduler waits for all of them
+    /// together.
     SyncNoidle,
     /// Nobody waits for it.
     Async,

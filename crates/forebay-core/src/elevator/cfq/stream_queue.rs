@@ -44,7 +44,7 @@ pub(super) struct StreamQueue {
     pub(super) seeks: SeekHistory,
     /// Whether waiting for the stream's next request is expected to pay.
     pub(super) idle_window: bool,
-    /// It once held several requests at a time, which excuses its seeks.
+    /// Whether it once had several requests at a time, which excuses its seeks.
     pub(super) deep: bool,
     /// Streams that use it.
     pub(super) streams: u32,
@@ -75,14 +75,14 @@ impl StreamQueue {
         }
     }
 
-    /// Forgets what was learnt of the streams before, keeping requests and place.
+    /// Resets the statistics of the streams, keeping requests and position.
     pub(super) fn renew(&mut self) {
         self.seeks = SeekHistory::default();
         self.idle_window = self.is_sync;
         (self.deep, self.shared, self.splitting, self.merges_into) = (false, false, false, None);
     }
 
-    /// The kind of service it gets when it is placed anew.
+    /// The kind of service that it gets when it is next queued.
     #[inline]
     pub(super) fn kind(&self) -> Kind {
         match (self.is_sync, self.idle_window) {

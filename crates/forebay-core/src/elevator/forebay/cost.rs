@@ -9,7 +9,7 @@ use crate::contract::time::Nanos;
 /// The rate is learnt from I/Os of this length and more.
 const LONG_BYTES: u32 = 64 << 10;
 
-/// What going on after a pause costs fades over as many moves elsewhere.
+/// The cost of continuing after a pause decays over this many moves elsewhere.
 const FORGET: u64 = 1024;
 
 /// The position of an I/O relative to the previously dispatched one.
@@ -17,7 +17,7 @@ const FORGET: u64 = 1024;
 pub(super) enum Step {
     /// Elsewhere.
     Away,
-    /// Just ahead, after the device had been idle.
+    /// Just ahead of the head, after the device has been idle.
     OnAfterPause,
     /// Just ahead, without a pause.
     On,

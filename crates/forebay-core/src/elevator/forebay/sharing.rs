@@ -40,7 +40,7 @@ pub(super) enum Sharing {
 }
 
 impl Side {
-    /// The request that a sweep at `place` comes to next.
+    /// Returns the next request of a sweep at `place`.
     pub(super) fn next_from(&self, place: u64) -> Option<(u64, QueuedId)> {
         self.sorted.at_or_above(place).or(self.sorted.first())
     }

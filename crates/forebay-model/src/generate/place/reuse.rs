@@ -1,5 +1,5 @@
-//! Using ground again: of the requests of about the wanted age, half of them in the wanted range, the one that suits
-//! best.
+//! Reuses ground: chooses the best match among earlier requests of about the wanted age, half of
+//! them in the wanted range.
 
 use super::{Found, Mechanism, Placer};
 use crate::bins::{self, log2};
@@ -15,7 +15,7 @@ const LOOKED_AT: usize = 12;
 /// Places within a request that are tried.
 const TRIES: usize = 8;
 
-/// What is looked for.
+/// The properties of the wanted request.
 struct Wanted {
     class: usize,
     range: usize,
@@ -112,7 +112,7 @@ impl Placer {
             return far;
         }
         let len = wanted.len;
-        // What is no longer than the request was lies on the ground that it used.
+        // A request that is not longer than the earlier one fits on its ground.
         let longer = len > was.len;
         if again && longer && trail.new_blocks(was.address, len) > 0 {
             far += 3.0;
@@ -152,7 +152,7 @@ impl Placer {
         if new > 0 && trail.new_blocks(back, len) == 0 { back } else { address }
     }
 
-    /// A place on what the request still holds.
+    /// Returns a location on the ground that the earlier request still holds.
     fn held(
         &self,
         wanted: &Wanted,
