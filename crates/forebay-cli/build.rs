@@ -23,7 +23,7 @@ fn main() {
     println!("cargo::rustc-env=FOREBAY_VERSION={version}");
 }
 
-/// The commit's short name and its date.
+/// Returns the commit's short name and its date.
 fn commit() -> Option<String> {
     if git(&["rev-parse", "--show-prefix"])? != PREFIX {
         return None;

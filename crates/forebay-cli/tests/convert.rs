@@ -74,7 +74,7 @@ fn other_folders_and_inputs_are_refused() {
     assert!(text.contains("a partition of"), "{text}");
 }
 
-/// The bundled trace as CSV, anonymised with `options`.
+/// Returns the bundled trace as CSV, anonymized with `options`.
 fn anonymized(folder: &Folder, name: &str, options: &[&str]) -> String {
     let output = folder.path(name);
     let mut command = forebay(&["convert", "--anonymize"]);

@@ -23,7 +23,7 @@ fn metadata() -> Option<Value> {
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// The licences that `deny.toml` allows.
+/// Returns the licenses that `deny.toml` allows.
 fn allowed() -> Vec<String> {
     let text = std::fs::read_to_string(shell::root().join("deny.toml")).unwrap();
     let list = text.split_once("allow = [").unwrap().1.split_once(']').unwrap().0;
@@ -33,7 +33,8 @@ fn allowed() -> Vec<String> {
         .collect()
 }
 
-/// Whether an SPDX expression can be met with `allowed` licences. `/` is the old way to write OR; AND binds closer.
+/// Returns whether an SPDX expression can be met with `allowed` licenses. `/` is the old way to
+/// write OR; AND binds closer.
 fn is_allowed(expression: &str, allowed: &[String]) -> bool {
     let mut text = expression.replace('/', " OR ");
     while let Some(open) = text.rfind('(') {
@@ -148,7 +149,7 @@ fn the_tests_of_one_crate_build_every_dependency_as_those_of_all_do() {
     }
 }
 
-/// The quoted words of the list that follows `mark` in a text, each time that it is there.
+/// Returns the quoted words of the list that follows `mark` in a text, each time that it is there.
 fn listed<'a>(text: &'a str, mark: &str) -> Vec<&'a str> {
     let lists = text.split(mark).skip(1).filter_map(|rest| rest.split_once(']'));
     lists.flat_map(|(list, _)| list.split('"').skip(1).step_by(2)).collect()

@@ -44,7 +44,7 @@ fn page(name: &str) -> String {
     fs::read_to_string(shell::root().join(folder).join(name)).unwrap()
 }
 
-/// Every page, by its name.
+/// Returns every page, by its name.
 fn pages() -> Vec<String> {
     let entries = fs::read_dir(shell::root().join("docs")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -64,7 +64,7 @@ fn shown(page: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The blocks of code on a page: what each is called, and its lines.
+/// Returns the blocks of code on a page: what each is called, and its lines.
 fn code(page: &str) -> Vec<(&str, Vec<&str>)> {
     let mut blocks: Vec<(&str, Vec<&str>)> = Vec::new();
     let mut within = false;
@@ -83,7 +83,7 @@ fn code(page: &str) -> Vec<(&str, Vec<&str>)> {
     blocks
 }
 
-/// The page's own files, each of a block that begins with its name.
+/// Returns the page's own files, each of a block that begins with its name.
 fn files(page: &str) -> Vec<(&str, String)> {
     let blocks = code(page).into_iter().filter(|(called, _)| *called == "toml");
     let named = blocks.filter_map(|(_, lines)| {
@@ -93,7 +93,8 @@ fn files(page: &str) -> Vec<(&str, String)> {
     named.collect()
 }
 
-/// A page's text with its fixed ports replaced by free ones, and without commands of clients that are not there.
+/// Returns a page's text with its fixed ports replaced by free ones, and without commands of
+/// clients that are not there.
 fn fitted(text: &str) -> String {
     let mut fitted = text.to_string();
     let ports: BTreeSet<&str> = text.split("127.0.0.1:").skip(1).map(digits).collect();
@@ -124,7 +125,7 @@ fn digits(text: &str) -> &str {
     text.split(|one: char| !one.is_ascii_digit()).next().unwrap()
 }
 
-/// Where a program is.
+/// Returns where a program is.
 fn which(tool: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap();
     std::env::split_paths(&path).map(|folder| folder.join(tool)).find(|file| file.is_file())

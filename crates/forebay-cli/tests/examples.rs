@@ -31,7 +31,7 @@ const FIRST: [&str; 15] = [
 /// Verbs whose examples are only parsed.
 const UNDERSTOOD: [&str; 4] = ["capture", "device import", "device validate", "device fit"];
 
-/// The examples of a verb.
+/// Returns the examples of a verb.
 fn examples(verb: &str) -> Vec<String> {
     let words: Vec<&str> = verb.split(' ').chain(["--help"]).collect();
     let (help, _) = ends(&mut forebay(&words), 0);
@@ -67,7 +67,8 @@ fn meanwhile(folder: &Path, verb: &str) {
     }
 }
 
-/// The commands of a verb as one script; a server goes to the background, is waited for and ended.
+/// Returns the commands of a verb as one script; a server goes to the background, is waited for and
+/// ended.
 fn script(verb: &str, lines: &[String]) -> String {
     // Capturing needs a disk.
     let lines = lines.iter().filter(|line| !line.starts_with("sudo forebay advise"));

@@ -8,7 +8,8 @@ use crate::command::{Folder, SPC, ends, fails, forebay, sample};
 
 const SAID: &[&str] = &["an input file", "expected another file"];
 
-/// The file at `read` by its own name, by a link, by a hard link and through a link of its folder.
+/// Returns the file at `read` by its own name, by a link, by a hard link and through a link of its
+/// folder.
 fn names(folder: &Folder, read: &Path) -> Vec<PathBuf> {
     let at = |name: &str| folder.path(name);
     let paths = [at("link"), at("hard"), at("round").join(read.file_name().unwrap())];

@@ -31,7 +31,7 @@ fn buy(arguments: &[&str]) -> Command {
     command
 }
 
-/// A drive of 2 GB that a test can make files for.
+/// Returns a drive of 2 GB that a test can make files for.
 fn small_drive(folder: &Folder) -> PathBuf {
     let bundled = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices/hc550.toml");
     let text = fs::read_to_string(bundled).unwrap();
@@ -236,7 +236,7 @@ fn drives_that_a_promise_is_too_much_for_are_told_and_it_ends_well() {
     assert!(found["configuration"].is_null() && found["rows"][0]["drives"].is_null());
 }
 
-/// The configuration of a layout, and what `setup.sh` has made in the folder.
+/// Returns the configuration of a layout, and what `setup.sh` has made in the folder.
 fn set_up(layout: &str, more: &[&str]) -> (Folder, Value) {
     let folder = Folder::new();
     let drive = small_drive(&folder);

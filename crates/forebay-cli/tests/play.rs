@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::command::{Folder, HEADER};
 
-/// A trace of `(microseconds, op, offset, bytes)`.
+/// Returns a trace of `(microseconds, op, offset, bytes)`.
 fn trace_of(folder: &Folder, rows: &[(u64, &str, u64, u32)]) -> PathBuf {
     let row = |(at_us, op, offset, len): &(u64, &str, u64, u32)| {
         format!("{},{op},{offset},{len},0,0,1000000,,,,\n", at_us * 1000)

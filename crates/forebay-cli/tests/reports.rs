@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::command::{Folder, ends, fails, forebay};
 
-/// The words of each verb that writes a page, in a folder that has what they need.
+/// Returns the words of each verb that writes a page, in a folder that has what they need.
 fn verbs(folder: &Folder) -> Vec<Vec<String>> {
     let trace: String = (0..300)
         .map(|n| format!("0,{},4096,R,{:.3}\n", n * 977 % 5000 * 8, f64::from(n) / 50.0))
@@ -42,7 +42,7 @@ fn command(words: &[String], page: &Path) -> assert_cmd::Command {
     command
 }
 
-/// The files of a folder.
+/// Returns the files of a folder.
 fn files(folder: &Folder) -> usize {
     fs::read_dir(folder.root()).unwrap().count()
 }
@@ -175,7 +175,8 @@ fn a_page_that_does_not_fit_leaves_no_half_of_it() {
     }
 }
 
-/// The words of each verb that writes something else than a page, and the files that it writes.
+/// Returns the words of each verb that writes something else than a page, and the files that it
+/// writes.
 fn other_writers(folder: &Folder) -> Vec<(Vec<String>, Vec<PathBuf>)> {
     let trace = folder.path("trace.spc").display().to_string();
     let specs = include_str!("../../../fuzz/seeds/disksim/beside");

@@ -110,7 +110,7 @@ fn sends(client: &mut Client, kind: (u16, u16), cookie: u64, at: (u64, u32), dat
     client.stream.write_all(&bytes).is_ok()
 }
 
-/// A simple answer: its cookie and error; none where the server is gone.
+/// Returns a simple answer: its cookie and error, or `None` if the server is gone.
 fn answer(client: &mut Client) -> Option<(u64, u32)> {
     use std::io::Read;
     let mut bytes = [0; 16];

@@ -19,7 +19,7 @@ fn restarted(folder: &Folder, mut serving: Serving, words: &[&str]) -> Serving {
     Serving::start(folder, words)
 }
 
-/// The folder's export for QEMU, which connects again for ten seconds.
+/// Returns the folder's export for QEMU, which connects again for ten seconds.
 fn qemu(folder: &Folder) -> String {
     let socket = folder.socket();
     format!("driver=nbd,server.type=unix,server.path={},reconnect-delay=10", socket.display())
@@ -246,7 +246,7 @@ fn figures(folder: &Folder) -> Value {
     serde_json::from_str(&does(folder, &forebay, &["top", "socket", "--format", "json"])).unwrap()
 }
 
-/// A count of the first export.
+/// Returns a count of the first export.
 fn counted(folder: &Folder, name: &str) -> f64 {
     figures(folder)["backs"][0]["exports"][0][name].as_f64().unwrap()
 }

@@ -36,7 +36,7 @@ fn client(folder: &Folder) -> Client {
     Client::simple(&folder.socket(), "data")
 }
 
-/// Whether blocks are at their new places, as `top` says.
+/// Returns whether blocks are at their new places, as `top` says.
 fn is_rearranged(folder: &Folder) -> Option<bool> {
     let socket = folder.socket();
     let (told, _) = command::json(&mut command::forebay(&["top", socket.to_str().unwrap()]));

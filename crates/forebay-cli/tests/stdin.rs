@@ -62,7 +62,7 @@ fn every_verb_with_a_trace_takes_a_dash_for_it() {
     }
 }
 
-/// An answer without the speed of this run.
+/// Returns an answer without the speed of this run.
 fn answer(text: &str) -> Value {
     fn timeless(value: &mut Value) {
         match value {

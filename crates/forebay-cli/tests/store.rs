@@ -510,7 +510,7 @@ fn without_durability_kill_9_loses_nothing_either() {
     assert_eq!(serving.client().text("CONFIG GET appendfsync"), "[appendfsync no]");
 }
 
-/// The rows of a JSON answer.
+/// Returns the rows of a JSON answer.
 fn rows_of(out: &[u8]) -> Vec<serde_json::Value> {
     let told: serde_json::Value = serde_json::from_slice(out).unwrap();
     assert_eq!(told["schema_version"], 4);

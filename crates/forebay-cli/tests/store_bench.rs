@@ -135,7 +135,7 @@ fn a_benchmark_has_keys_of_its_own() {
     assert_eq!(last, "7 keys are left in the store; they begin with forebay-bench:");
 }
 
-/// A server of a few commands that answers reads with what `spoiled` makes of a value.
+/// Returns a server of a few commands that answers reads with what `spoiled` makes of a value.
 fn spoiling(spoiled: fn(usize, Vec<u8>) -> Option<Vec<u8>>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -294,7 +294,7 @@ fn a_server_that_goes_away_ends_it_and_ctrl_c_too() {
     }
 }
 
-/// A server that answers PING and SET, the put of number `at` only after `stall`.
+/// Returns a server that answers PING and SET, the put of number `at` only after `stall`.
 fn stalling(at: usize, stall: Duration) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -35,7 +35,7 @@ fn json(command: &mut Command) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A folder `v` of `count` empty drives.
+/// Returns a folder `v` of `count` empty drives.
 fn drives(folder: &Folder, count: usize) -> Vec<PathBuf> {
     fs::create_dir(folder.root().join("v")).unwrap();
     folder.drives("v/drive", count, 32 * MIB)
@@ -115,7 +115,7 @@ fn a_volume_is_made_written_checked_and_outlives_two_drives() {
     assert_eq!(status["drives_replaced"], serde_json::json!([2]));
 }
 
-/// An answer about a volume that has lost data: exit status 1, and why.
+/// Returns an answer about a volume that has lost data: exit status 1, and why.
 fn lossy(folder: &Folder, args: &[&str]) -> Value {
     let output = forebay(folder, args).args(["--format", "json"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -408,7 +408,7 @@ fn a_volume_is_whole_though_growing_is_killed() {
     assert!(more || grown["drives"] == 6, "{grown}");
 }
 
-/// Whether a file begins as a drive does.
+/// Returns whether a file begins as a drive does.
 fn holds_label(path: &Path) -> bool {
     let mut bytes = [0; 16];
     File::open(path).unwrap().read_exact_at(&mut bytes, 0).unwrap();

@@ -111,7 +111,7 @@ impl Arranger {
         self.written.push(At { start: 0, end: bytes.next_multiple_of(GRAIN) });
     }
 
-    /// The arrangement of a disk of `capacity` bytes.
+    /// Returns the arrangement of a disk of `capacity` bytes.
     pub fn finish(mut self, capacity: u64, prices: Prices) -> Arrangement {
         self.runs.extend(self.reading.drain(..).flatten());
         self.written.extend(self.writing.drain(..).flatten());
@@ -228,7 +228,7 @@ impl Extents {
         self.places[extent].end - self.places[extent].start
     }
 
-    /// The extent that begins (or ends) at `address`.
+    /// Returns the extent that begins (or ends) at `address`.
     fn at(&self, address: u64, key: fn(&At) -> u64) -> Option<usize> {
         self.places.binary_search_by_key(&address, key).ok()
     }
@@ -252,7 +252,7 @@ impl Extents {
         links
     }
 
-    /// The chains that are worth laying, by address.
+    /// Returns the chains that are worth laying, by address.
     fn rows(&self, joins: &[((u64, u64), u64)], prices: Prices) -> Vec<Row> {
         let mut chains = Chains::new(self.places.len());
         for link in self.links(joins, prices) {
@@ -262,7 +262,7 @@ impl Extents {
         heads.filter_map(|head| self.row(&chains, head, prices)).collect()
     }
 
-    /// The chain from `head` if laying it gains more than it costs.
+    /// Returns the chain from `head` if laying it gains more than it costs.
     fn row(&self, chains: &Chains, head: usize, prices: Prices) -> Option<Row> {
         let extents = || {
             std::iter::successors(Some(head), |&e| Some(chains.behind[e]).filter(|&e| e != NONE))

@@ -35,10 +35,10 @@ pub trait Cache {
     /// Blocks it can hold.
     fn capacity(&self) -> u32;
 
-    /// The frame of a block that is used now, if it is held.
+    /// Returns the frame of a block that is used now, if it is held.
     fn get(&mut self, key: u64) -> Option<Frame>;
 
-    /// The frame of a block, which is not used by asking.
+    /// Returns the frame of a block, which is not used by asking.
     fn peek(&self, key: u64) -> Option<Frame>;
 
     /// Inserts a block that is not cached, after [`Cache::get`] has missed it.

@@ -42,7 +42,7 @@ impl Index {
         self.len += 1;
     }
 
-    /// The first id under `hash` that `is_it` accepts.
+    /// Returns the first id under `hash` that `is_it` accepts.
     #[inline]
     pub(crate) fn find(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         if self.len == 0 {

@@ -50,7 +50,7 @@ impl Law {
     pub const ALL: [Law; 7] =
         [Law::Once, Law::Length, Law::Exactly, Law::Waited, Law::Ahead, Law::Same, Law::Starving];
 
-    /// The law, as a sentence without its full stop.
+    /// Returns the law, as a sentence without its full stop.
     pub fn text(self) -> &'static str {
         match self {
             Law::Once => "each request is answered exactly once, as it was submitted",
@@ -145,8 +145,8 @@ impl Watch {
         Watch { answers_zeros: true, ..Watch::default() }
     }
 
-    /// The bytes that I/Os moved, if just `requests` were answered, each once, and nothing else was seen that
-    /// is wrong.
+    /// Returns the bytes that I/Os moved, if just `requests` were answered, each once, and nothing
+    /// else was seen that is wrong.
     ///
     /// # Errors
     /// The first law that was broken.

@@ -27,13 +27,13 @@ struct Unanswered {
     flushing: bool,
 }
 
-/// Whether a request is a preflush and then a write.
+/// Returns whether a request is a preflush and then a write.
 #[inline]
 pub(crate) fn is_parted(request: &Request) -> bool {
     request.op == Op::Write && request.flags.has(Flags::PREFLUSH)
 }
 
-/// The preflush of a request that [`is_parted`]; it is to be done first.
+/// Returns the preflush of a request that [`is_parted`]; it is to be done first.
 #[cold]
 pub(crate) fn preflush(request: &Request) -> Request {
     Request { op: Op::Flush, offset: 0, len: 0, flags: Flags::NONE, ..*request }
@@ -86,7 +86,7 @@ impl Outstanding {
         self.requests[key].held = held;
     }
 
-    /// Whether it came as a request that [`is_parted`].
+    /// Returns whether it came as a request that [`is_parted`].
     #[inline]
     pub(crate) fn is_parted(&self, key: u32) -> bool {
         is_parted(&self.requests[key].request)
@@ -115,14 +115,14 @@ impl Outstanding {
         client.holds == 0
     }
 
-    /// Whether it was a preflush that has ended, and well.
+    /// Returns whether it was a preflush that has ended, and well.
     #[inline]
     pub(crate) fn was_flushed(&self, key: u32) -> bool {
         let client = &self.requests[key];
         client.flushing && client.outcome.is_ok()
     }
 
-    /// The rest of a request that [`Outstanding::was_flushed`]: it is held once again.
+    /// Returns the rest of a request that [`Outstanding::was_flushed`]: it is held once again.
     #[cold]
     pub(crate) fn rest(&mut self, key: u32) -> (Request, Bytes) {
         let client = &mut self.requests[key];
@@ -131,7 +131,7 @@ impl Outstanding {
         (Request { flags, ..client.request }, client.bytes)
     }
 
-    /// The answer to a request that nothing holds any more.
+    /// Returns the answer to a request that nothing holds any more.
     #[inline]
     pub(crate) fn answer(&mut self, key: u32) -> Done {
         let Unanswered { request, wait, held, class, outcome, .. } = self.requests.remove(key);
@@ -144,7 +144,7 @@ impl Outstanding {
         self.requests.len()
     }
 
-    /// Whether all are answered.
+    /// Returns whether all are answered.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.requests.is_empty()

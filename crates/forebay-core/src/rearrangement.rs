@@ -54,14 +54,14 @@ impl Rearrangement {
         self.moved.iter().map(|extent| extent.len).sum()
     }
 
-    /// Whether a range reaches into what made room.
+    /// Returns whether a range reaches into what made room.
     pub fn displaces(&self, offset: u64, len: u64) -> bool {
         let Some((first, last)) = self.moved.first().zip(self.moved.last()) else { return false };
         offset < last.to + last.len && offset.saturating_add(len) > first.to
     }
 
-    /// The pieces that the range of `len` bytes from `offset` lies in now, in the order of its
-    /// bytes; none for an empty range.
+    /// Returns the pieces that the range of `len` bytes from `offset` lies in now, in the order of
+    /// its bytes; none for an empty range.
     #[inline]
     pub fn pieces(&self, offset: u64, len: u64) -> Pieces<'_> {
         let first = self.extents.partition_point(|extent| extent.from + extent.len <= offset);

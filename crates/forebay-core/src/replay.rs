@@ -62,7 +62,7 @@ impl<I: Iterator<Item = Request>> Open<I> {
         open
     }
 
-    /// Where the requests come from.
+    /// Returns where the requests come from.
     pub fn source(&self) -> &I {
         &self.requests
     }

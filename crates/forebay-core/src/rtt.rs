@@ -48,7 +48,7 @@ pub struct Rtt {
 }
 
 impl Rtt {
-    /// A server of `rate_iops` requests per second under the bound `within`.
+    /// Returns a server of `rate_iops` requests per second under the bound `within`.
     ///
     /// # Errors
     /// A rate of 0 or above [`RATE_MAX_IOPS`]; a bound of 0.
@@ -64,8 +64,8 @@ impl Rtt {
         Ok(Rtt { rate_iops, within, free: 0 })
     }
 
-    /// Whether the request that arrives at `at` is admitted; if so it is queued. Times must not
-    /// decrease.
+    /// Returns whether the request that arrives at `at` is admitted; if so it is queued. Times must
+    /// not decrease.
     #[inline]
     pub fn admit(&mut self, at: Nanos) -> bool {
         self.admit_within(at, self.within)
@@ -89,7 +89,7 @@ impl Rtt {
         self.rate_iops
     }
 
-    /// The bound.
+    /// Returns the bound.
     pub(crate) fn within(&self) -> Nanos {
         self.within
     }
@@ -114,7 +114,8 @@ impl Classes {
         Classes(tiers)
     }
 
-    /// The first tier that admits the request that arrives at `at`, from 0; `None` if none does.
+    /// Returns the first tier that admits the request that arrives at `at`, from 0; `None` if none
+    /// does.
     #[inline]
     pub fn admit(&mut self, at: Nanos) -> Option<usize> {
         self.admit_from(0, at)
@@ -126,7 +127,7 @@ impl Classes {
         self.admit_each(first, |_, rtt| rtt.admit(at))
     }
 
-    /// The same where `admits` says whether a tier does.
+    /// Returns the same where `admits` says whether a tier does.
     #[inline]
     pub(crate) fn admit_each(
         &mut self,

@@ -62,7 +62,8 @@ pub trait Recombine {
     /// where classes have an order.
     fn arrive(&mut self, at: Moment, request: &Request, least: usize, backlog: &Backlog) -> usize;
 
-    /// The class whose first request `lane` serves now: one that [`Backlog::is_ready`]; or none.
+    /// Returns the class whose first request `lane` serves now: one that [`Backlog::is_ready`]; or
+    /// none.
     fn next(&mut self, at: Moment, lane: Lane, backlog: &Backlog) -> Option<usize>;
 
     /// A request of `class` is complete.
@@ -125,7 +126,7 @@ pub struct Shaper<R> {
 }
 
 impl<R: Recombine> Shaper<R> {
-    /// A shaper that recombines by `recombine`.
+    /// Creates a shaper that recombines by `recombine`.
     pub fn new(recombine: R, shape: Shape) -> Shaper<R> {
         let servers = vec![Server::default(); shape.servers.len().max(1)];
         let backlog = Backlog::new(shape.dependencies, shape.classes.len());
@@ -154,12 +155,12 @@ impl<R: Recombine> Shaper<R> {
         }
     }
 
-    /// The lane that the request was submitted to of which `io` is a part.
+    /// Returns the lane that the request was submitted to of which `io` is a part.
     pub(super) fn lane(&self, io: &Request) -> Lane {
         self.backlog.lane(io.id as u32)
     }
 
-    /// The request to send (more) of.
+    /// Returns the request to send (more) of.
     #[inline]
     fn chosen(&mut self, at: Moment, lane: Lane) -> Option<u32> {
         if let Some(key) = self.servers[usize::from(lane)].sending {

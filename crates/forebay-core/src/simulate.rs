@@ -92,8 +92,9 @@ fn offer<P: Policy + ?Sized, D: Device>(now: Nanos, policy: &mut P, devices: &mu
     }
 }
 
-/// The earliest of the next completion, the next arrival and, if it lies ahead, the wakeup: one
-/// that has passed while every lane was busy is answered by the offer after the next completion.
+/// Returns the earliest of the next completion, the next arrival and, if it lies ahead, the wakeup:
+/// one that has passed while every lane was busy is answered by the offer after the next
+/// completion.
 #[inline]
 fn next_event<P, D, W>(now: Nanos, policy: &P, devices: &[D], workload: &W) -> Option<Nanos>
 where

@@ -40,7 +40,7 @@ impl<T: Copy> Slab<T> {
         self.values.len() - self.free.len()
     }
 
-    /// Whether nothing is stored.
+    /// Returns whether nothing is stored.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -158,7 +158,7 @@ fn disk() -> DeviceModel {
     DeviceModel::Hdd(Hdd::new(hdd(4, zones, seek, None)).unwrap())
 }
 
-/// A table's part: its lines of runs.
+/// Returns a table's part: its lines of runs.
 fn schedulers() -> String {
     let listed = POLICIES.iter().map(|listed| listed.name);
     let plain = listed
@@ -189,7 +189,7 @@ fn schedulers() -> String {
     plain.chain(yardsticks).chain(deep).chain(shaped).collect()
 }
 
-/// A disk that was rearranged before, and one that is while it works.
+/// Returns a disk that was rearranged before, and one that is while it works.
 fn rearranged() -> String {
     let page = 4096;
     let extents = [(70, 9), (2, 3), (40, 1), (3 << 20, 500), (6 << 20, 90), (41, 12)];

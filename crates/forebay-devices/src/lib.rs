@@ -352,7 +352,7 @@ pub fn cautions(devices: &[&OpenDevice]) -> Vec<String> {
     told
 }
 
-/// The names of the bundled devices.
+/// Returns the names of the bundled devices.
 pub fn bundled_names() -> impl Iterator<Item = &'static str> {
     BUNDLED.iter().map(|(stem, _)| *stem)
 }

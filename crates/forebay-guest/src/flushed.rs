@@ -78,7 +78,7 @@ fn writes(trace: &str, sectors: u64) -> Vec<(u64, Io)> {
     out
 }
 
-/// The time of a line, which ends in `SECONDS.MICROS: event: ` up to the event.
+/// Returns the time of a line, which ends in `SECONDS.MICROS: event: ` up to the event.
 fn time_ns(head: &str) -> Option<u64> {
     let word = head.split_whitespace().rev().find_map(|word| {
         let word = word.strip_suffix(':')?;
@@ -88,7 +88,8 @@ fn time_ns(head: &str) -> Option<u64> {
     Some(s * 1_000_000_000 + us * 1000)
 }
 
-/// The flusher as a task, and its times as the kernel had them: what it wrote so long after the run's start.
+/// Returns the flusher as a task, and its times as the kernel had them: what it wrote so long after
+/// the run's start.
 pub(crate) fn task(writes: &[(Nanos, Io)]) -> (Task, Vec<Times>) {
     let start = writes.first().map_or(Nanos::ZERO, |(at, _)| *at);
     let times = |(at, _): &(Nanos, Io)| Times { due: start, submitted: *at, done: Nanos::ZERO };

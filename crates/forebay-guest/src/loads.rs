@@ -24,7 +24,7 @@ const LOADS: [(&str, Load); 9] = [
 const SPAN: u64 = 160_000_000_000;
 const BLOCK: u64 = 4096;
 
-/// The load `name` as `seed` draws it, at the pace of `device`.
+/// Returns the load `name` as `seed` draws it, at the pace of `device`.
 ///
 /// # Errors
 /// Where there is no such load.
@@ -60,7 +60,7 @@ impl Draw {
         Nanos((-(1.0 - self.share()).ln() * mean.0 as f64) as u64)
     }
 
-    /// A place for `len` bytes that nothing else uses: one of those a mebibyte apart.
+    /// Returns a place for `len` bytes that nothing else uses: one of those a mebibyte apart.
     fn place(&mut self) -> u64 {
         loop {
             let slot = below(&mut self.state, SPAN >> 20);
@@ -82,14 +82,14 @@ impl Draw {
         (0..count).map(|_| Io { op, offset: self.place(), len: BLOCK as u32, time }).collect()
     }
 
-    /// A client that reads ten blocks a second.
+    /// Returns a client that reads ten blocks a second.
     fn reader(&mut self, count: u64) -> Task {
         let mut ios = self.anywhere(count, Op::Read, Nanos::ZERO);
         ios.iter_mut().for_each(|io| io.time = Nanos(90_000_000 + self.span(Nanos(10_000_000)).0));
         task("reader", Pace::Think, 1, ios)
     }
 
-    /// The pace that a share of the device's rate makes.
+    /// Returns the pace that a share of the device's rate makes.
     fn interval(&self, share: f64) -> Nanos {
         Nanos::from_secs_f64(1.0 / (self.iops * share))
     }
@@ -127,7 +127,7 @@ fn flusher(draw: &mut Draw) -> Vec<Task> {
     vec![reader, writer]
 }
 
-/// A task that waits for each of its writes.
+/// Returns a task that waits for each of its writes.
 fn sync_writer(draw: &mut Draw) -> Vec<Task> {
     let ios = draw.anywhere(800, Op::Write, Nanos::ZERO);
     vec![draw.reader(50), task("writer", Pace::Think, 1, ios)]

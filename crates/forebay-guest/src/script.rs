@@ -48,7 +48,7 @@ pub(crate) enum Pace {
 }
 
 impl Pace {
-    /// Whether I/Os are due whatever has ended.
+    /// Returns whether I/Os are due whatever has ended.
     pub(crate) fn is_open(self) -> bool {
         matches!(self, Pace::At | Pace::Flushed)
     }

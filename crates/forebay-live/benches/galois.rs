@@ -57,7 +57,7 @@ fn stripe(width: usize) {
     assert!(first == blocks[1] && second == blocks[2], "the blocks came back");
 }
 
-/// The best of some runs: others on the machine only ever slow it down.
+/// Returns the best of some runs: others on the machine only ever slow it down.
 fn gigabytes_s(width: usize, mut stripe: impl FnMut()) -> f64 {
     let rounds = WORK_BYTES / BLOCK / width;
     let seconds = (0..RUNS).map(|_| {

@@ -271,7 +271,8 @@ fn begin(plan: &Plan, notes: &mut Vec<String>) -> Result<(Box<dyn Source>, Spool
     Ok((source, spool))
 }
 
-/// Whether what is written to `folder` ends on the captured device itself, and so in the trace.
+/// Returns whether what is written to `folder` ends on the captured device itself, and so in the
+/// trace.
 pub fn is_on(folder: &Path, device: &Device) -> bool {
     device.holds(folder)
 }

@@ -42,7 +42,7 @@ pub struct WallClock {
 }
 
 impl WallClock {
-    /// A run that starts now.
+    /// Returns a run that starts now.
     pub fn start() -> WallClock {
         WallClock { started: Instant::now() }
     }

@@ -35,7 +35,7 @@ impl CpuTime {
     }
 }
 
-/// How often this thread gave its processor away to wait for something, since it began.
+/// Returns how often this thread gave its processor away to wait for something, since it began.
 pub(crate) fn sleeps() -> u64 {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: as above.

@@ -79,17 +79,17 @@ impl<D: Device, C: Clock> Emulated<D, C> {
         Emulated { content, ..self }
     }
 
-    /// The models.
+    /// Returns the models.
     pub fn devices(&self) -> &[D] {
         &self.devices
     }
 
-    /// The buffer for [`crate::Patterned`]; 0 without content.
+    /// Returns the buffer for [`crate::Patterned`]; 0 without content.
     pub fn pattern(&self) -> Buf {
         self.content.as_ref().map_or(0, |content| content.pattern)
     }
 
-    /// The clock and the memory.
+    /// Returns the clock and the memory.
     ///
     /// # Panics
     /// Without content.

@@ -155,7 +155,7 @@ fn combine<const WEIGHTED: bool>(
     }
 }
 
-/// The plain and the weighted sum of one step of each block.
+/// Returns the plain and the weighted sum of one step of each block.
 #[inline(always)]
 fn sums<const WEIGHTED: bool>(
     data: &[&[u8]],
@@ -224,7 +224,7 @@ fn multiply_add(to: &mut Step, mut from: Step, mut factor: u8) {
     }
 }
 
-/// The last bytes of a block, less than a step.
+/// Returns the last bytes of a block, less than a step.
 fn padded(bytes: &[u8]) -> Step {
     let mut step = NOTHING;
     step[..bytes.len()].copy_from_slice(bytes);

@@ -28,7 +28,7 @@ pub(crate) struct Begun {
 }
 
 impl HeldUp {
-    /// Whether handing over was slow lately.
+    /// Returns whether handing over was slow lately.
     pub(crate) fn is_watched(&self, now: Nanos) -> bool {
         now < self.watched_until
     }

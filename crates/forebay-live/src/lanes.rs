@@ -46,7 +46,7 @@ impl Failure {
         }
     }
 
-    /// Its name in results: the system's where it has one (`ENOSPC`).
+    /// Returns its name in results: the system's where it has one (`ENOSPC`).
     pub fn name(self) -> String {
         let known = [
             (libc::EIO, "EIO"),
@@ -106,7 +106,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// An I/O that took from `started` to `at` and failed or not.
+    /// Creates an I/O that took from `started` to `at` and failed or not.
     pub fn new(io: Request, started: Nanos, at: Nanos, failure: Option<Failure>) -> Ended {
         let outcome = failure.map_or(Ok(()), |failure| Err(failure.fault()));
         let mechanics = Mechanics::default();
@@ -127,14 +127,14 @@ pub trait Lanes {
     /// The driver itself fails; a failed I/O is not such an error.
     fn reap(&mut self, next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos>;
 
-    /// The wall clock, since the start of the run: on real lanes what [`Lanes::reap`] answers, on
-    /// emulated ones that or later.
+    /// Returns the wall clock, since the start of the run: on real lanes what [`Lanes::reap`]
+    /// answers, on emulated ones that or later.
     fn wall(&mut self) -> Nanos;
 
     /// Returns whether `lane` accepts another I/O.
     fn room(&self, lane: Lane) -> bool;
 
-    /// The memory that policies name.
+    /// Returns the memory that policies name.
     fn slots(&mut self) -> &mut dyn Slots;
 
     /// Takes an I/O of whole blocks, whose bytes are `pieces`, in order of address. It is on its way

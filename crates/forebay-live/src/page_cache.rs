@@ -30,7 +30,8 @@ pub(crate) struct PageCache {
 }
 
 impl PageCache {
-    /// Whether the driver makes this write itself, which is `alone` if no other I/O is under way; `seen` reads `/proc/vmstat`.
+    /// Returns whether the driver makes this write itself, which is `alone` if no other I/O is
+    /// under way; `seen` reads `/proc/vmstat`.
     #[inline]
     pub(crate) fn takes(
         &mut self,

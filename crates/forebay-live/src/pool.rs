@@ -90,7 +90,7 @@ impl Pool {
         pool
     }
 
-    /// Where the arena begins and its length in bytes.
+    /// Returns where the arena begins and its length in bytes.
     pub fn arena(&self) -> Option<(*mut u8, usize)> {
         self.room.arena().map(|arena| (arena.address(), arena.len()))
     }
@@ -121,7 +121,7 @@ impl Pool {
         self.name(len, BufferKind::Sink, place)
     }
 
-    /// The bytes there.
+    /// Returns the bytes there.
     ///
     /// # Panics
     /// Where the buffer is not held, ends before, or a device writes there.
@@ -133,7 +133,7 @@ impl Pool {
         unsafe { slice::from_raw_parts(start, piece.len as usize) }
     }
 
-    /// The bytes there, to be changed.
+    /// Returns the bytes there, to be changed.
     ///
     /// # Panics
     /// As [`Pool::view`], where a device reads there, and with a constant.
@@ -144,8 +144,8 @@ impl Pool {
         unsafe { slice::from_raw_parts_mut(start, piece.len as usize) }
     }
 
-    /// Where the bytes are, and whether that is in the arena; for a device. They stay there while
-    /// they are lent, and are to be used only then: read, or written too if lent so.
+    /// Returns where the bytes are, and whether that is in the arena; for a device. They stay there
+    /// while they are lent, and are to be used only then: read, or written too if lent so.
     ///
     /// # Panics
     /// Where the buffer is not held or ends before.
@@ -213,7 +213,7 @@ impl Pool {
         }
     }
 
-    /// The entry of a buffer that is held and contains these bytes.
+    /// Returns the entry of a buffer that is held and contains these bytes.
     #[track_caller]
     fn entry(&self, piece: Piece) -> &Entry {
         let entry = self.held(piece.buf);
@@ -300,7 +300,8 @@ impl Drop for Pool {
     }
 }
 
-/// The place of a buffer in its pool: two that are held at a time have different ones, and they are few.
+/// Returns the place of a buffer in its pool: two that are held at a time have different ones, and
+/// they are few.
 pub fn entry_of(buf: Buf) -> usize {
     (buf & ((1 << ENTRY_BITS) - 1)) as usize
 }

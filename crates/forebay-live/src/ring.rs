@@ -43,7 +43,7 @@ pub(crate) struct Over {
 }
 
 impl Ring {
-    /// A ring for `entries` of the owner's and `sockets_max` sockets at a time.
+    /// Returns a ring for `entries` of the owner's and `sockets_max` sockets at a time.
     ///
     /// # Errors
     /// Where the kernel has no io_uring, does not let us use it, or one that is too old (before 5.11).
@@ -66,7 +66,7 @@ impl Ring {
         Ok(Ring { ring, sockets, sockets_max, counter: None, watched: false })
     }
 
-    /// The ring itself, to register files and memory with.
+    /// Returns the ring itself, to register files and memory with.
     pub(crate) fn submitter(&self) -> io_uring::Submitter<'_> {
         self.ring.submitter()
     }
@@ -143,7 +143,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Whether entries of sockets have not ended.
+    /// Returns whether entries of sockets have not ended.
     pub(crate) fn sockets_busy(&self) -> bool {
         self.sockets.busy() > 0
     }

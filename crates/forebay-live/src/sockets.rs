@@ -33,7 +33,7 @@ pub enum Moved {
 
 /// Lanes whose driver also waits for sockets.
 pub trait Wired: crate::Lanes {
-    /// The memory that pieces name.
+    /// Returns the memory that pieces name.
     fn pool(&mut self) -> &mut Pool;
 
     /// Adds a socket.
@@ -157,7 +157,7 @@ impl Sockets {
         (self.sockets.len() - 1) as Plug
     }
 
-    /// The entry that receives, and its name.
+    /// Returns the entry that receives, and its name.
     pub(crate) fn receive(
         &mut self,
         plug: Plug,
@@ -178,7 +178,7 @@ impl Sockets {
         Some((entry, u64::from(plug) << 1))
     }
 
-    /// The entry that sends, and its name.
+    /// Returns the entry that sends, and its name.
     pub(crate) fn send(
         &mut self,
         plug: Plug,

@@ -150,7 +150,7 @@ impl Target {
         self.capacity_bytes
     }
 
-    /// The block of direct I/O; none where the page cache is in between.
+    /// Returns the block of direct I/O, or `None` if the page cache is in between.
     pub fn block_bytes(&self) -> Option<u32> {
         self.block_bytes
     }
@@ -197,8 +197,8 @@ impl Target {
         self.file.try_clone()
     }
 
-    /// Whether its bytes are in memory alone, so that copying them waits for nothing. (Such file systems take no
-    /// I/Os that may not wait, and the kernel would do each on a thread.)
+    /// Returns whether its bytes are in memory alone, so that copying them waits for nothing. (Such
+    /// file systems take no I/Os that may not wait, and the kernel would do each on a thread.)
     pub(crate) fn is_in_memory(&self) -> bool {
         const MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
         let found = rustix::fs::fstatfs(&self.file);
@@ -245,12 +245,12 @@ impl Target {
         Ok(())
     }
 
-    /// Whether its name still leads to it; another may have moved or removed it.
+    /// Returns whether its name still leads to it; another may have moved or removed it.
     pub fn is_in_place(&self) -> bool {
         self.is_same(&self.path)
     }
 
-    /// Whether `path` is this very file or device, by whatever name.
+    /// Returns whether `path` is this very file or device, by whatever name.
     pub fn is_same(&self, path: &Path) -> bool {
         let (Ok(mine), Ok(other)) = (self.file.metadata(), fs::metadata(path)) else {
             return false;
@@ -309,7 +309,7 @@ fn kind_of(found: &fs::Metadata, how: Opening) -> Result<TargetKind, String> {
     Ok(kind)
 }
 
-/// Whether the kernel writes nothing to the block device of that number.
+/// Returns whether the kernel writes nothing to the block device of that number.
 fn is_read_only(device: u64) -> bool {
     let said = format!("/sys/dev/block/{}:{}/ro", major(device), minor(device));
     fs::read_to_string(said).is_ok_and(|said| said.trim() == "1")
@@ -447,7 +447,8 @@ mod tests {
     use super::*;
     use crate::{Failure, Lanes, Threads, Uring};
 
-    /// A target that takes writes and makes none durable: the system refuses to flush `/dev/null`.
+    /// Returns a target that takes writes and makes none durable: the system refuses to flush
+    /// `/dev/null`.
     fn never_durable() -> Target {
         let file = File::options().read(true).write(true).open("/dev/null").unwrap();
         let (path, kind, block_bytes) = (PathBuf::from("/dev/null"), TargetKind::File, None);

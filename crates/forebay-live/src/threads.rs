@@ -124,17 +124,17 @@ impl Threads {
         })
     }
 
-    /// The targets.
+    /// Returns the targets.
     pub fn targets(&self) -> impl Iterator<Item = &Target> {
         self.served.iter().map(|served| &*served.target)
     }
 
-    /// The buffer for [`crate::Patterned`].
+    /// Returns the buffer for [`crate::Patterned`].
     pub fn pattern(&self) -> Buf {
         self.pattern
     }
 
-    /// The memory that an I/O carries with it, filled if it writes.
+    /// Returns the memory that an I/O carries with it, filled if it writes.
     fn memory(&mut self, io: &Request, pieces: &[Piece]) -> Result<Option<Memory>, Failure> {
         if !io.op.moves_data() || io.len == 0 {
             return Ok(None);

@@ -214,17 +214,18 @@ impl Uring {
         })
     }
 
-    /// The targets.
+    /// Returns the targets.
     pub fn targets(&self) -> &[Target] {
         &self.targets
     }
 
-    /// Whether the pool could be registered; where not, the kernel maps buffers for each I/O.
+    /// Returns whether the pool could be registered; where not, the kernel maps buffers for each
+    /// I/O.
     pub fn is_registered(&self) -> bool {
         self.registered
     }
 
-    /// The buffer for [`crate::Patterned`].
+    /// Returns the buffer for [`crate::Patterned`].
     pub fn pattern(&self) -> Buf {
         self.pattern
     }
@@ -336,7 +337,7 @@ impl Uring {
 /// retries a disk.
 const DROP_MAX: Nanos = Nanos::from_millis(120_000);
 
-/// A ring with the targets' files.
+/// Returns a ring with the targets' files.
 fn prepare(targets: &[Target], entries: u32, sockets_max: u32) -> io::Result<Ring> {
     let ring = Ring::new(entries, sockets_max)?;
     let files: Vec<_> = targets.iter().map(|target| target.file().as_raw_fd()).collect();

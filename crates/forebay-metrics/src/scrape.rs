@@ -146,7 +146,7 @@ pub fn next_request(head: &[u8]) -> Result<Option<()>, &'static str> {
     }
 }
 
-/// Whether a head has come to its end.
+/// Returns whether a head has come to its end.
 fn is_whole(head: &[u8]) -> bool {
     head.windows(4).any(|bytes| bytes == b"\r\n\r\n")
 }

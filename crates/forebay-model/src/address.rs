@@ -78,7 +78,8 @@ impl Space {
         &self.pieces[first as usize..end as usize]
     }
 
-    /// The address of a place on a volume. One in a gap has that of the end of the stretch before.
+    /// Returns the address of a place on a volume. One in a gap has that of the end of the stretch
+    /// before.
     #[inline]
     pub(crate) fn address(&self, volume: u32, offset: u64) -> u64 {
         let pieces = self.pieces(volume);
@@ -92,7 +93,7 @@ impl Space {
         address.min(end.saturating_sub(1))
     }
 
-    /// The place on its volume that an address is of.
+    /// Returns the place on its volume that an address is of.
     #[inline]
     pub(crate) fn offset(&self, volume: u32, address: u64) -> u64 {
         let pieces = self.pieces(volume);
@@ -132,7 +133,7 @@ impl Space {
         }
     }
 
-    /// Where the part of a stretch between two addresses begins and ends.
+    /// Returns where the part of a stretch between two addresses begins and ends.
     pub(crate) fn piece_within(&self, piece: usize, low: u64, high: u64) -> (u64, u64) {
         let end = self.pieces.get(piece + 1).map_or(self.end(), |next| next.address);
         (self.pieces[piece].address.max(low), end.min(high))
@@ -143,7 +144,7 @@ impl Space {
         self.pieces.len()
     }
 
-    /// The area of a volume.
+    /// Returns the area of a volume.
     #[inline]
     pub(crate) fn area(&self, volume: u32) -> usize {
         self.area[volume as usize].into()
@@ -154,7 +155,7 @@ impl Space {
         self.areas.len()
     }
 
-    /// The end of all.
+    /// Returns the end of all.
     pub(crate) fn end(&self) -> u64 {
         self.placed.last().map_or(0, |volume| volume.1)
     }
@@ -169,18 +170,18 @@ impl Space {
         self.placed[after.max(1) - 1]
     }
 
-    /// The first volume of an area.
+    /// Returns the first volume of an area.
     pub(crate) fn volume_of_area(&self, area: usize) -> u32 {
         self.areas.get(area).map_or(0, |&(begin, _)| self.volume_at(begin).2)
     }
 
-    /// The area of a range.
+    /// Returns the area of a range.
     #[inline]
     pub(crate) fn area_of_range(&self, range: usize) -> usize {
         range >> (2 * self.level)
     }
 
-    /// The range of an address.
+    /// Returns the range of an address.
     #[inline]
     pub(crate) fn range(&self, address: u64) -> usize {
         let area = match self.areas.len() {
@@ -196,7 +197,7 @@ impl Space {
         (area << (2 * self.level)) + part.min(parts - 1) as usize
     }
 
-    /// Where a range begins and ends.
+    /// Returns where a range begins and ends.
     #[inline]
     pub(crate) fn bounds(&self, range: usize) -> (u64, u64) {
         let (begin, end) = self.areas[self.area_of_range(range)];

@@ -52,14 +52,14 @@ pub(crate) struct Arrivals {
     writes: BTreeMap<Key, Counts>,
 }
 
-/// The power of two nearest to a number.
+/// Returns the power of two nearest to a number.
 fn scale(number: u64) -> u8 {
     let power = number.max(1).ilog2();
     let is_above = (u128::from(number) * u128::from(number)) >> (2 * power + 1) > 0;
     (power + u32::from(is_above)) as u8
 }
 
-/// The power of four of a mean gap.
+/// Returns the power of four of a mean gap.
 fn rate(duration_ns: u64, requests: u64) -> u8 {
     (duration_ns / requests + 1).ilog2() as u8 / 2
 }
@@ -106,7 +106,7 @@ const TIMES_COARSER: [fn(Key) -> Key; 4] =
 const WRITES_COARSER: [fn(Key) -> Key; 4] =
     [|k| k, |k| (k.0, k.1, k.2 / 2 * 2), |k| (k.0, k.1, 4), |k| (k.0, k.1 / 2 * 2, 4)];
 
-/// The key that is nearest to one.
+/// Returns the key that is nearest to one.
 fn nearest<'a>(known: impl Iterator<Item = &'a Key>, key: Key) -> Option<&'a Key> {
     known.min_by_key(|&&other| {
         let [a, b, c] = [(key.0, other.0), (key.1, other.1), (key.2, other.2)]
@@ -115,7 +115,7 @@ fn nearest<'a>(known: impl Iterator<Item = &'a Key>, key: Key) -> Option<&'a Key
     })
 }
 
-/// The finest keys of each scale that leave it enough divisions a key.
+/// Returns the finest keys of each scale that leave it enough divisions a key.
 fn shared(all: BTreeMap<Key, Counts>, coarser: [fn(Key) -> Key; 4]) -> BTreeMap<Key, Counts> {
     let mut found = BTreeMap::new();
     for scale in 0..=u8::MAX {
@@ -161,7 +161,8 @@ const BEFORE_SCALE_MAX: u8 = 3;
 const GAPS_BEFORE: u8 = 4;
 
 impl Before {
-    /// Whether the gap before is much shorter than the mean gap of the stretch, shorter, about as long or longer.
+    /// Returns whether the gap before is much shorter than the mean gap of the stretch, shorter,
+    /// about as long or longer.
     fn gap(self, scale: u8, duration_ns: u64, requests: u64) -> u8 {
         if scale > BEFORE_SCALE_MAX {
             return 0;
@@ -185,7 +186,7 @@ impl Division {
         self.halves.0 + self.halves.1
     }
 
-    /// The ratio of times, and what it is counted under; none where no time passes.
+    /// Returns the ratio of times, and what it is counted under, or `None` if no time passes.
     #[inline]
     fn of_time(self) -> Option<(Key, u32)> {
         let ((first, second), requests) = (self.times, self.requests());
@@ -278,7 +279,7 @@ impl Arrivals {
         found
     }
 
-    /// The first request of a block; that of the one after the last ends the trace.
+    /// Returns the first request of a block; that of the one after the last ends the trace.
     #[inline]
     fn begin(&self, block: usize) -> u64 {
         self.parts.begin(block, self.requests.saturating_sub(1))

@@ -52,7 +52,7 @@ impl<'a> Bytes<'a> {
         Err(Bad { byte: self.at, got: got.to_string(), expected: expected.to_string() })
     }
 
-    /// A number of at most `max`; messages call it `what`.
+    /// Returns a number of at most `max`; messages call it `what`.
     pub(crate) fn number(&mut self, max: u64, what: &str) -> Result<u64, Bad> {
         let (begun, mut number) = (self.at, 0u64);
         for shift in (0..64).step_by(7) {
@@ -83,7 +83,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// A list of `length` entries.
+    /// Returns a list of `length` entries.
     pub(crate) fn list<T>(
         &mut self,
         length: usize,

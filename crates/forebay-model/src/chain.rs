@@ -19,7 +19,7 @@ const EPOCHS_READ_MAX: usize = 4096;
 /// Classes of gaps.
 pub(crate) const GAPS: usize = 16;
 
-/// The power of four of a gap in microseconds; 0 below one.
+/// Returns the power of four of a gap in microseconds; 0 below one.
 #[inline]
 pub(crate) fn gap_class(gap_ns: u64) -> usize {
     match gap_ns / 1000 {
@@ -33,7 +33,8 @@ pub(crate) const AROUND: usize = 4;
 /// Classes of pace.
 pub(crate) const PACES: usize = 32;
 
-/// The power of two of the mean gap, in eighths of a microsecond, of `gaps` that take so long together.
+/// Returns the power of two of the mean gap, in eighths of a microsecond, of `gaps` that take so
+/// long together.
 #[inline]
 pub(crate) fn pace_class(took_ns: u64, gaps: usize) -> usize {
     match took_ns / 125 / (gaps.max(1) as u64) {
@@ -89,7 +90,7 @@ impl Grid {
         self.counts[row * self.columns + column] += 1;
     }
 
-    /// The columns of these numbers, of one row.
+    /// Returns the columns of these numbers, of one row.
     fn row(&self, row: usize, columns: &[usize]) -> Counts {
         let row = &self.counts[row * self.columns..][..self.columns];
         Counts::of(&columns.iter().map(|&column| row[column]).collect::<Vec<u32>>())
@@ -162,12 +163,12 @@ impl ChainFit {
         }
     }
 
-    /// The latest request.
+    /// Returns the latest request.
     pub(crate) fn last(&self) -> Option<State> {
         self.last
     }
 
-    /// The classes that came, by their numbers.
+    /// Returns the classes that came, by their numbers.
     pub(crate) fn codes(&self) -> Vec<usize> {
         let rows = self.classes.counts.chunks(self.classes.columns);
         let mut sums = vec![0u64; self.classes.columns];
@@ -197,7 +198,7 @@ impl ChainFit {
 }
 
 impl Chain {
-    /// Every two epochs as one.
+    /// Returns every two epochs as one.
     pub(crate) fn coarser(&self) -> Chain {
         let join = |two: &[Epoch]| {
             two.iter().fold(Epoch::default(), |sum, epoch| Epoch {

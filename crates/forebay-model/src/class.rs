@@ -67,7 +67,7 @@ pub(crate) struct Class {
     pub(crate) octave: u8,
 }
 
-/// The power of two of sectors that holds so many bytes.
+/// Returns the power of two of sectors that holds this many bytes.
 #[inline]
 pub(crate) fn octave(len: u32) -> u8 {
     let sectors = len.div_ceil(512).max(1);
@@ -75,7 +75,7 @@ pub(crate) fn octave(len: u32) -> u8 {
 }
 
 impl Class {
-    /// Its number; writes come after all others, so that each of the two is one stretch.
+    /// Returns its number; writes come after all others, so that each of the two is one stretch.
     #[inline]
     pub(crate) fn code(self) -> usize {
         let op = OPS.iter().position(|&op| op == self.op).unwrap_or(0);
@@ -83,7 +83,7 @@ impl Class {
         (op * KINDS.len() + self.kind as usize) * OCTAVES + usize::from(self.octave)
     }
 
-    /// The class of a number below [`CODES`].
+    /// Returns the class of a number below [`CODES`].
     pub(crate) fn of(code: usize) -> Class {
         let op = code / OCTAVES / KINDS.len();
         let op = if op == OPS.len() - 1 { 1 } else { op + usize::from(op >= 1) };

@@ -10,7 +10,8 @@ const BLOCKS_MIN: usize = 4;
 const CELLS_MIN: u32 = 64;
 
 impl Model {
-    /// The finest model that is stored in `budget_bytes` or fewer, or the coarsest there is, and its file.
+    /// Returns the finest model that is stored in `budget_bytes` or fewer, or the coarsest there
+    /// is, and its file.
     pub fn within(mut self, budget_bytes: usize) -> (Model, Vec<u8>) {
         let mut file = self.to_file();
         let mut step = 0;

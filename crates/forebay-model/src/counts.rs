@@ -25,7 +25,7 @@ impl Counts {
         }
     }
 
-    /// The sum of all.
+    /// Returns the sum of all.
     pub(crate) fn sum(&self) -> u64 {
         self.0.iter().map(|entry| u64::from(entry.1)).sum()
     }
@@ -158,7 +158,7 @@ impl Bag {
         is_left
     }
 
-    /// A number; none of an empty bag.
+    /// Returns a number; none of an empty bag.
     #[inline]
     pub(crate) fn draw(&mut self, dice: &mut Dice) -> Option<u32> {
         if self.sum == 0 {

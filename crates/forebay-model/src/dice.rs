@@ -74,7 +74,7 @@ impl Dice {
 pub(crate) const WEIGHTS_MAX: usize = 1024;
 const BLOCK: usize = 32;
 
-/// The sum in eight lanes, which a processor adds at once.
+/// Returns the sum in eight lanes, which a processor adds at once.
 #[inline]
 fn sum(weights: &[f32]) -> f32 {
     let mut lanes = [0.0f32; 8];

@@ -51,14 +51,14 @@ pub fn looks(head: &[u8]) -> Looks {
 }
 
 impl Model {
-    /// The model as a file.
+    /// Returns the model as a file.
     pub fn to_file(&self) -> Vec<u8> {
         // Compressing into memory has nothing to fail on.
         let packed = zstd::bulk::compress(&self.bytes(), 19).unwrap_or_default();
         [HEAD, &crc32fast::hash(&packed).to_le_bytes(), &packed].concat()
     }
 
-    /// The model that a file holds; messages call it `path`.
+    /// Returns the model that a file holds; messages call it `path`.
     ///
     /// # Errors
     /// A file that was damaged, is no model, or is none that could have been fitted.
@@ -98,7 +98,7 @@ impl Model {
         Model::from_packed(path, packed, form)
     }
 
-    /// The model of compressed content, as a file has it after the sum.
+    /// Returns the model of compressed content, as a file has it after the sum.
     fn from_packed(path: &Path, packed: &[u8], form: Form) -> Result<Model, TraceError> {
         let at = Place::Byte((HEAD.len() + SUM_BYTES) as u64);
         let mut content = Vec::new();
@@ -114,7 +114,7 @@ impl Model {
         Model::read(path, &content, form)
     }
 
-    /// The model of content.
+    /// Returns the model of content.
     ///
     /// # Errors
     /// Content that is none that could have been fitted.

@@ -243,7 +243,7 @@ impl Fitter {
         }
     }
 
-    /// The model.
+    /// Returns the model.
     pub fn finish(mut self) -> Model {
         self.space.set_piece_requests(&mut self.volumes, &self.piece_requests);
         let codes = self.chain.codes();
@@ -268,7 +268,7 @@ impl Fitter {
         }
     }
 
-    /// The stream of the model that a stream of the trace is.
+    /// Returns the stream of the model that a stream of the trace is.
     pub fn stream_of(&self, stream: u32) -> Option<u16> {
         self.stream_of.get(stream as usize).copied()
     }

@@ -79,7 +79,7 @@ impl Default for Mechanisms {
 }
 
 impl Mechanisms {
-    /// All but this, too.
+    /// Returns all but this, too.
     pub fn without(self, mechanism: Mechanism) -> Mechanisms {
         Mechanisms(self.0 & !(1 << mechanism as u16))
     }

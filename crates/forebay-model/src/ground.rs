@@ -47,7 +47,8 @@ fn mask(first: u64, end: u64) -> u64 {
     u64::MAX >> (PAGE - (end - first)) << first
 }
 
-/// How many at the beginning of a list are `number`; looked at by eights, which a processor compares at once.
+/// Returns how many at the beginning of a list are `number`; looked at by eights, which a processor
+/// compares at once.
 #[inline]
 fn alike(list: &[u32], number: u32) -> usize {
     let all = |part: &&[u32]| part.iter().fold(true, |all, &other| all & (other == number));
@@ -117,7 +118,7 @@ impl Ground {
         (group.any >> page & 1 == 1).then(|| &self.pages[group.pages[page as usize] as usize])
     }
 
-    /// The request that used a block last.
+    /// Returns the request that used a block last.
     #[inline]
     pub(crate) fn last(&self, block: u64) -> Option<u32> {
         let page = self.page(block / PAGE)?;
@@ -142,8 +143,8 @@ impl Ground {
         end - first - Ground::parts(first, end).map(|part| u64::from(used(part))).sum::<u64>()
     }
 
-    /// How many blocks from `first` on are used (or new) without a gap, up to `max`. Groups and pages that are all
-    /// used or all new are passed at once.
+    /// Returns how many blocks from `first` on are used (or new) without a gap, up to `max`. Groups
+    /// and pages that are all used or all new are passed at once.
     pub(crate) fn stretch(&self, first: u64, is_used: bool, max: u64) -> u64 {
         let mut block = first;
         while block < first + max {
@@ -173,7 +174,8 @@ impl Ground {
         (block - first).min(max)
     }
 
-    /// The first `count` new blocks in a row within `low..high` at or after `from`, or else after `low`.
+    /// Returns the first `count` new blocks in a row within `low..high` at or after `from`, or else
+    /// after `low`.
     pub(crate) fn room(&self, from: u64, count: u64, low: u64, high: u64) -> Option<u64> {
         [from.max(low), low].into_iter().find_map(|begin| {
             let mut block = begin;
@@ -249,7 +251,7 @@ impl Ground {
         at
     }
 
-    /// The place of a page that was not used lately, which is forgotten.
+    /// Returns the place of a page that was not used lately, which is forgotten.
     fn give_up(&mut self, lost: &mut impl FnMut(u32, u32)) -> usize {
         while std::mem::take(&mut self.pages[self.hand].is_recent) {
             self.hand = (self.hand + 1) % self.pages.len();
@@ -271,7 +273,7 @@ impl Ground {
         at
     }
 
-    /// Where a group is, or will be.
+    /// Returns where a group is, or will be.
     fn claim_group(&mut self, number: u64) -> u32 {
         if let Some(&at) = self.index.get(&number) {
             return at;

@@ -109,7 +109,7 @@ impl Model {
         ]
     }
 
-    /// The content.
+    /// Returns the content.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         writer.number(self.requests);

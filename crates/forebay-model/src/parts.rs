@@ -29,12 +29,12 @@ impl Parts {
         self.units.div_ceil(self.joined)
     }
 
-    /// Every two as one; the same where there is one only.
+    /// Returns every two as one; the same where there is one only.
     pub(crate) fn joined(self) -> Parts {
         if self.count() < 2 { self } else { Parts { joined: 2 * self.joined, ..self } }
     }
 
-    /// The first request of a part of a trace of `requests`, or their end.
+    /// Returns the first request of a part of a trace of `requests`, or their end.
     #[inline]
     pub(crate) fn begin(self, part: usize, requests: u64) -> u64 {
         let unit = (part as u64).saturating_mul(self.joined).min(self.units);

@@ -42,25 +42,25 @@ impl Past {
         Past { ring: Vec::new(), held: Vec::new(), latest: 0, by_range, kept }
     }
 
-    /// The place of a number in the ring.
+    /// Returns the place of a number in the ring.
     #[inline]
     fn place(&self, number: u32) -> usize {
         (number.wrapping_sub(1) & (self.kept - 1)) as usize
     }
 
-    /// The oldest that is remembered.
+    /// Returns the oldest that is remembered.
     #[inline]
     pub(crate) fn oldest(&self) -> u32 {
         self.latest.saturating_sub(self.kept) + 1
     }
 
-    /// The number of the latest.
+    /// Returns the number of the latest.
     #[inline]
     pub(crate) fn latest(&self) -> u32 {
         self.latest
     }
 
-    /// The request of a number, if it is remembered.
+    /// Returns the request of a number, if it is remembered.
     #[inline]
     pub(crate) fn get(&self, number: u32) -> Option<&Was> {
         self.is_kept(number).then(|| &self.ring[self.place(number)])
@@ -71,7 +71,7 @@ impl Past {
         (self.oldest()..=self.latest).contains(&number)
     }
 
-    /// Whether a request that is remembered holds blocks.
+    /// Returns whether a request that is remembered holds blocks.
     #[inline]
     fn holds(&self, number: u32) -> bool {
         let at = self.place(number);

@@ -44,13 +44,13 @@ impl Run {
     }
 }
 
-/// The power of two of an age, and 1.
+/// Returns the power of two of an age, and 1.
 #[inline]
 pub(crate) fn age_octave(age: Option<u64>) -> u32 {
     age.map_or(0, |age| 1 + (age + 1).ilog2())
 }
 
-/// The ages of an octave above 0, the least and the greatest.
+/// Returns the ages of an octave above 0, the least and the greatest.
 pub(crate) fn octave_ages(octave: u32) -> (u64, u64) {
     let least = 1u64 << octave.saturating_sub(1);
     (least - 1, 2 * least - 2)
@@ -130,7 +130,7 @@ pub(crate) struct Places {
     pub(crate) far: Vec<Counts>,
 }
 
-/// The largest number that a class of this kind has.
+/// Returns the largest number that a class of this kind has.
 fn key_max(kind: Kind) -> u32 {
     match kind {
         kind if kind.goes_on() => Run { rank: ENDS_MAX - 1, is_own: true, age: AGES }.key(),

@@ -181,7 +181,7 @@ impl Volumes {
         self.volumes.iter().fold(0, |sum, volume| sum.saturating_add(volume.used_mib()))
     }
 
-    /// All ranges.
+    /// Returns all ranges.
     pub fn ranges(&self) -> usize {
         self.areas() << (2 * self.level)
     }
@@ -240,7 +240,7 @@ impl Transitions {
         self.of[from * self.ranges + to] as usize
     }
 
-    /// Those that lead from a range to each.
+    /// Returns those that lead from a range to each.
     #[inline]
     pub(crate) fn from(&self, range: usize) -> &[u32] {
         &self.of[range * self.ranges..][..self.ranges]

@@ -17,7 +17,7 @@ pub struct Submitter {
     pub name: Option<String>,
 }
 
-/// Which of the streams told apart each stream is, and their requests.
+/// Returns which of the streams told apart each stream is, and their requests.
 pub(crate) fn told_apart(requests: &[u64]) -> (Vec<u16>, Vec<u64>) {
     let mut busiest: Vec<usize> = (0..requests.len()).collect();
     busiest.sort_by_key(|&stream| (std::cmp::Reverse(requests[stream]), stream));
@@ -107,7 +107,8 @@ impl Askers {
         }
     }
 
-    /// The stream: the one gone on from, if any of its requests is left and that is drawn or `stays`.
+    /// Returns the stream: the one gone on from, if any of its requests is left and that is drawn
+    /// or `stays`.
     #[inline]
     pub(crate) fn stream(&mut self, reference: u16, stays: bool, dice: &mut Dice) -> u16 {
         let keeps = stays || dice.unit() < self.kept;

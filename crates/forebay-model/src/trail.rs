@@ -120,20 +120,20 @@ impl Trail {
         self.area = area;
     }
 
-    /// How many requests ago the block that lies ahead of an end was used.
+    /// Returns how many requests ago the block that lies ahead of an end was used.
     #[inline]
     pub(crate) fn age(&self, end: u64) -> Option<u64> {
         let last = self.ground.last(ahead(end, 1).0)?;
         Some(u64::from(self.past.latest() - last))
     }
 
-    /// Whether a stream ended at an address, and nowhere since.
+    /// Returns whether a stream ended at an address, and nowhere since.
     #[inline]
     pub(crate) fn is_stream_s(&self, address: u64, stream: u16) -> bool {
         self.stream_ends[usize::from(stream)].0 == address
     }
 
-    /// How many blocks of a request there would be new.
+    /// Returns how many blocks of a request there would be new.
     #[inline]
     pub(crate) fn new_blocks(&self, address: u64, len: u32) -> u64 {
         let (first, end) = blocks(address, len);
@@ -141,15 +141,16 @@ impl Trail {
     }
 }
 
-/// The blocks that lie ahead of an end, for a request of `len` bytes that goes on there, first and end: at least one,
-/// but for the block that the end lies in, which is used by what ended there.
+/// Returns the blocks that lie ahead of an end, for a request of `len` bytes that goes on there,
+/// first and end: at least one, but for the block that the end lies in, which is used by what ended
+/// there.
 #[inline]
 pub(crate) fn ahead(end: u64, len: u32) -> (u64, u64) {
     let first = end.div_ceil(BLOCK_BYTES);
     (first, blocks(end, len).1.max(first + 1))
 }
 
-/// The space and range of a record's place.
+/// Returns the space and range of a record's place.
 #[inline]
 pub(crate) fn placed(space: &Space, volume: u32, offset: u64) -> (u64, usize) {
     let address = space.address(volume, offset);

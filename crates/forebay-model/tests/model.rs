@@ -395,7 +395,7 @@ fn a_known_chain_comes_back_and_needs_its_transitions() {
     assert!(kept < 0.6, "{kept} stay without transitions");
 }
 
-/// A volume of which every block is written once.
+/// Returns a volume of which every block is written once.
 fn filled(blocks: u64) -> Vec<Record> {
     // In another order than they lie in.
     (0..blocks).map(|n| record(n * 1_000, n * 7 % blocks * 4096, Op::Write, 4096)).collect()
@@ -439,7 +439,7 @@ fn every_class_has_the_flags_that_it_had() {
     assert_eq!(flags(&draw(&fit(&records), 1)), flags(&records));
 }
 
-/// A trace whose rate, mix and places change over time.
+/// Returns a trace whose rate, mix and places change over time.
 fn changing() -> Vec<Record> {
     let request = |n: u64| {
         let at = if n < 3_000 { n * 50_000 } else { 150_000_000 + (n - 3_000) * 1_000 };

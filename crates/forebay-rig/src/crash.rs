@@ -116,7 +116,7 @@ impl Crash {
         (self.troubles, self.chances) = (troubles, 0);
     }
 
-    /// How often lanes could have lied since then.
+    /// Returns how often lanes could have lied since then.
     pub fn chances(&self) -> u64 {
         self.chances
     }
@@ -126,7 +126,7 @@ impl Crash {
         &self.pool
     }
 
-    /// The memory, for sockets that fill it.
+    /// Returns the memory, for sockets that fill it.
     pub fn pool_mut(&mut self) -> &mut Pool {
         &mut self.pool
     }

@@ -18,17 +18,17 @@ impl Default for Folder {
 }
 
 impl Folder {
-    /// A new one.
+    /// Creates a new one.
     pub fn new() -> Folder {
         Folder::default()
     }
 
-    /// Its own path.
+    /// Returns its own path.
     pub fn root(&self) -> &Path {
         self.0.path()
     }
 
-    /// The path of a file in it.
+    /// Returns the path of a file in it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.root().join(name)
     }
@@ -50,7 +50,7 @@ impl Folder {
         (1..=count).map(|nth| self.holes(&format!("{name}{nth}"), bytes)).collect()
     }
 
-    /// Where a server of this folder's files listens.
+    /// Returns where a server of this folder's files listens.
     pub fn socket(&self) -> PathBuf {
         self.path("socket")
     }

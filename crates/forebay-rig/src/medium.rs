@@ -54,7 +54,7 @@ struct Version {
 }
 
 impl Medium {
-    /// All zeros. The seed decides what trims leave.
+    /// Returns all zeros. The seed decides what trims leave.
     pub fn new(seed: u64) -> Medium {
         let (written, loose) = (Sparse::new(), BTreeMap::new());
         Medium { written, loose, writes: 0, chance: Chance(seed) }
@@ -91,12 +91,12 @@ impl Medium {
         self.writes += 1;
     }
 
-    /// How many writes and trims there were: where a flush that begins now stands.
+    /// Returns how many writes and trims there were: where a flush that begins now stands.
     pub fn mark(&self) -> u64 {
         self.writes
     }
 
-    /// Whether something is not durable.
+    /// Returns whether something is not durable.
     pub fn is_loose(&self) -> bool {
         !self.loose.is_empty()
     }
@@ -296,7 +296,7 @@ mod tests {
             }
         }
 
-        /// Whether these sectors may be found so, as after one moment for all of them.
+        /// Returns whether these sectors may be found so, as after one moment for all of them.
         fn may_be(&self, sectors: Range<usize>, found: &[u8]) -> bool {
             (0..=self.writes).any(|moment| {
                 sectors.clone().all(|sector| {

@@ -93,7 +93,7 @@ impl Client {
         client
     }
 
-    /// The other half of a connection that is shaken already, to send with.
+    /// Returns the other half of a connection that is shaken already, to send with.
     pub fn over(stream: UnixStream) -> Client {
         Client { stream, structured: false }
     }
@@ -103,7 +103,7 @@ impl Client {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// The next bytes of the server.
+    /// Returns the next bytes of the server.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         self.stream.read_exact(&mut bytes).unwrap();
@@ -114,7 +114,7 @@ impl Client {
         self.bytes(BYTES).iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
-    /// Whether the other side has ended the connection.
+    /// Returns whether the other side has ended the connection.
     pub fn is_over(&mut self) -> bool {
         matches!(self.stream.read(&mut [0]), Ok(0) | Err(_))
     }
@@ -127,7 +127,7 @@ impl Client {
         self.send(data);
     }
 
-    /// The next reply to an option: its kind and its data.
+    /// Returns the next reply to an option: its kind and its data.
     pub fn option_reply(&mut self) -> (u32, Vec<u8>) {
         assert_eq!(self.number::<8>(), 0x0003_e889_0455_65a9);
         self.number::<4>();
@@ -169,7 +169,7 @@ impl Client {
         self.send(&bytes);
     }
 
-    /// The next answer; a simple one carries `data_bytes` where it went well.
+    /// Returns the next answer; a simple one carries `data_bytes` where it went well.
     pub fn answer(&mut self, data_bytes: usize) -> Answer {
         if !self.structured {
             assert_eq!(self.number::<4>(), 0x6744_6698);

@@ -25,7 +25,7 @@ struct Served {
 }
 
 impl Served {
-    /// A server of a file of holes, changed by `change`.
+    /// Creates a server of a file of holes, changed by `change`.
     fn new(change: impl FnOnce(&mut Back)) -> Served {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("disk");
@@ -303,7 +303,7 @@ fn who_is_a_stream_changes_for_clients_that_are_there() {
     assert_eq!(streams, ["0", "1", "0", "0"]);
 }
 
-/// The records of a trace.
+/// Returns the records of a trace.
 fn records(path: &Path) -> Vec<Record> {
     let (mut reader, mut all) = (forebay_trace::open::open(path, None).unwrap(), Vec::new());
     let mut batch = Vec::new();
@@ -412,7 +412,7 @@ fn hundreds_that_leave_in_the_middle_of_a_write_leave_nothing_behind() {
     served.stop();
 }
 
-/// A server of an emulated disk.
+/// Returns a server of an emulated disk.
 fn emulated(device: &str, change: impl FnOnce(&mut Back)) -> Served {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk");

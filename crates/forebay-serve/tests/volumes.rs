@@ -12,12 +12,12 @@ use forebay_volume::Create;
 use forebay_rig::holes;
 use forebay_rig::nbd::{Client, pattern};
 
-/// The drives of a new volume.
+/// Returns the drives of a new volume.
 fn volume(folder: &Path) -> Vec<PathBuf> {
     volume_of(folder, Level::RAID6, 32)
 }
 
-/// The drives of a new volume of that level, each of so many mebibytes.
+/// Returns the drives of a new volume of that level, each of this many mebibytes.
 fn volume_of(folder: &Path, level: Level, mib: u64) -> Vec<PathBuf> {
     let drives: Vec<PathBuf> = (0..6).map(|nth| folder.join(format!("{nth}"))).collect();
     drives.iter().for_each(|path| holes(path, mib << 20));

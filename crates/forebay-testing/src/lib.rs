@@ -12,7 +12,7 @@ pub const fn random(state: &mut u64) -> u64 {
     drawn
 }
 
-/// The next number below `end`; 0 where nothing is.
+/// Returns the next number below `end`; 0 where nothing is.
 pub const fn below(state: &mut u64, end: u64) -> u64 {
     let drawn = random(state);
     if end == 0 { 0 } else { drawn % end }
@@ -26,7 +26,8 @@ pub const fn mixed(number: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// How many times as long a test is to run: `make laws` sets `FOREBAY_LAWS`; nothing otherwise.
+/// Returns how many times as long a test is to run: `make laws` sets `FOREBAY_LAWS`; nothing
+/// otherwise.
 pub fn laws_times() -> Option<u64> {
     std::env::var("FOREBAY_LAWS").ok().and_then(|times| times.parse().ok())
 }

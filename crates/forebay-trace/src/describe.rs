@@ -152,7 +152,8 @@ impl Describer {
     }
 }
 
-/// Whether a record moves data. All other records are counted but not included in the figures.
+/// Returns whether a record moves data. All other records are counted but not included in the
+/// figures.
 #[inline]
 fn is_data(r: &Record) -> bool {
     r.op.moves_data() && r.len > 0

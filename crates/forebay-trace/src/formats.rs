@@ -79,12 +79,12 @@ impl Format {
         Format { name, about, reads: Reads::Columns(preset) }
     }
 
-    /// The format of that name.
+    /// Returns the format of that name.
     pub fn named(name: &str) -> Option<&'static Format> {
         FORMATS.iter().find(|format| format.name == name)
     }
 
-    /// Whether unpacked content that begins with `head` looks like it.
+    /// Returns whether unpacked content that begins with `head` looks like it.
     pub fn sniff(&self, head: &[u8]) -> bool {
         match &self.reads {
             Reads::Code { sniff, .. } => sniff(head),
@@ -103,7 +103,7 @@ impl Format {
         }
     }
 
-    /// The declaration of its columns, if it is a text that is read by one.
+    /// Returns the declaration of its columns, if it is a text that is read by one.
     pub fn preset(&self) -> Option<&Preset> {
         match &self.reads {
             Reads::Columns(preset) => Some(preset),
@@ -364,7 +364,7 @@ pub static FORMATS: &[Format] = &[
     ),
 ];
 
-/// Whether content is a tar archive, which is only supported for blktrace sets.
+/// Returns whether content is a tar archive, which is only supported for blktrace sets.
 fn is_tar(head: &[u8]) -> bool {
     head.get(257..262) == Some(b"ustar")
 }

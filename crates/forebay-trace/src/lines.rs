@@ -121,8 +121,8 @@ impl Lines {
         self.number += lines;
     }
 
-    /// Whether the line returned last is the last line of the file and has no line end. Such a line
-    /// forms its own block.
+    /// Returns whether the line returned last is the last line of the file and has no line end.
+    /// Such a line forms its own block.
     pub(crate) fn cut(&self) -> bool {
         self.cut
     }

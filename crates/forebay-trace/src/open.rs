@@ -109,7 +109,7 @@ pub fn files(path: &Path) -> Vec<PathBuf> {
     partition::files(path).unwrap_or_else(of_one)
 }
 
-/// Whether `path` can be read only once: a pipe, standard input from a pipe, or a device.
+/// Returns whether `path` can be read only once: a pipe, standard input from a pipe, or a device.
 pub fn is_pipe(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }

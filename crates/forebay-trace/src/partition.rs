@@ -150,7 +150,7 @@ pub fn open(folder: &Path, input: &Path, from: Option<&str>) -> Result<Partition
     Ok(Partition::Begun(Intake { folder: folder.to_path_buf(), source, spool: Spool::new(file) }))
 }
 
-/// Whether `folder` is a finished partition.
+/// Returns whether `folder` is a finished partition.
 pub(crate) fn is_finished(folder: &Path) -> bool {
     load::<Manifest>(&folder.join(MANIFEST)).is_ok_and(|manifest| manifest.is_some())
 }

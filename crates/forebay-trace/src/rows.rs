@@ -19,8 +19,8 @@ pub(crate) const END_BYTES_MAX: u64 = 1 << 63;
 /// completion that seems to precede its arrival gives a latency near 2^64.
 pub(crate) const LATENCY_NS_MAX: u64 = 86_400_000_000_000;
 
-/// Whether a latency, recorded in units of `unit_ns`, is a negative difference that wrapped around
-/// in 64 or 32 bits. In 32 bits, only differences of up to 2^20 units are recognized.
+/// Returns whether a latency, recorded in units of `unit_ns`, is a negative difference that wrapped
+/// around in 64 or 32 bits. In 32 bits, only differences of up to 2^20 units are recognized.
 #[inline(always)]
 pub(crate) fn is_wrapped(latency_ns: u64, unit_ns: u64) -> bool {
     let below = (unit_ns << 32).wrapping_sub(latency_ns).wrapping_sub(1);
@@ -88,7 +88,7 @@ pub(crate) fn shorten(bytes: &[u8]) -> String {
     if bytes.is_empty() { "nothing".into() } else { format!("\"{}{dots}\"", shown.escape_ascii()) }
 }
 
-/// Whether a request has no location: an empty flush.
+/// Returns whether a request has no location: an empty flush.
 #[inline]
 pub(crate) fn is_placeless(op: Op, len: u64) -> bool {
     op == Op::Flush && len == 0

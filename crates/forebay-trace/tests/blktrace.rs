@@ -67,7 +67,7 @@ impl Trace {
     }
 }
 
-/// A real trace, if it is here.
+/// Returns a real trace, if it is here.
 fn real(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
     let path = root.join(name);
@@ -366,8 +366,8 @@ fn read(files: &[(&str, Vec<u8>)]) -> Result<(Vec<Record>, Notes, Dictionary), S
     }
 }
 
-/// A name, a read with a control group in its payload, a write with FUA, a discard over 1 GiB, and
-/// their completions.
+/// Returns a name, a read with a control group in its payload, a write with FUA, a discard over 1
+/// GiB, and their completions.
 fn small() -> Vec<u8> {
     [
         record(1, 10, 0x0811_0101, 800, 8192, &[1; 8]),

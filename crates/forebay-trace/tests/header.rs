@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 type Whole = (Vec<Record>, Dictionary, Notes);
 
-/// All of a text, or why not.
+/// Returns all of a text, or why not.
 fn read(text: &[u8], from: Option<&str>) -> Result<Whole, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.csv");
@@ -33,7 +33,7 @@ fn read(text: &[u8], from: Option<&str>) -> Result<Whole, String> {
     }
 }
 
-/// The declaration that a note tells.
+/// Returns the declaration that a note tells.
 fn told(notes: &Notes) -> &str {
     let told = notes.warnings.iter().find_map(|told| told.split_once("read as --columns "));
     told.unwrap_or_else(|| panic!("{notes:?}")).1.split("; ").next().unwrap()

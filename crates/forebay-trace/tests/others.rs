@@ -6,7 +6,7 @@ use forebay_core::{Nanos, Op};
 use forebay_trace::open::open;
 use forebay_trace::{Dictionary, Record};
 
-/// The requests of a file, and who and where.
+/// Returns the requests of a file, and who and where.
 fn read(name: &str) -> (Vec<Record>, Dictionary) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/others").join(name);
     let mut reader = open(&path, None).unwrap_or_else(|error| panic!("{error}"));

@@ -19,7 +19,7 @@ use self::cells::{
 
 type Table = Vec<(String, Cells)>;
 
-/// The columns that a table needs, of three requests; `more` replaces or adds some.
+/// Returns the columns that a table needs, of three requests; `more` replaces or adds some.
 fn table(more: &[(&str, Cells)]) -> Table {
     let mut columns: Table = vec![
         ("at_ns".into(), integers(&[0, 1_000, 2_000])),
@@ -38,7 +38,7 @@ fn write(path: &Path, table: &[(String, Cells)], compression: Compression) {
     write_as(path, table, WriterProperties::builder().set_compression(compression), &[]);
 }
 
-/// The records of `table` as a file, or why it is refused.
+/// Returns the records of `table` as a file, or why it is refused.
 fn read(table: &[(String, Cells)], compression: Compression) -> Result<Vec<Record>, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
@@ -51,7 +51,8 @@ fn read(table: &[(String, Cells)], compression: Compression) -> Result<Vec<Recor
 
 const PLAIN: Compression = Compression::UNCOMPRESSED;
 
-/// When the trace of a table with this metadata and these times began by its source's clock.
+/// Returns when the trace of a table with this metadata and these times began by its source's
+/// clock.
 fn began(metadata: &[(&str, &str)], times: &[i64]) -> Result<Option<Nanos>, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
@@ -103,7 +104,7 @@ fn brotli_is_read_or_refused_by_its_name() {
     }
 }
 
-/// The records of `table` in pages as these properties have them.
+/// Returns the records of `table` in pages as these properties have them.
 fn read_as(table: &[(String, Cells)], properties: WriterPropertiesBuilder) -> Vec<Record> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
@@ -281,7 +282,7 @@ fn half_floats_are_whole_within_what_they_tell_apart() {
     assert!(said.contains("row 2: got \"4096\"") && said.contains("2^11"), "{said}");
 }
 
-/// The requests of three rows in which `column` stands in place of the column `replaced`.
+/// Returns the requests of three rows in which `column` stands in place of the column `replaced`.
 fn renamed(replaced: &str, name: &str, column: Cells) -> Result<Vec<Record>, String> {
     let mut all = table(&[]);
     all.retain(|(kept, _)| kept != replaced);

@@ -10,7 +10,7 @@ use forebay_trace::{Dictionary, Notes, Record, open};
 /// When that began by its own clock.
 const BEGAN_NS: u64 = 5000;
 
-/// A trace of 40 volumes, some with names no file may have.
+/// Returns a trace of 40 volumes, some with names no file may have.
 fn input(folder: &Path) -> PathBuf {
     let volume = |n: u32| match n % 40 {
         0 => "../up".into(),

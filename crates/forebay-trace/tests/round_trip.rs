@@ -10,7 +10,7 @@ use forebay_trace::write::{Kept, create};
 use forebay_trace::{Dictionary, Notes, Record, Stream};
 use proptest::prelude::*;
 
-/// Every operation and set of flags, unknown and known latencies, and the extremes.
+/// Returns every operation and set of flags, unknown and known latencies, and the extremes.
 fn sample() -> (Vec<Record>, Dictionary) {
     let mut records: Vec<Record> = (0..70_000u64)
         .map(|n| {
@@ -267,7 +267,7 @@ fn damaged_parquet_is_an_error_or_reads_and_never_panics() {
     }
 }
 
-/// All of a record, with the meaning of its numbers, which may be given in another order.
+/// Returns all of a record, with the meaning of its numbers, which may be given in another order.
 fn in_full(record: &Record, dictionary: &Dictionary) -> (Record, Stream, String) {
     let stream = dictionary.streams[record.stream as usize].clone();
     let volume = dictionary.volumes[record.volume as usize].clone();

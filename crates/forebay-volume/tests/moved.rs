@@ -60,7 +60,7 @@ fn drive(folder: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// A volume of six drives with so many units.
+/// Returns a volume of six drives with this many units.
 fn volume(folder: &Path, units: u64) -> Vec<PathBuf> {
     let drives: Vec<PathBuf> = (0..6).map(|nth| drive(folder, &format!("d{nth}"))).collect();
     let level = Level::Striped { parities: 2 };

@@ -184,7 +184,7 @@ impl Curve {
         if findable > 0.0 { by_size(found) } else { Vec::new() }
     }
 
-    /// Whether the largest cache has enough hits to be worth having.
+    /// Returns whether the largest cache has enough hits to be worth having.
     fn is_worthwhile(&self) -> bool {
         self.findable() >= FOUND_THAT_MATTERS
     }

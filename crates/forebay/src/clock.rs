@@ -403,7 +403,7 @@ mod tests {
         assert_eq!(stamped(|index, us| floor(us) + index * 7919 % 100_000), Times::Usable);
     }
 
-    /// Whether requests crowd in steps of about `ms`.
+    /// Returns whether requests crowd in steps of about `ms`.
     fn is_crowded(times: Times, ms: u64) -> bool {
         let near = |step: Nanos| (step.as_millis_f64() / ms as f64 - 1.0).abs() < 0.01;
         matches!(times, Times::Crowded { step, share } if near(step) && share > 0.5)

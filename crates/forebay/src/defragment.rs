@@ -87,13 +87,13 @@ impl Effect {
         }
     }
 
-    /// Whether the slowest reads become much slower.
+    /// Returns whether the slowest reads become much slower.
     fn is_slower(&self) -> bool {
         let tails = self.read_p99_before_ms.zip(self.read_p99_after_ms);
         tails.is_some_and(|(was, is)| is > was * (1.0 + TAIL_THAT_MATTERS))
     }
 
-    /// Whether it takes less time without making the slowest reads much slower.
+    /// Returns whether it takes less time without making the slowest reads much slower.
     pub(crate) fn is_gain(&self) -> bool {
         self.gain_share > 0.0 && !self.is_slower()
     }
@@ -164,7 +164,7 @@ pub struct Defragmentation {
 }
 
 impl Defragmentation {
-    /// Whether defragmentation is recommended.
+    /// Returns whether defragmentation is recommended.
     pub fn is_worth_while(&self) -> bool {
         let gains =
             |effect: &Effect| effect.gain_share >= SHARE_THAT_MATTERS && !effect.is_slower();

@@ -30,8 +30,8 @@ const MIB: u64 = 1 << 20;
 /// The number of areas per volume whose requests are counted separately.
 const STRETCHES: usize = 1024;
 
-/// Whether the file `output` is to be a job: `to` decides, or the file's ending if `to` is not
-/// given.
+/// Returns whether the file `output` is to be a job: `to` decides, or the file's ending if `to` is
+/// not given.
 pub fn is_asked(output: &Path, to: Option<&str>) -> bool {
     let ending = output.extension().is_some_and(|ending| ending == "fio");
     to.map_or(ending, |format| format == "fio-job")

@@ -190,7 +190,7 @@ impl Input {
         })
     }
 
-    /// Whether the trace is kept in memory.
+    /// Returns whether the trace is kept in memory.
     pub fn is_in_memory(&self) -> bool {
         self.kept.is_some()
     }

@@ -216,12 +216,12 @@ impl VolumeLayout {
         self
     }
 
-    /// Whether requests may have another location relative to the start of their volume.
+    /// Returns whether requests may have another location relative to the start of their volume.
     pub fn moves(&self) -> bool {
         self.is_beyond() || !self.folded.is_empty()
     }
 
-    /// Whether the trace extends beyond a device.
+    /// Returns whether the trace extends beyond a device.
     pub fn is_beyond(&self) -> bool {
         self.devices.iter().any(Reach::is_beyond)
     }

@@ -47,7 +47,7 @@ pub fn begin(path: &Path, kept: &Kept) -> Result<Draft, Error> {
     }
 }
 
-/// Whether a report may use this path: it is free, or has a page or an empty file.
+/// Returns whether a report may use this path: it is free, or has a page or an empty file.
 fn is_page_or_new(path: &Path) -> bool {
     let mut begins = [0; 9];
     let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut begins));

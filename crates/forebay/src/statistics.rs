@@ -238,7 +238,7 @@ impl<D: Known> Statistics<D> {
         }
     }
 
-    /// Whether no request has arrived.
+    /// Returns whether no request has arrived.
     pub fn is_empty(&self) -> bool {
         self.arrived == 0
     }
@@ -441,8 +441,8 @@ impl<D: Known> Observer for Statistics<D> {
 }
 
 impl Figures {
-    /// Whether the devices fell behind the recording, so that times since arrival measure the
-    /// length of a backlog.
+    /// Returns whether the devices fell behind the recording, so that times since arrival measure
+    /// the length of a backlog.
     pub fn is_overloaded(&self) -> bool {
         Lag::is_overload_of(self.lagging_share)
     }

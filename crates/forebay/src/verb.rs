@@ -39,12 +39,12 @@ pub trait Verb: Ask {
     /// than text: for example, runs with the points of their charts.
     type Beyond: Send;
 
-    /// The traces that the verb reads. Reports never overwrite them.
+    /// Returns the traces that the verb reads. Reports never overwrite them.
     fn traces(&self) -> Vec<&TraceInput> {
         Vec::new()
     }
 
-    /// The other files that the verb reads. Reports never overwrite them either.
+    /// Returns the other files that the verb reads. Reports never overwrite them either.
     fn files(&self) -> Vec<&Path> {
         Vec::new()
     }
@@ -269,7 +269,7 @@ impl TraceInput {
         &self.path
     }
 
-    /// Whether it is a file and not an object that the caller supplies.
+    /// Returns whether it is a file and not an object that the caller supplies.
     pub fn is_file(&self) -> bool {
         self.object.is_none()
     }

@@ -268,7 +268,7 @@ fn a_trace_that_only_reads_leaves_nothing_to_offload() {
     assert!(!advice.findings[0].contains("flash"), "{}", advice.headline);
 }
 
-/// A small scattered set that is read repeatedly, faster than a disk can.
+/// Returns a small scattered set that is read repeatedly, faster than a disk can.
 fn hot_set() -> Vec<Record> {
     let hot = |n: u64| n.wrapping_mul(n).wrapping_add(n / 7) % 500;
     (0..6_000).map(|n| read(n * 9_000, (n % 4) as u32, scattered(hot(n)), 4 * KIB)).collect()

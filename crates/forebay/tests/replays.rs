@@ -10,7 +10,7 @@ use forebay_trace::Record;
 
 const GIB: u64 = 1 << 30;
 
-/// A scattered read of 4 KiB that took 1 ms when it was recorded.
+/// Returns a scattered read of 4 KiB that took 1 ms when it was recorded.
 fn read(at_us: u64, stream: u32, index: u64) -> Record {
     Record {
         at: Nanos::from_micros(at_us),

@@ -41,7 +41,7 @@ fn cpu_us(measured: &Measured) -> f64 {
     measured.cpu_s / measured.seen.requests * 1e6
 }
 
-/// The figure's median, and that of its difference to noop's of the same round.
+/// Returns the figure's median, and that of its difference to noop's of the same round.
 fn told(of: fn(&Measured) -> f64, measured: &[Measured], noop: &[Measured]) -> (f64, f64) {
     let added = measured.iter().zip(noop).map(|(one, noop)| of(one) - of(noop));
     (median(measured.iter().map(of)), median(added))

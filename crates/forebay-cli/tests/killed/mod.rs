@@ -40,7 +40,7 @@ fn forebay(verb: &str, drives: &[PathBuf], options: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A process that writes to the volume of `drives`, steps from `first` on.
+/// Returns a process that writes to the volume of `drives`, steps from `first` on.
 fn writer(drives: &[PathBuf], first: u64) -> Child {
     let names: Vec<_> = drives.iter().map(|path| path.to_str().unwrap()).collect();
     Command::new(std::env::current_exe().unwrap())

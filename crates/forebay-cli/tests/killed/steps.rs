@@ -38,7 +38,7 @@ impl Step {
         Step::Write { first, count, durable: dice.below(16) == 0 }
     }
 
-    /// The sectors that it writes.
+    /// Returns the sectors that it writes.
     pub(crate) fn sectors(self) -> std::ops::Range<u64> {
         match self {
             Step::Write { first, count, .. } => first..first + count,
@@ -56,7 +56,7 @@ pub(crate) fn content(number: u64, sector: u64) -> [u8; SECTOR] {
     bytes
 }
 
-/// The step that wrote a sector, 0 where none did.
+/// Returns the step that wrote a sector, 0 where none did.
 pub(crate) fn written_by(sector: u64, bytes: &[u8]) -> Result<u64, String> {
     let number = u64::from_le_bytes(bytes[..8].try_into().unwrap());
     let is_whole = match number {

@@ -32,7 +32,7 @@ const NUMBERED: [&str; 5] = ["answered", "disks", "operations", "tiers", "write_
 /// Figures that differ between runs.
 const OF_A_RUN: [&str; 2] = ["simulated_requests_per_s", "openings"];
 
-/// The rows of `text` by RFC 4180.
+/// Returns the rows of `text` by RFC 4180.
 fn parse(text: &str) -> Vec<Vec<String>> {
     let (mut rows, mut row, mut cell) = (Vec::new(), Vec::new(), String::new());
     let (mut is_quoted, mut letters) = (false, text.chars().peekable());

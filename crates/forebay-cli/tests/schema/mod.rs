@@ -136,7 +136,7 @@ fn prepare(folder: &Folder) {
     folder.file("disk.img", vec![0; 1 << 20]);
 }
 
-/// Every answer with its name.
+/// Returns every answer with its name.
 fn answers(folder: &Path) -> Vec<(&'static str, Value)> {
     let asked = ASKED.iter().map(|(name, words)| {
         let words: Vec<&str> = words.split(' ').chain(["--format", "json"]).collect();

@@ -72,7 +72,7 @@ impl Serving {
         assert_eq!(self.ends(), (Some(0), String::new()));
     }
 
-    /// A line of /proc/PID/status, in KiB.
+    /// Returns a line of /proc/PID/status, in KiB.
     pub(crate) fn memory_kib(&self, name: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();

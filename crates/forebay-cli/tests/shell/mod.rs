@@ -5,12 +5,12 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The root of the sources.
+/// Returns the root of the sources.
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The blocks of commands on a page.
+/// Returns the blocks of commands on a page.
 pub(crate) fn blocks(page: &str) -> Vec<&str> {
     let fenced = page.split("```sh\n").skip(1);
     fenced.map(|rest| rest.split("```").next().unwrap()).collect()
@@ -44,7 +44,7 @@ pub(crate) fn run(folder: &Path, text: &str) -> Result<String, String> {
     if shell.status.success() { Ok(said) } else { Err(format!("{said}\n{wrong}")) }
 }
 
-/// Every verb with those above it: `["plan"]`, `["plan", "capacity"]`, as help lists them.
+/// Returns every verb with those above it: `["plan"]`, `["plan", "capacity"]`, as help lists them.
 pub(crate) fn verbs() -> Vec<Vec<String>> {
     below(&[])
 }

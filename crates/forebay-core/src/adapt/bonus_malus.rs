@@ -37,7 +37,7 @@ pub struct BonusMalus {
 }
 
 impl BonusMalus {
-    /// The rule with its thresholds multiplied.
+    /// Returns the rule with its thresholds multiplied.
     pub fn new(factor: Factor) -> BonusMalus {
         BonusMalus { factor }
     }
@@ -113,7 +113,8 @@ mod tests {
     use super::super::costs::{RAID6, RAID10};
     use super::*;
 
-    /// When a unit switches that is written in these numbers of chunks over and over, up to 99 writes.
+    /// Returns when a unit switches that is written in these numbers of chunks over and over, up to
+    /// 99 writes.
     fn switches(costs: &Costs, first: Layout, factor: Factor, chunks: &[u8]) -> Option<usize> {
         let mut rule = BonusMalus::new(factor);
         let mut unit = rule.begin(costs, first, 0, 0);

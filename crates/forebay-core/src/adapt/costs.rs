@@ -86,14 +86,14 @@ impl Costs {
         })
     }
 
-    /// The paper's hard disks (Table 1 and section 4.1; a point is 0.1 ms): [`RAID6`] and [`RAID10`] of six
-    /// Seagate ST91000640SS, units of four chunks of 64 KiB.
+    /// Returns the paper's hard disks (Table 1 and section 4.1; a point is 0.1 ms): [`RAID6`] and
+    /// [`RAID10`] of six Seagate ST91000640SS, units of four chunks of 64 KiB.
     pub fn paper_hdd() -> Costs {
         paper(100_000, [[56, 55, 56, 54], [29, 53, 72, 94]], [99, 65], [100, 66])
     }
 
-    /// The paper's solid-state drives (Table 1 and section 4.1; a point is 0.01 ms): [`RAID6`] and [`RAID10`]
-    /// of six Samsung 830.
+    /// Returns the paper's solid-state drives (Table 1 and section 4.1; a point is 0.01 ms):
+    /// [`RAID6`] and [`RAID10`] of six Samsung 830.
     pub fn paper_ssd() -> Costs {
         paper(10_000, [[30, 28, 24, 21], [10, 20, 38, 39]], [54, 29], [55, 30])
     }
@@ -103,13 +103,13 @@ impl Costs {
         self.layouts
     }
 
-    /// How many classes there are, the tick included.
+    /// Returns how many classes there are, the tick included.
     pub fn classes(&self) -> usize {
         2 * self.width + 1
     }
 
-    /// The class of a request that touches so many chunks; more than there are count as all, and what
-    /// neither reads nor writes as a read.
+    /// Returns the class of a request that touches this many chunks; more than there are count as
+    /// all, and what neither reads nor writes as a read.
     pub fn class(&self, op: Op, chunks: usize) -> Class {
         let chunk = chunks.clamp(1, self.width) - 1;
         let class = if op == Op::Write { chunk } else { self.width + chunk };
@@ -148,24 +148,24 @@ impl Costs {
         &self.half[self.known(layout) * self.layouts..][..self.layouts]
     }
 
-    /// How much better `to` must have been for a switch from `from`.
+    /// Returns how much better `to` must have been for a switch from `from`.
     #[inline]
     pub fn threshold(&self, from: Layout, to: Layout) -> u64 {
         self.threshold[self.known(from) * self.layouts + self.known(to)]
     }
 
-    /// Whether a unit may have this layout.
+    /// Returns whether a unit may have this layout.
     #[inline]
     pub fn allows(&self, layout: Layout) -> bool {
         usize::from(layout) < self.layouts && self.allowed >> layout & 1 == 1
     }
 
-    /// The layouts that a unit may have.
+    /// Returns the layouts that a unit may have.
     pub fn allowed(&self) -> impl Iterator<Item = Layout> + '_ {
         (0..self.layouts as Layout).filter(|&layout| self.allows(layout))
     }
 
-    /// The layout that serves this class best, the first of equals, among those allowed.
+    /// Returns the layout that serves this class best, the first of equals, among those allowed.
     pub fn cheapest(&self, class: Class) -> Layout {
         self.allowed().min_by_key(|&layout| self.cost(layout, class)).unwrap_or(0)
     }

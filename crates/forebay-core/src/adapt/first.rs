@@ -13,7 +13,7 @@ pub enum First {
 }
 
 impl First {
-    /// The layout of a unit whose first write is of this class; one that is allowed.
+    /// Returns the layout of a unit whose first write is of this class; one that is allowed.
     pub fn layout(self, costs: &Costs, class: Class) -> Layout {
         match self {
             First::Fixed(layout) => costs.nearest(layout),

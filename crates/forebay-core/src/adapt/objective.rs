@@ -28,12 +28,12 @@ impl Default for Objective {
 }
 
 impl Objective {
-    /// A floor of these layouts.
+    /// Returns a floor of these layouts.
     pub fn floor_of(layouts: &[Layout]) -> u8 {
         layouts.iter().filter(|&&layout| layout < 8).fold(0, |floor, layout| floor | 1 << layout)
     }
 
-    /// The costs that rules are to be given.
+    /// Returns the costs that rules are to be given.
     pub fn weigh(&self, costs: Costs) -> Costs {
         let capacity = u64::from(self.capacity);
         let rents: Vec<u64> = self.rents.iter().map(|rent| rent.saturating_mul(capacity)).collect();
@@ -51,7 +51,8 @@ mod tests {
         Objective { capacity: 1, rents: vec![1_000_000, 2_000_000], ..Objective::default() }
     }
 
-    /// The periods after which a unit in RAID 10 shrinks that gets so many small writes in each.
+    /// Returns the periods after which a unit in RAID 10 shrinks that gets this many small writes
+    /// in each.
     fn shrinks_after(objective: &Objective, writes: usize) -> Option<usize> {
         let costs = objective.weigh(Costs::paper_hdd());
         let mut rule = BonusMalus::new(Factor::ONE);

@@ -10,7 +10,7 @@ pub struct Optimum {
 }
 
 impl Optimum {
-    /// A unit that begins in `first`, or in whichever layout is best.
+    /// Creates a unit that begins in `first`, or in whichever layout is best.
     pub fn new(costs: &Costs, first: Option<Layout>) -> Optimum {
         let mut least = [u64::MAX; LAYOUTS_MAX];
         for layout in costs.allowed() {
@@ -70,7 +70,7 @@ mod tests {
         Costs::new(&writes, &[], &switch, &switch).unwrap()
     }
 
-    /// The least over all sequences of layouts, one a request.
+    /// Returns the minimum over all sequences of layouts, one a request.
     fn by_trying_all(costs: &Costs, first: Option<Layout>, classes: &[Class]) -> u64 {
         let layouts = costs.layouts() as u64;
         let sequences = 0..layouts.pow(classes.len() as u32);

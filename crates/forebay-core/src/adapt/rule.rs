@@ -17,6 +17,6 @@ pub trait Rule {
     /// A request has been served in the unit's layout. Answers the layout to switch to, which the unit then has.
     fn seen(&mut self, costs: &Costs, unit: &mut Self::Unit, class: Class) -> Option<Layout>;
 
-    /// The unit's layout.
+    /// Returns the unit's layout.
     fn layout(&self, unit: &Self::Unit) -> Layout;
 }

@@ -130,7 +130,7 @@ impl Run {
     }
 }
 
-/// A number below `bound`, which is small.
+/// Returns a number below `bound`, which is small.
 fn below(dice: &mut u64, bound: u64) -> u64 {
     ((u128::from(roll(dice)) * u128::from(bound)) >> 64) as u64
 }

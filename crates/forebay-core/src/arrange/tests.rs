@@ -26,7 +26,8 @@ fn learnt(requests: impl IntoIterator<Item = Request>) -> Arrangement {
     arranger.finish(1 << 40, PRICES)
 }
 
-/// A file in three fragments, read from end to end so many times, each time by another stream.
+/// Returns a file in three fragments, read from end to end this many times, each time by another
+/// stream.
 fn scans(times: u32) -> Vec<Request> {
     let fragments = [50 * MIB, 10 * MIB, 90 * MIB];
     let scan = |stream: u32| {

@@ -57,7 +57,7 @@ impl Frames {
         self.index.find(spread(key), |frame| self.entries[frame as usize].key == key)
     }
 
-    /// Whether a new block fits without an eviction.
+    /// Returns whether a new block fits without an eviction.
     #[inline]
     pub(super) fn room(&self) -> bool {
         !self.free.is_empty() || (self.entries.len() as u32) < self.capacity
@@ -92,7 +92,7 @@ impl Frames {
         key
     }
 
-    /// The oldest frame of a list.
+    /// Returns the oldest frame of a list.
     #[inline]
     pub(super) fn oldest(&self, list: &List) -> Option<Frame> {
         (list.oldest != NIL).then_some(list.oldest)

@@ -34,15 +34,15 @@ impl Sample {
         1 << self.power
     }
 
-    /// Whether it holds a block.
+    /// Returns whether it holds a block.
     #[inline]
     pub fn holds(self, key: u64) -> bool {
         self.power == 0 || mixed(key) >> (64 - self.power) == 0
     }
 }
 
-/// The finalizer of MurmurHash3 (Appleby), which has nothing in common with the index's hash. The
-/// constant keeps block 0, often a busy one, from being in every sample.
+/// Returns the finalizer of MurmurHash3 (Appleby), which has nothing in common with the index's
+/// hash. The constant keeps block 0, often a busy one, from being in every sample.
 #[inline]
 fn mixed(key: u64) -> u64 {
     let mut hash = key ^ 0x9E37_79B9_7F4A_7C15;

@@ -65,7 +65,7 @@ pub const ARRAYS: &[Listed] = &[Listed {
     parameters: &[MADE, RULED],
 }];
 
-/// The array that `spec` names, itself or beneath a shaper.
+/// Returns the array that `spec` names, itself or below a shaper.
 fn array_of(spec: &str) -> Option<Spec> {
     let spec = Spec::parse(spec).ok()?;
     if ARRAYS.iter().any(|listed| listed.name == spec.name()) {
@@ -75,12 +75,12 @@ fn array_of(spec: &str) -> Option<Spec> {
     array_of(&over)
 }
 
-/// Whether `spec` itself names an array.
+/// Returns whether `spec` itself names an array.
 fn is_named(spec: &str) -> bool {
     Spec::parse(spec).is_ok_and(|spec| ARRAYS.iter().any(|listed| listed.name == spec.name()))
 }
 
-/// Whether `spec` names an array, itself or beneath a shaper.
+/// Returns whether `spec` names an array, itself or below a shaper.
 pub fn is_array(spec: &str) -> bool {
     array_of(spec).is_some()
 }
@@ -92,7 +92,7 @@ pub fn array_ssds(spec: &str) -> u16 {
     Given::new(&spec, &tables()).whole("ssds").map_or(0, |ssds| ssds.min(LANES_MAX) as u16)
 }
 
-/// How many bytes the volume has that `spec` makes of `lanes`, if it names an array.
+/// Returns how many bytes the volume has that `spec` makes of `lanes`, if it names an array.
 ///
 /// # Errors
 /// Where there can be no such array.
@@ -213,8 +213,8 @@ pub(super) fn array(spec: &Spec, lanes: &DeviceSet) -> Result<AnyPolicy, SpecErr
     Ok(Box::new(Placed::over(array, policies)))
 }
 
-/// An array that is there already, over its drives, as `spec` would have it: `array` with what makes it
-/// follow its workload, or the name of a scheduler, of which each drive gets one.
+/// Returns an array that is there already, over its drives, as `spec` would have it: `array` with
+/// what makes it follow its workload, or the name of a scheduler, of which each drive gets one.
 ///
 /// # Errors
 /// Where there is no such policy, the array cannot have it, or `spec` says how an array is made.
@@ -246,7 +246,7 @@ fn schedulers_of(spec: &Spec, disks: usize, len_max: u32) -> Result<Vec<AnyPolic
     (0..disks).map(build).collect()
 }
 
-/// The array with a rule, and with hints.
+/// Returns the array with a rule, and with hints.
 fn ruled(given: &Given<'_>, array: Array) -> Result<Array, SpecError> {
     let level = array.first_level();
     let hints = hints(given.spec, array.geometry())?;

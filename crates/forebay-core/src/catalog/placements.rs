@@ -124,7 +124,7 @@ pub const PLACEMENTS: &[Listed] = &[
 /// These have the block layer's parameters too: their disks' schedulers are their own.
 pub const DIVERTING: &[&str] = &["tier-lba", "bid-hybrid"];
 
-/// Whether `spec` names a policy that needs a flash device, itself or beneath a shaper.
+/// Returns whether `spec` names a policy that needs a flash device, itself or below a shaper.
 pub fn is_placement(spec: &str) -> bool {
     let Ok(spec) = Spec::parse(spec) else { return false };
     PLACEMENTS.iter().any(|listed| listed.name == spec.name())
@@ -171,7 +171,7 @@ pub fn with_placed<V: PolicyVisitor>(
     }
 }
 
-/// Whether `spec` on `lanes` takes more than a scheduler or shaper of one disk.
+/// Returns whether `spec` on `lanes` takes more than a scheduler or shaper of one disk.
 fn is_stack(spec: &str, lanes: &DeviceSet) -> bool {
     let above = |parsed: Spec| shapers::is_shaper(parsed.name()) && parsed.inner("over").is_some();
     lanes.disks > 1
@@ -376,7 +376,7 @@ impl Place<'_> {
         Limits::given(&self.given, self.lanes.disk_len_max)
     }
 
-    /// The disks whose schedulers divert requests to the flash.
+    /// Returns the disks whose schedulers divert requests to the flash.
     fn diverting<E: Elevator + Send + 'static>(
         &self,
         disk: impl Fn() -> BlockLayer<E>,
@@ -435,7 +435,7 @@ impl Place<'_> {
         })
     }
 
-    /// How much of the flash may be used.
+    /// Returns how much of the flash may be used.
     fn size_bytes(&self) -> Result<u64, SpecError> {
         let all_mib = (self.flash.capacity_bytes >> 20).min(u32::MAX.into()) as u32;
         let asked = self.spec.at_least("size-mib", all_mib, 1)?;
@@ -448,7 +448,8 @@ impl Place<'_> {
         Ok(u64::from(asked) << 20)
     }
 
-    /// The schedulers of the disks: `disk=NAME`, with parameters as in `disk=bid+history=4`.
+    /// Returns the schedulers of the disks: `disk=NAME`, with parameters as in
+    /// `disk=bid+history=4`.
     fn disks(&self) -> Result<Vec<AnyPolicy>, SpecError> {
         let default = "mq-deadline".to_string();
         let scheduler = self.spec.inner("disk").unwrap_or(default);
@@ -459,7 +460,7 @@ impl Place<'_> {
         (0..self.lanes.disks.max(1)).map(build).collect()
     }
 
-    /// The flash device: multi-queue, first in, first out, behind a link.
+    /// Returns the flash device: multi-queue, first in, first out, behind a link.
     fn flash_lane(&self) -> Result<AnyPolicy, SpecError> {
         let expected = "microseconds from 0 to 1000000";
         let us: f64 = self.spec.between("transfer-us", 0.0, 0.0..=1e6, expected)?;

@@ -83,7 +83,7 @@ impl PolicyVisitor for Boxed {
     }
 }
 
-/// A scheduler in its block layer.
+/// Returns a scheduler in its block layer.
 fn layered<S: Scheduler, V: PolicyVisitor>(
     spec: &Spec,
     len_max: u32,

@@ -149,7 +149,7 @@ const FOLLOWED: &[Parameter] = &[
     ),
 ];
 
-/// Whether `name` is a shaper's.
+/// Returns whether `name` is a shaper's.
 pub(crate) fn is_shaper(name: &str) -> bool {
     SHAPERS.iter().any(|listed| listed.name == name)
 }
@@ -256,7 +256,8 @@ impl Base {
         Ok(self.shape(classes, Vec::new()))
     }
 
-    /// A class for each tier and one for the rest, which is measured against the last bound.
+    /// Returns a class for each tier and one for the rest, which is measured against the last
+    /// bound.
     fn classes(&self, asked: &Asked, own_servers: bool) -> Shape {
         let bounds = asked.within.iter().chain(asked.within.last());
         let class =

@@ -14,7 +14,7 @@ use crate::stack::PerDisk;
 /// Every yardstick.
 pub const YARDSTICKS: &[Listed] = &[Sptf::LISTED];
 
-/// Whether `spec` names a yardstick.
+/// Returns whether `spec` names a yardstick.
 pub fn is_yardstick(spec: &str) -> bool {
     Spec::parse(spec).is_ok_and(|spec| is_named(&spec))
 }

@@ -40,7 +40,7 @@ impl Bytes {
         Bytes { buf: self.buf, at: self.at.wrapping_add(count) }
     }
 
-    /// The `len` bytes from here.
+    /// Returns the `len` bytes from here.
     #[inline]
     pub fn len(self, len: u32) -> Piece {
         Piece { buf: self.buf, at: self.at, len }
@@ -98,7 +98,7 @@ pub trait Slots {
     /// There must be no more of them than parities.
     fn recover(&mut self, data: &[Bytes], len: u32, parities: &[Bytes], lost: &[usize]);
 
-    /// A checksum of 64 bits, the same on every machine; none without content.
+    /// Returns a checksum of 64 bits, the same on every machine; none without content.
     fn checksum(&self, of: Piece) -> Option<u64>;
 
     /// Stores a record.

@@ -42,7 +42,7 @@ pub struct WriteBack {
 }
 
 impl WriteBack {
-    /// The arm's time.
+    /// Returns the arm's time.
     pub fn time(&self) -> Nanos {
         self.seek + self.rotation + self.transfer
     }
@@ -74,16 +74,16 @@ pub struct Completion {
 
 /// Serves I/Os in virtual time.
 pub trait Device {
-    /// Whether another I/O can be started now.
+    /// Returns whether another I/O can be started now.
     fn room(&self) -> bool;
 
     /// Takes an I/O. Called only while there is room, with times that never decrease.
     fn start(&mut self, now: Nanos, io: Request);
 
-    /// When the next I/O will be done; `None` while idle.
+    /// Returns when the next I/O will be done; `None` while idle.
     fn next(&self) -> Option<Nanos>;
 
-    /// The I/O that is done at `now`, which is what [`Device::next`] said.
+    /// Returns the I/O that is done at `now`, which is what [`Device::next`] said.
     fn finish(&mut self, now: Nanos) -> Completion;
 
     /// Joules used since the start of the run.
@@ -92,8 +92,9 @@ pub trait Device {
     /// Time the device was at work until `now`: with I/Os outstanding, or emptying its write cache.
     fn busy(&self, now: Nanos) -> Nanos;
 
-    /// The least time that moving `io`'s data can take: its bytes at media rate, or its share of
-    /// a constant-rate server. The sum over a workload is the floor no schedule can go below.
+    /// Returns the minimum time that moving `io`'s data can take: its bytes at media rate, or its
+    /// share of a constant-rate server. The sum over a workload is the floor no schedule can go
+    /// below.
     fn floor(&self, io: &Request) -> Nanos;
 
     /// Returns the data written back so far, which no completion reports; nothing without a write

@@ -21,7 +21,7 @@ impl Fault {
     /// Every kind, the least bad first.
     pub const ALL: [Fault; 4] = [Fault::Media, Fault::Full, Fault::Gone, Fault::Refused];
 
-    /// The name used in results and tapes: `media`, `full`, `gone`, `refused`.
+    /// Returns the name used in results and tapes: `media`, `full`, `gone`, `refused`.
     pub fn name(self) -> &'static str {
         match self {
             Fault::Media => "media",
@@ -31,7 +31,7 @@ impl Fault {
         }
     }
 
-    /// The same for people: words that follow "failed: ".
+    /// Returns the same for people: words that follow "failed: ".
     pub fn reason(self) -> &'static str {
         match self {
             Fault::Media => "I/O error (EIO)",

@@ -35,7 +35,7 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// Its parameters.
+    /// Returns its parameters.
     pub fn parameters(&self) -> impl Iterator<Item = &'static Parameter> + use<> {
         self.parameters.iter().copied().flatten()
     }
@@ -77,7 +77,7 @@ impl Parameter {
         Parameter { key, about: "", takes: Takes::Millis(default_ms) }
     }
 
-    /// A whole number of at least `least`.
+    /// Returns a whole number of at least `least`.
     pub const fn whole(key: Text, default: u32, least: u32) -> Parameter {
         Parameter { key, about: "", takes: Takes::Whole { default, least } }
     }
@@ -151,24 +151,24 @@ impl<'a> Given<'a> {
         self.spec.millis(key, default)
     }
 
-    /// A whole number.
+    /// Returns a whole number.
     pub fn whole(&self, key: &str) -> Result<u32, SpecError> {
         let Takes::Whole { default, least } = self.takes(key) else { panic!("{key}: no number") };
         self.spec.at_least(key, default, least)
     }
 
-    /// The place of a choice.
+    /// Returns the place of a choice.
     pub fn choice(&self, key: &str) -> Result<usize, SpecError> {
         let Takes::Choice(choices) = self.takes(key) else { panic!("{key}: no choice") };
         self.spec.choice(key, choices)
     }
 
-    /// Whether the first choice holds, as in `yes|no`.
+    /// Returns whether the first choice holds, as in `yes|no`.
     pub fn is_first(&self, key: &str) -> Result<bool, SpecError> {
         Ok(self.choice(key)? == 0)
     }
 
-    /// Whether the tables have a key.
+    /// Returns whether the tables have a key.
     pub fn has(&self, key: &str) -> bool {
         self.parameter(key).is_some()
     }

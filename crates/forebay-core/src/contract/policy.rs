@@ -33,7 +33,7 @@ impl Done {
         Done { request, wait: Nanos::ZERO, held: Nanos::ZERO, outcome, class: 0 }
     }
 
-    /// How long it took, if it is answered `now`, since the turn of its stream came.
+    /// Returns how long it took, if it is answered `now`, since the turn of its stream came.
     #[inline]
     pub fn latency(&self, now: Nanos) -> Nanos {
         now - self.request.at - self.held
@@ -84,8 +84,8 @@ pub trait Policy {
     /// An I/O that this policy dispatched has ended, well or not.
     fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion);
 
-    /// When to be asked again although nothing happens. After [`Policy::wake`] and an offer of every
-    /// lane with room at `now`, it is later than `now`, unless a lane that is busy is due.
+    /// Returns when to be asked again although nothing happens. After [`Policy::wake`] and an offer
+    /// of every lane with room at `now`, it is later than `now`, unless a lane that is busy is due.
     #[inline]
     fn wakeup(&self) -> Option<Nanos> {
         None
@@ -113,7 +113,7 @@ pub trait Policy {
         Vec::new()
     }
 
-    /// The classes of service that [`Done::class`] names; none unless the policy shapes.
+    /// Returns the classes of service that [`Done::class`] names; none unless the policy shapes.
     fn classes(&self) -> &[Class] {
         &[]
     }

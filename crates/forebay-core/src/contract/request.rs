@@ -31,13 +31,13 @@ pub enum Op {
 }
 
 impl Op {
-    /// Whether the request moves data ([`Op::Read`] and [`Op::Write`]).
+    /// Returns whether the request moves data ([`Op::Read`] and [`Op::Write`]).
     #[inline]
     pub fn moves_data(self) -> bool {
         matches!(self, Op::Read | Op::Write)
     }
 
-    /// The name used in files and tables: `read`, `write`, `flush`, `trim`, `park`, `open`.
+    /// Returns the name used in files and tables: `read`, `write`, `flush`, `trim`, `park`, `open`.
     pub fn name(self) -> &'static str {
         match self {
             Op::Read => "read",
@@ -75,13 +75,13 @@ impl Flags {
     /// How long it took was recorded, so that a run can be held against the recording. Policies ignore it. Not in traces.
     pub const MEASURED: Flags = Flags(128);
 
-    /// Whether every flag of `other` is in this set.
+    /// Returns whether every flag of `other` is in this set.
     #[inline]
     pub fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The union of both sets.
+    /// Returns the union of both sets.
     #[inline]
     pub fn with(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
@@ -110,13 +110,13 @@ pub struct Request {
 }
 
 impl Request {
-    /// The first byte after it.
+    /// Returns the first byte after it.
     #[inline]
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(u64::from(self.len))
     }
 
-    /// Whether somebody waits for it: reads, and writes marked [`Flags::SYNC`].
+    /// Returns whether somebody waits for it: reads, and writes marked [`Flags::SYNC`].
     #[inline]
     pub fn is_sync(&self) -> bool {
         self.op == Op::Read || self.flags.has(Flags::SYNC)

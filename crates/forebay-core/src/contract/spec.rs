@@ -69,17 +69,17 @@ impl Spec {
         Ok(spec)
     }
 
-    /// The name before the first colon, lower-cased.
+    /// Returns the name before the first colon, lower-cased.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The whole spec as it was written.
+    /// Returns the whole spec as it was written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The unnamed argument, as in `fixed:500`.
+    /// Returns the unnamed argument, as in `fixed:500`.
     pub fn argument(&self) -> Option<&str> {
         self.asked.borrow_mut().push(String::new());
         self.argument.as_deref()

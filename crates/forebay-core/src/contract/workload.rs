@@ -10,7 +10,8 @@ use crate::contract::time::Nanos;
 /// Open workloads know every arrival beforehand; closed ones decide the next arrival when earlier
 /// requests finish, which is why [`Workload::finished`] exists.
 pub trait Workload {
-    /// When the next request arrives; `None` when none will, unless something finishes first.
+    /// Returns when the next request arrives; `None` when none will, unless something finishes
+    /// first.
     fn peek(&self) -> Option<Nanos>;
 
     /// Returns the next request, whose `at` is the last result of [`Workload::peek`]. Called only
@@ -37,7 +38,7 @@ pub trait Workload {
         self.peek().is_none()
     }
 
-    /// Whether the run is to end at once, whatever is still to do.
+    /// Returns whether the run is to end at once, whatever is still to do.
     #[inline]
     fn is_stopped(&self) -> bool {
         false

@@ -136,7 +136,7 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// A drive with its heads at cylinder 0; fails on the first figure that makes no sense.
+    /// Returns a drive with its heads at cylinder 0; fails on the first figure that makes no sense.
     pub fn new(spec: &DriveSpec) -> Result<Drive, SpecError> {
         check_times(&spec.disk)?;
         check_rest(&spec.disk)?;
@@ -183,7 +183,7 @@ impl Drive {
         drive.cache.take().map(|_| drive)
     }
 
-    /// The time to move the arm over `distance` cylinders before a read, settling included.
+    /// Returns the time to move the arm over `distance` cylinders before a read, settling included.
     pub fn seek_time(&self, distance: u32) -> Nanos {
         Nanos(self.mechanism.curve.time(distance))
     }
@@ -312,7 +312,7 @@ impl Drive {
         }
     }
 
-    /// The place in line of the waiting command named `key`.
+    /// Returns the place in line of the waiting command named `key`.
     fn named(&self, key: u64) -> Option<usize> {
         self.waiting.binary_search_by_key(&key, |command| command.spot.key).ok()
     }
@@ -340,13 +340,14 @@ impl Drive {
         command
     }
 
-    /// Whether `command` may be served without the arm: the buffer or the cache reaches its first sector, or
-    /// it is no read.
+    /// Returns whether `command` may be served without the arm: the buffer or the cache reaches its
+    /// first sector, or it is no read.
     fn may_hit(&self, command: &Command) -> bool {
         command.io.op != Op::Read || command.count == 0 || self.reaches(command)
     }
 
-    /// Whether the first sector of `command` is in the buffer or the cache, or on its way into the buffer.
+    /// Returns whether the first sector of `command` is in the buffer or the cache, or on its way
+    /// into the buffer.
     fn reaches(&self, command: &Command) -> bool {
         self.buffer.as_ref().is_some_and(|buffer| buffer.reaches(command.first))
             || self.cache.as_ref().is_some_and(|cache| cache.reaches(command.first))
@@ -368,9 +369,9 @@ impl Drive {
         }
     }
 
-    /// The waiting command that has the arm next: the oldest if it has waited too long and it is its turn,
-    /// else that which the head reaches first; `None` where a run of the cache that is to be written
-    /// goes before it.
+    /// Returns the waiting command that has the arm next: the oldest if it has waited too long and
+    /// it is its turn, else that which the head reaches first; `None` where a run of the cache that
+    /// is to be written goes before it.
     fn choose(&self, now: u64) -> Option<Pick> {
         let age = |index: usize| (self.waiting[index].arrived, self.waiting[index].io.id);
         let oldest = self.oldest()?;
@@ -398,7 +399,7 @@ impl Drive {
         goes.then_some(Pick { index, forced: false, at, since: self.waiting[index].arrived })
     }
 
-    /// The command that has waited longest for the arm.
+    /// Returns the command that has waited longest for the arm.
     fn oldest(&self) -> Option<usize> {
         let first = self.waiting.iter().position(|command| command.needs_arm)?;
         let arrived = self.waiting[first].arrived;
@@ -407,19 +408,19 @@ impl Drive {
         as_old.min_by_key(|(_, command)| command.io.id).map(|(at, _)| first + at)
     }
 
-    /// Whether something that has waited so long goes next, wherever the head is.
+    /// Returns whether something that has waited so long goes next, wherever the head is.
     fn is_due(&self, waited: u64) -> bool {
         self.turns.may_force() && waited >= self.controller.queue.starvation.0
     }
 }
 
 impl Command {
-    /// Whether the arm has to go to its first sector.
+    /// Returns whether the arm has to go to its first sector.
     fn is_sought(&self) -> bool {
         self.needs_arm && self.io.op.moves_data() && self.count > 0
     }
 
-    /// Whether it waits for the arm, which need not go anywhere.
+    /// Returns whether it waits for the arm, which need not go anywhere.
     fn is_still(&self) -> bool {
         self.needs_arm && !self.is_sought()
     }
@@ -493,8 +494,8 @@ impl Device for Drive {
         Nanos(self.busy.at(now.0))
     }
 
-    /// The time its sectors take under the heads; over the bus if that is less and a buffer may
-    /// hold them; nothing for commands without data.
+    /// Returns the time its sectors take under the heads; over the bus if that is less and a buffer
+    /// may hold them; nothing for commands without data.
     fn floor(&self, io: &Request) -> Nanos {
         let (first, count) = self.extent(io);
         if !io.op.moves_data() {

@@ -107,7 +107,7 @@ impl<D: Device> Failing<D> {
         }
     }
 
-    /// The device itself.
+    /// Returns the device itself.
     pub fn device(&self) -> &D {
         &self.device
     }
@@ -186,7 +186,7 @@ mod tests {
         Request { at, offset, id: offset, len, stream, lane, op, flags }
     }
 
-    /// The outcome of each, one after another from a time on, and when the last one ended.
+    /// Returns the outcome of each, one after another from a time on, and when the last one ended.
     fn outcomes(failures: &[&str], from: Nanos, ios: &[Request]) -> (Vec<Outcome>, Nanos) {
         let failures: Vec<_> = failures.iter().map(|text| Failure::parse(text).unwrap()).collect();
         let mut device = Failing::new(Fixed::new(1000.0).unwrap(), 3, &failures);

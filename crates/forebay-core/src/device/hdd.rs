@@ -131,7 +131,7 @@ pub struct Hdd {
 }
 
 impl Hdd {
-    /// A disk with its heads at cylinder 0; fails on the first figure that makes no sense.
+    /// Returns a disk with its heads at cylinder 0; fails on the first figure that makes no sense.
     pub fn new(spec: HddSpec) -> Result<Hdd, SpecError> {
         check_times(&spec)?;
         check_rest(&spec)?;
@@ -166,12 +166,12 @@ impl Hdd {
         })
     }
 
-    /// The time to move the arm over `distance` cylinders before a read, settling included.
+    /// Returns the time to move the arm over `distance` cylinders before a read, settling included.
     pub fn seek_time(&self, distance: u32) -> Nanos {
         Nanos(self.curve.time(distance))
     }
 
-    /// The cylinder that holds byte `offset`, wrapped at the capacity.
+    /// Returns the cylinder that holds byte `offset`, wrapped at the capacity.
     pub fn cylinder_of(&self, offset: u64) -> u32 {
         self.geometry.place(offset / u64::from(SECTOR) % self.geometry.sectors).cylinder
     }
@@ -193,7 +193,7 @@ impl Hdd {
         now
     }
 
-    /// When a command without data is done, and where its time went.
+    /// Returns when a command without data is done, and where its time went.
     fn idle_command(&self, now: u64, op: Op) -> (u64, Mechanics) {
         let overhead = if matches!(op, Op::Park | Op::Open) { 0 } else { self.overhead };
         let here = self.cylinder;
@@ -269,13 +269,13 @@ impl Hdd {
         first == next && pause == 0
     }
 
-    /// The time to bring `head` over `cylinder`.
+    /// Returns the time to bring `head` over `cylinder`.
     #[inline]
     fn move_time(&self, cylinder: u32, head: u32, op: Op) -> u64 {
         self.move_between((self.cylinder, self.head), (cylinder, head), op)
     }
 
-    /// The time from one cylinder and head to another.
+    /// Returns the time from one cylinder and head to another.
     #[inline]
     fn move_between(&self, from: (u32, u32), to: (u32, u32), op: Op) -> u64 {
         let distance = to.0.abs_diff(from.0);
@@ -360,7 +360,7 @@ impl Device for Hdd {
         Nanos(self.busy_ns.saturating_add(running))
     }
 
-    /// The time its sectors take under the heads; nothing for commands without data.
+    /// Returns the time its sectors take under the heads; nothing for commands without data.
     fn floor(&self, io: &Request) -> Nanos {
         let (first, count) = self.extent(io);
         if !io.op.moves_data() || count == 0 {

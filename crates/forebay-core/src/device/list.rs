@@ -29,7 +29,7 @@ pub enum DeviceModel {
     Drive(Box<Drive>),
 }
 
-/// The device that `spec` names by kind.
+/// Returns the device that `spec` names by kind.
 pub fn build(spec: &Spec) -> Result<DeviceModel, SpecError> {
     match spec.name() {
         "fixed" => {

@@ -89,7 +89,8 @@ pub struct Ssd {
 }
 
 impl Ssd {
-    /// A drive, preconditioned as the spec says; fails on the first figure that makes no sense.
+    /// Returns a drive, preconditioned as the spec says; fails on the first figure that makes no
+    /// sense.
     pub fn new(spec: SsdSpec) -> Result<Ssd, SpecError> {
         spec.check()?;
         let mut ftl = Ftl::new(spec.shape()?, spec.collection, spec.filled_pages())?;
@@ -100,7 +101,7 @@ impl Ssd {
         Ok(Ssd::with(ftl, spec))
     }
 
-    /// A drive over a translation layer.
+    /// Creates a drive over a translation layer.
     fn with(ftl: Ftl, spec: SsdSpec) -> Ssd {
         let page_bytes = u64::from(spec.page_bytes);
         let depth = spec.queue_depth;
@@ -134,7 +135,7 @@ impl Ssd {
         self.ftl.wear()
     }
 
-    /// A drive of the same figures without what preconditioning left on it.
+    /// Creates a drive of the same figures without what preconditioning left on it.
     pub fn without_content(&self) -> Ssd {
         Ssd::with(self.ftl.emptied(), self.spec.clone())
     }
@@ -185,7 +186,7 @@ impl Ssd {
         done.max(self.pass(1, ready, to - from))
     }
 
-    /// Whether a page was in the read cache, where it then is.
+    /// Returns whether a page was in the read cache, where it then is.
     #[inline]
     fn is_cached(&mut self, page: u32) -> bool {
         let places = self.cached.len();
@@ -201,7 +202,7 @@ impl Ssd {
         row.map_or(ready, |(die, row, bytes)| self.flash.read(die, row, ready, bytes))
     }
 
-    /// When a write that is ready has passed the buffer's entrance.
+    /// Returns when a write that is ready has passed the buffer's entrance.
     #[inline]
     fn enter(&mut self, ready: u64) -> u64 {
         let number = mixed(self.started);
@@ -212,7 +213,7 @@ impl Ssd {
         lanes[lane]
     }
 
-    /// When a write is in the buffer, and when it is programmed.
+    /// Returns when a write is in the buffer, and when it is programmed.
     fn write(&mut self, ready: u64, io: &Request) -> (u64, u64) {
         let (from, to) = self.extent(io);
         let ready = self.enter(ready);
@@ -254,7 +255,7 @@ impl Ssd {
         }
     }
 
-    /// How long a command occupies the controller, and where.
+    /// Returns how long a command occupies the controller, and where.
     #[inline]
     fn passing(&self, op: Op) -> (u64, Ceiling) {
         match op {
@@ -312,7 +313,7 @@ impl Ssd {
     }
 }
 
-/// The time `bytes` take at a rate, rounded up.
+/// Returns the time `bytes` take at a rate, rounded up.
 #[inline]
 fn time_of(bytes: u64, bytes_per_s: u64) -> u64 {
     (bytes * 1_000_000_000).div_ceil(bytes_per_s)
@@ -388,7 +389,7 @@ impl Device for Ssd {
         Nanos(self.busy_ns + running)
     }
 
-    /// Its bytes at the rate of the link.
+    /// Returns its bytes at the rate of the link.
     fn floor(&self, io: &Request) -> Nanos {
         let (from, to) = self.extent(io);
         let bytes = if io.op.moves_data() { to - from } else { 0 };

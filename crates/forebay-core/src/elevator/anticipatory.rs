@@ -144,7 +144,7 @@ pub struct Anticipatory {
 }
 
 impl Anticipatory {
-    /// An empty elevator.
+    /// Creates an empty elevator.
     pub fn new(config: AnticipatoryConfig) -> Self {
         let write_batch = (config.batch_expire[WRITES].0 / FIRST_WRITE.0).clamp(2, 1000) as u32;
         let (started, ends) = (Nanos::ZERO, None);
@@ -193,7 +193,7 @@ impl Anticipatory {
         self.in_batch(now, queue)
     }
 
-    /// The request of this batch to give.
+    /// Returns the request of this batch to give.
     fn in_batch(&mut self, now: Nanos, queue: &Queue) -> Option<QueuedId> {
         let kind = self.batch.kind;
         let is_new = std::mem::take(&mut self.batch.is_new);
@@ -205,7 +205,7 @@ impl Anticipatory {
         expired.or(self.requests[kind].next().map(|(_, id)| id))
     }
 
-    /// The oldest request if it has expired; looked for once in that time.
+    /// Returns the oldest request if it has expired; looked for once in that time.
     fn expired(&mut self, now: Nanos, kind: usize, queue: &Queue) -> Option<QueuedId> {
         let expire = self.config.expire[kind];
         if self.fifo_checked[kind] + expire > now {
@@ -272,7 +272,7 @@ impl Anticipatory {
         true
     }
 
-    /// Whether a request at `offset` is as good as what was waited for during `elapsed`.
+    /// Returns whether a request at `offset` is as good as what was waited for during `elapsed`.
     fn is_close(&self, offset: u64, elapsed: Nanos, seek_mean: u64) -> bool {
         let head = self.heads[READS];
         let elapsed_ms = (elapsed.0 / 1_000_000).min(20);

@@ -201,7 +201,7 @@ pub struct Bfq {
 }
 
 impl Bfq {
-    /// An empty elevator.
+    /// Creates an empty elevator.
     pub fn new(config: BfqConfig) -> Self {
         let mut fair = Wf2q::default();
         fair.resize(1);
@@ -270,7 +270,7 @@ impl Bfq {
         self.fair.each_busy().filter(raised).count()
     }
 
-    /// Whether weights differ, raising apart, and that of `place` is not the least.
+    /// Returns whether weights differ, raising apart, and that of `place` is not the least.
     fn is_asymmetric(&self, place: u32) -> bool {
         if !self.weights_vary {
             return false;
@@ -321,7 +321,8 @@ impl Bfq {
         }
     }
 
-    /// Whether queue `place`, which has just entered, is served before the active one has finished.
+    /// Returns whether queue `place`, which has just entered, is served before the active one has
+    /// finished.
     fn preempts(&self, place: u32, active: u32, is_back: bool) -> bool {
         let [new, old] = [place, active].map(|place| &self.queues[place as usize]);
         is_back && new.raised.factor() >= old.raised.factor()

@@ -195,7 +195,7 @@ pub struct Bid {
 }
 
 impl Bid {
-    /// An empty scheduler.
+    /// Creates an empty scheduler.
     pub fn new(config: BidConfig) -> Self {
         Bid {
             packing: None,
@@ -244,7 +244,7 @@ impl Bid {
         }
     }
 
-    /// The staging queue of `stream`, new if there is none.
+    /// Returns the staging queue of `stream`, new if there is none.
     fn staging(&mut self, now: Nanos, stream: u32, op: Op) -> u32 {
         let index = stream as usize;
         if index >= self.by_stream.len() {

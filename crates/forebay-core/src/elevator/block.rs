@@ -35,8 +35,8 @@ pub trait Elevator {
     /// Only bios and requests of one scope (and one direction) merge.
     fn scope(&self, bio: &Request) -> u32;
 
-    /// How many tags of each word of `word` tags `bio` may use (Linux `limit_depth`), where its request queue has
-    /// tags.
+    /// Returns how many tags of each word of `word` tags `bio` may use (Linux `limit_depth`), where
+    /// its request queue has tags.
     #[inline]
     fn first_tags(&self, _bio: &Request, word: u32) -> u32 {
         word
@@ -51,10 +51,11 @@ pub trait Elevator {
     /// Called before `gone`, which starts where `kept` ends, is merged into `kept` and removed.
     fn join(&mut self, now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue);
 
-    /// The request to give to the device now, or none.
+    /// Returns the request to give to the device now, or none.
     fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId>;
 
-    /// A request that another device should do; it stays in the queue until that has done it.
+    /// Returns a request that another device should do; it stays in the queue until that has done
+    /// it.
     #[inline]
     fn divert(&mut self, _now: Nanos, _queue: &mut Queue) -> Option<QueuedId> {
         None
@@ -83,7 +84,7 @@ pub trait Elevator {
     /// Whether requests that become adjacent when one of them grows are merged.
     const JOINS: bool = true;
 
-    /// Whether `bio` may merge with request `id`, of its scope, which it touches.
+    /// Returns whether `bio` may merge with request `id`, of its scope, which it touches.
     #[inline]
     fn may_merge(&self, _bio: &Request, _id: QueuedId, _queue: &Queue) -> bool {
         true
@@ -126,7 +127,7 @@ pub struct BlockLayer<E> {
 }
 
 impl<E: Elevator> BlockLayer<E> {
-    /// A block layer for lane 0.
+    /// Creates a block layer for lane 0.
     pub fn new(elevator: E, limits: Limits) -> Self {
         BlockLayer {
             elevator,
@@ -148,8 +149,8 @@ impl<E: Elevator> BlockLayer<E> {
         &self.elevator
     }
 
-    /// The next request that another device should do, if there is one. It completes like one that
-    /// was dispatched.
+    /// Returns the next request that another device should do, if there is one. It completes like
+    /// one that was dispatched.
     pub(crate) fn divert(&mut self, now: Nanos) -> Option<Request> {
         let id = self.elevator.divert(now, &mut self.queue)?;
         Some(self.queue.io(now, id, self.lane))
@@ -446,7 +447,7 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// The next request to give to the device.
+    /// Returns the next request to give to the device.
     #[inline]
     fn next_request(&mut self, now: Nanos) -> Option<QueuedId> {
         if let Some(id) = self.bypass.pop_front() {
@@ -552,7 +553,7 @@ fn side(op: Op) -> usize {
     usize::from(op == Op::Write)
 }
 
-/// The bios of a client request, each no longer than a bio or a request may be.
+/// Returns the bios of a client request, each no longer than a bio or a request may be.
 pub fn bios(request: &Request, limits: &Limits) -> impl Iterator<Item = Request> + use<> {
     bios_from(request, limits, 0)
 }

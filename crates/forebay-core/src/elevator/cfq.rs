@@ -191,7 +191,7 @@ pub struct Cfq {
 }
 
 impl Cfq {
-    /// An empty elevator.
+    /// Creates an empty elevator.
     pub fn new(config: CfqConfig) -> Self {
         Cfq {
             config,

@@ -58,7 +58,7 @@ pub struct CLook {
 }
 
 impl CLook {
-    /// An empty elevator in which a request that has waited for `bound` goes first.
+    /// Creates an empty elevator in which a request that has waited for `bound` goes first.
     pub fn new(bound: Nanos) -> Self {
         CLook { bound, fifo: List::default(), sorted: Sorted::default(), position: 0 }
     }

@@ -132,7 +132,7 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// An empty elevator.
+    /// Creates an empty elevator.
     pub fn new(config: DeadlineConfig) -> Self {
         Deadline { config, sides: Default::default(), last: READ, batched: 0, starved: 0 }
     }

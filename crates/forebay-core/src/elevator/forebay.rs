@@ -181,7 +181,7 @@ pub struct Forebay {
 }
 
 impl Forebay {
-    /// An empty elevator.
+    /// Creates an empty elevator.
     pub fn new(config: ForebayConfig) -> Self {
         Forebay {
             config,
@@ -203,7 +203,7 @@ impl Forebay {
         }
     }
 
-    /// The request that has to go now to keep the bound.
+    /// Returns the request that has to go now to keep the bound.
     fn overdue(&self, now: Nanos, queue: &Queue) -> Option<QueuedId> {
         let oldest = |side: &Side| side.fifo.front().map(|id| (queue[id].added, id));
         let [read, write] = [READS, WRITES].map(|kind| oldest(&self.sides[kind]));
@@ -217,7 +217,7 @@ impl Forebay {
         (added + self.config.bound <= now + needed).then_some(id)
     }
 
-    /// Whether to hold others back for the trail read last.
+    /// Returns whether to hold others back for the trail read last.
     fn waits(&mut self, now: Nanos) -> bool {
         let waited = self.wait_ends.take().is_some();
         let Some(last) = self.last else { return false };

@@ -231,7 +231,7 @@ impl Gate {
         }
     }
 
-    /// Whether nobody can sleep for `request`: its stream is no task.
+    /// Returns whether nobody can sleep for `request`: its stream is no task.
     #[inline]
     pub(crate) fn is_anonymous(&self, request: &Request) -> bool {
         self.limits.waiting == Waiting::Line
@@ -239,26 +239,26 @@ impl Gate {
             || request.flags.has(Flags::ANONYMOUS)
     }
 
-    /// Whether any stream is asleep.
+    /// Returns whether any stream is asleep.
     #[inline]
     pub(crate) fn has_sleepers(&self) -> bool {
         !self.tasks.is_empty()
     }
 
-    /// Whether tasks that are woken run after the next request is given to the device: the end of a request does that
-    /// at once in Linux.
+    /// Returns whether tasks that are woken run after the next request is given to the device: the
+    /// end of a request does that at once in Linux.
     #[inline]
     pub(crate) fn wakes_later(&self) -> bool {
         self.has_sleepers() && matches!(self.limits.waiting, Waiting::Tags { .. })
     }
 
-    /// Whether `stream` is asleep.
+    /// Returns whether `stream` is asleep.
     #[inline]
     pub(crate) fn sleeps(&self, stream: u32) -> bool {
         self.tasks.key(stream).is_some()
     }
 
-    /// Whether a bio of this kind may enter now, whoever submits it.
+    /// Returns whether a bio of this kind may enter now, whoever submits it.
     #[inline]
     pub(crate) fn has_room(&self, kind: Kind) -> bool {
         let [reads, sync_writes, async_writes] = self.counts;
@@ -279,7 +279,7 @@ impl Gate {
         self.tags.as_ref().map(Tags::word)
     }
 
-    /// The places for write-back, where it is throttled.
+    /// Returns the places for write-back, where it is throttled.
     #[inline]
     pub(crate) fn throttle(&mut self) -> Option<&mut Writeback> {
         self.throttle.as_mut()
@@ -319,7 +319,8 @@ impl Gate {
         took.then_some(true)
     }
 
-    /// A tag for a bio of this kind, where there are any; none at all where it has to sleep.
+    /// Returns a tag for a bio of this kind, where there are any; none at all where it has to
+    /// sleep.
     #[inline]
     fn tag(&mut self, now: Nanos, kind: Kind, stream: u32, first_tags: u32) -> Option<Option<u32>> {
         let has_room = match self.limits.waiting {
@@ -341,7 +342,7 @@ impl Gate {
         Place { kind, tag, is_throttled: false }
     }
 
-    /// How many tags of a word the bio may use that `stream` sleeps for.
+    /// Returns how many tags of a word the bio may use that `stream` sleeps for.
     #[inline]
     pub(crate) fn slept_for(&self, stream: u32) -> Option<u32> {
         self.tags.as_ref()?;
@@ -373,7 +374,7 @@ impl Gate {
         self.counts.iter().sum()
     }
 
-    /// Those on the legacy queue's list of this kind.
+    /// Returns those on the legacy queue's list of this kind.
     pub(crate) fn count(&self, kind: Kind) -> u32 {
         self.list_count(list(kind))
     }
@@ -421,7 +422,7 @@ impl Gate {
         self.ended = self.ended.saturating_add(1);
     }
 
-    /// How many streams are to be woken now.
+    /// Returns how many streams are to be woken now.
     #[inline]
     pub(crate) fn due(&mut self) -> usize {
         let Waiting::Tags { wake_batch } = self.limits.waiting else { return 0 };
@@ -461,7 +462,7 @@ impl Gate {
         line
     }
 
-    /// The next of the streams that are awake.
+    /// Returns the next of the streams that are awake.
     #[inline]
     pub(crate) fn next_awake(&mut self) -> Option<u32> {
         self.awake.pop_front()
@@ -473,7 +474,7 @@ impl Gate {
         self.awake.push_back(stream);
     }
 
-    /// The stream to wake now that a request of this kind has left the legacy queue.
+    /// Returns the stream to wake now that a request of this kind has left the legacy queue.
     #[inline]
     pub(crate) fn wake_for(&mut self, now: Nanos, kind: Kind) -> Option<u32> {
         let list = list(kind);
@@ -548,7 +549,7 @@ impl Gate {
         (first.client, first.entered) = (Some(client), entered);
     }
 
-    /// The next stream that is woken because it has got a place for write-back.
+    /// Returns the next stream that is woken because it has got a place for write-back.
     #[inline]
     pub(crate) fn wake_throttled(&mut self, now: Nanos) -> Option<u32> {
         let stream = self.throttle.as_mut()?.wake(now)?;
@@ -575,7 +576,7 @@ impl Gate {
     }
 }
 
-/// The legacy queue's list of a kind.
+/// Returns the legacy queue's list of a kind.
 fn list(kind: Kind) -> usize {
     usize::from(kind == Kind::AsyncWrite)
 }

@@ -153,7 +153,7 @@ impl Kyber {
         }
     }
 
-    /// The next request of a domain that has a token for it.
+    /// Returns the next request of a domain that has a token for it.
     fn give(&mut self, of: usize, queue: &mut Queue) -> Option<QueuedId> {
         let Domain { arrived, fifo, in_flight, tokens, .. } = &mut self.domains[of];
         if *in_flight >= *tokens {

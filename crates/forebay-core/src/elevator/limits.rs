@@ -80,15 +80,15 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// The sizes in the **bid** paper's appendix, and Linux's rule for who waits.
+    /// Returns the sizes in the **bid** paper's appendix, and Linux's rule for who waits.
     fn default() -> Self {
         Given::defaults(BLOCK_PARAMETERS, |given| Limits::given(given, u32::MAX))
     }
 }
 
 impl Limits {
-    /// Those of a scheduler that no catalog lists, which are noop's: what `text` changes of [`BLOCK_PARAMETERS`], as in
-    /// `merge=no:reads-max=4`.
+    /// Returns those of a scheduler that no catalog lists, which are noop's: what `text` changes of
+    /// [`BLOCK_PARAMETERS`], as in `merge=no:reads-max=4`.
     ///
     /// # Errors
     /// What is wrong with `text`.

@@ -20,7 +20,7 @@ pub(crate) struct Packing {
 }
 
 impl Packing {
-    /// Whether writes of these lengths, if there are any, are light.
+    /// Returns whether writes of these lengths, if there are any, are light.
     pub(crate) fn is_light(self, lens: impl Iterator<Item = u32>) -> bool {
         let (count, bytes) =
             lens.fold((0u64, 0u64), |(count, bytes), len| (count + 1, bytes + u64::from(len)));

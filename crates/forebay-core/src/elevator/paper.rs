@@ -26,7 +26,7 @@ pub struct PaperDeadline {
 const IN_BATCH: u32 = 1;
 
 impl PaperDeadline {
-    /// An empty elevator with the ages at which reads and writes expire.
+    /// Creates an empty elevator with the ages at which reads and writes expire.
     pub fn new(read_expire: Nanos, write_expire: Nanos) -> Self {
         PaperDeadline {
             expire: [read_expire, write_expire],
@@ -129,7 +129,7 @@ pub struct PaperCfq {
 }
 
 impl PaperCfq {
-    /// An empty elevator.
+    /// Creates an empty elevator.
     pub fn new(quantum: u32) -> Self {
         PaperCfq {
             quantum,

@@ -21,7 +21,7 @@ pub(crate) struct BackSeek {
 }
 
 impl BackSeek {
-    /// The better of two requests with the head at `head`: the nearer one, way back counted
+    /// Returns the better of two requests with the head at `head`: the nearer one, way back counted
     /// `penalty` times. Requests too far behind come last, lowest first, as after a sweep.
     #[inline]
     fn choose(self, a: Placed, b: Placed, head: u64) -> Placed {
@@ -77,13 +77,13 @@ impl SeekOrder {
         self.next.is_none()
     }
 
-    /// The request that waits longest.
+    /// Returns the request that waits longest.
     #[inline]
     pub(crate) fn oldest(&self) -> Option<QueuedId> {
         self.fifo.front()
     }
 
-    /// The same if it is older than `expire`.
+    /// Returns the same if it is older than `expire`.
     #[inline]
     pub(crate) fn expired(&self, now: Nanos, expire: Nanos, queue: &Queue) -> Option<QueuedId> {
         self.oldest().filter(|&id| queue[id].added + expire <= now)

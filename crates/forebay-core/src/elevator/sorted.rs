@@ -22,7 +22,7 @@ impl Sorted {
         self.entries.remove(at);
     }
 
-    /// The lowest entry at `offset` or above.
+    /// Returns the lowest entry at `offset` or above.
     #[inline]
     pub(crate) fn at_or_above(&self, offset: u64) -> Option<(u64, u32)> {
         self.entries.get(self.entries.partition_point(|entry| entry.0 < offset)).copied()
@@ -34,7 +34,7 @@ impl Sorted {
         self.entries.get(self.entries.partition_point(|&entry| entry <= (offset, id))).copied()
     }
 
-    /// The highest entry below `offset`.
+    /// Returns the highest entry below `offset`.
     #[inline]
     pub(crate) fn below(&self, offset: u64) -> Option<(u64, u32)> {
         let at = self.entries.partition_point(|entry| entry.0 < offset);
@@ -56,7 +56,7 @@ impl Sorted {
         self.entries.is_empty()
     }
 
-    /// The entries in order.
+    /// Returns the entries in order.
     #[inline]
     pub(crate) fn as_slice(&self) -> &[(u64, u32)] {
         &self.entries

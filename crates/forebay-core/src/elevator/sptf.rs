@@ -52,8 +52,8 @@ impl Sptf<()> {
 }
 
 impl<P: Positioning> Sptf<P> {
-    /// An empty elevator before a disk like `disk`, in which a request that has waited for `bound`
-    /// goes first.
+    /// Creates an empty elevator before a disk like `disk`, in which a request that has waited for
+    /// `bound` goes first.
     pub fn new(disk: P, bound: Nanos) -> Self {
         Sptf { bound, disk, fifo: List::default(), waiting: Vec::new() }
     }

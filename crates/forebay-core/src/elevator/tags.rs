@@ -40,14 +40,14 @@ impl Tags {
         WORD_BITS.min(self.depth)
     }
 
-    /// How many of a word make `part` of all tags.
+    /// Returns how many of a word make `part` of all tags.
     #[inline]
     pub(crate) fn in_word(&self, part: u32) -> u32 {
         let scaled = u64::from(part) * u64::from(self.word());
         scaled.div_ceil(u64::from(self.depth)).min(self.word().into()) as u32
     }
 
-    /// A free tag among the first `first` of each word.
+    /// Returns a free tag among the first `first` of each word.
     #[inline]
     pub(crate) fn take(&mut self, first: u32) -> Option<u32> {
         let hint = if self.hint < self.depth { self.hint } else { 0 };

@@ -109,7 +109,7 @@ impl<E: Elevator> Run<E> {
         }
     }
 
-    /// The elevator as it is now.
+    /// Returns the elevator as it is now.
     pub(crate) fn elevator(&self) -> &E {
         self.layer.elevator()
     }
@@ -120,7 +120,7 @@ impl<E: Elevator> Run<E> {
     }
 }
 
-/// The next request after `done`, `think_ms` later, `step` bytes further.
+/// Returns the next request after `done`, `think_ms` later, `step` bytes further.
 pub(crate) fn on(now: Nanos, done: &Request, think_ms: f64, step: u64) -> Option<Request> {
     Some(Request { at: now + ms(think_ms), offset: done.offset + step, ..*done })
 }

@@ -111,7 +111,7 @@ impl Writeback {
         self.sleepers.push_back(stream);
     }
 
-    /// The next stream that is woken, which has a place.
+    /// Returns the next stream that is woken, which has a place.
     pub(crate) fn wake(&mut self, now: Nanos) -> Option<u32> {
         if !self.wakes || self.taken >= self.limit(now) {
             self.wakes = false;

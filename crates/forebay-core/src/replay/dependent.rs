@@ -84,7 +84,7 @@ struct History {
 }
 
 impl History {
-    /// The next answer that came until `at`.
+    /// Returns the next answer that came until `at`.
     fn come(&mut self, at: Nanos) -> Option<u32> {
         let Reverse((came, _, answer)) = *self.coming.peek()?;
         (came <= at).then(|| {
@@ -154,7 +154,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         dependent
     }
 
-    /// Where the requests come from.
+    /// Returns where the requests come from.
     pub fn source(&self) -> &I {
         &self.requests
     }
@@ -253,8 +253,8 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         }
     }
 
-    /// The latest answer that whoever issued `request` can have waited for, where it overlaps `earlier`
-    /// ones that are not answered yet in this run.
+    /// Returns the latest answer that whoever issued `request` can have waited for, where it
+    /// overlaps `earlier` ones that are not answered yet in this run.
     fn last_answer(
         &mut self,
         request: &Request,
@@ -370,7 +370,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
     }
 }
 
-/// Whether its stream issues nothing before it that came after it.
+/// Returns whether its stream issues nothing before it that came after it.
 fn keeps_order(request: &Request) -> bool {
     !request.flags.has(Flags::WRITE_BACK) && !request.flags.has(Flags::ANONYMOUS)
 }

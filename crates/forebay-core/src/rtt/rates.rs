@@ -68,7 +68,7 @@ impl Gaps {
         self.gaps.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.gaps.is_empty()
     }
@@ -83,7 +83,7 @@ impl Gaps {
         self.last
     }
 
-    /// The requests in stretches; the gap before the very first is 0.
+    /// Returns the requests in stretches; the gap before the very first is 0.
     pub fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
         self.far.iter().enumerate().map(|(index, &(from, gap_ns))| {
             let to = self.far.get(index + 1).map_or(self.gaps.len(), |next| next.0);
@@ -111,7 +111,7 @@ impl Gaps {
         thin
     }
 
-    /// Every arrival in order.
+    /// Returns every arrival in order.
     pub fn times(&self) -> impl Iterator<Item = Nanos> {
         let mut now = self.first.0;
         self.segments()
@@ -135,8 +135,9 @@ impl FromIterator<Nanos> for Gaps {
     }
 }
 
-/// How many requests RTT admits at each of `rates_iops` under the bound `within`, in one pass for
-/// every [`LANES_MAX`] of them. A rate of 0 admits none; one above [`RATE_MAX_IOPS`] counts as that.
+/// Returns how many requests RTT admits at each of `rates_iops` under the bound `within`, in one
+/// pass for every [`LANES_MAX`] of them. A rate of 0 admits none; one above [`RATE_MAX_IOPS`]
+/// counts as that.
 pub fn admitted(gaps: &Gaps, within: Nanos, rates_iops: &[u64]) -> Vec<u64> {
     let whole = admitted_by_part(gaps, within, rates_iops, &[gaps.len()]);
     whole.into_iter().map(|parts| parts[0]).collect()
@@ -191,7 +192,7 @@ fn pass<const LANES: usize>(
     parts
 }
 
-/// The count at one rate, whatever the numbers.
+/// Returns the count at one rate, whatever the numbers.
 fn one(gaps: &Gaps, within: Nanos, rate_iops: u64, ends: &[usize]) -> Vec<u64> {
     let Ok(mut rtt) = Rtt::new(rate_iops.min(RATE_MAX_IOPS), within) else {
         return vec![0; ends.len()];

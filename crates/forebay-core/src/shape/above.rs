@@ -23,7 +23,7 @@ pub struct Above<R, P> {
 }
 
 impl<R: Recombine, P: Policy> Above<R, P> {
-    /// A shaper, which may not need servers of its own, above a stack.
+    /// Creates a shaper, which may not need servers of its own, above a stack.
     pub fn new(shaper: Shaper<R>, beneath: P) -> Above<R, P> {
         debug_assert!(shaper.servers().is_empty(), "a stack is no server of constant rate");
         Above { shaper, beneath, sent: Slab::default(), answered: Finished::new() }

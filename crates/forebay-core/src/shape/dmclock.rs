@@ -58,13 +58,13 @@ impl Stream {
         }
     }
 
-    /// When the reservation of a request that came at `arrival` is due.
+    /// Returns when the reservation of a request that came at `arrival` is due.
     #[inline]
     fn reserved_at(&self, arrival: u128) -> Option<u128> {
         (self.reservation_span > 0).then(|| self.reservation.max(arrival))
     }
 
-    /// When a request that came at `arrival` is within the limit.
+    /// Returns when a request that came at `arrival` is within the limit.
     #[inline]
     fn allowed_at(&self, arrival: u128) -> u128 {
         if self.limit_span == 0 { 0 } else { self.limit.max(arrival) }
@@ -166,7 +166,7 @@ impl Recombine for DmClock {
         self.wakeup
     }
 
-    /// The reservations of the streams that have issued requests.
+    /// Returns the reservations of the streams that have issued requests.
     fn capacity(&self) -> Capacity {
         let of = |at: usize| self.clients.get(at).or(self.clients.last());
         let came = (0..self.streams.len()).filter(|at| self.streams[*at].came);

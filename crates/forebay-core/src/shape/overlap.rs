@@ -46,13 +46,13 @@ fn changes(request: &Request) -> bool {
     matches!(request.op, Op::Write | Op::Trim)
 }
 
-/// Whether two requests must keep their order.
+/// Returns whether two requests must keep their order.
 #[inline]
 fn conflict(a: &Request, b: &Request) -> bool {
     (changes(a) || changes(b)) && a.offset < b.end() && b.offset < a.end()
 }
 
-/// The buckets that `request` touches.
+/// Returns the buckets that `request` touches.
 #[inline]
 fn touched(request: &Request) -> std::ops::Range<u64> {
     if request.len == 0 {
@@ -81,7 +81,7 @@ impl Overlaps {
         self.index.find(spread(number), |id| self.buckets[id].number == number)
     }
 
-    /// The buckets in which something may conflict with `request`.
+    /// Returns the buckets in which something may conflict with `request`.
     #[inline]
     fn shared(&self, request: &Request) -> impl Iterator<Item = &Bucket> {
         let looks = changes(request);
@@ -149,8 +149,8 @@ impl Overlaps {
         }
     }
 
-    /// The highest class of those that `request`, which comes now, has to follow. No class is above
-    /// `last`.
+    /// Returns the highest class of those that `request`, which comes now, has to follow. No class
+    /// is above `last`.
     pub(super) fn highest_class(
         &self,
         request: &Request,
@@ -172,7 +172,7 @@ impl Overlaps {
         highest
     }
 
-    /// Whether any request that came before `held` has to be complete first.
+    /// Returns whether any request that came before `held` has to be complete first.
     pub(super) fn is_after_any(&self, held: &Pending, pending: &Slab<Pending>) -> bool {
         let before = |key: u32| {
             pending[key].number < held.number && conflict(&pending[key].request, &held.request)

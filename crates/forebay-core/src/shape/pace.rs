@@ -73,7 +73,7 @@ impl Pace {
         u64::try_from(scaled).unwrap_or(u64::MAX)
     }
 
-    /// The time in which the clock advances by `span`, rounded up.
+    /// Returns the time in which the clock advances by `span`, rounded up.
     #[inline]
     pub fn time_of(self, span: u128) -> Nanos {
         let time = span.saturating_mul(u128::from(Pace::ONE.0)).div_ceil(u128::from(self.0));
@@ -112,7 +112,7 @@ impl Moment {
         (waiting as u128) < places && rtt.admit_within(self.paced, Nanos(within))
     }
 
-    /// The first of `tiers` that does, from `least` on.
+    /// Returns the first of `tiers` that does, from `least` on.
     #[inline]
     pub(super) fn admit(
         self,
@@ -197,7 +197,7 @@ impl Follower {
         }
     }
 
-    /// The clock at `now`, before anything else is told of that time.
+    /// Returns the clock at `now`, before anything else is told of that time.
     #[inline]
     pub(super) fn moment(&mut self, now: Nanos, capacity: impl FnOnce() -> Capacity) -> Moment {
         self.clock += u128::from((now - self.clock_at).0) * u128::from(self.pace.0);
@@ -268,7 +268,7 @@ impl Follower {
         (self.begun, self.full, self.due, self.late) = (now, Nanos::ZERO, 0, 0);
     }
 
-    /// The pace that the measured rate allows, less the margin.
+    /// Returns the pace that the measured rate allows, less the margin.
     fn allowed(&self, capacity: Capacity) -> Pace {
         let most = self.following.most.0;
         let of_rate = self.measured.and_then(|measured| {

@@ -55,7 +55,7 @@ pub struct Promised {
     virtual_time: u128,
 }
 
-/// The class of a stream's kept requests; that of the rest is one more.
+/// Returns the class of a stream's kept requests; that of the rest is one more.
 #[inline]
 fn class_of(stream: usize) -> usize {
     2 * stream
@@ -134,7 +134,7 @@ impl Recombine for Promised {
         class % 2
     }
 
-    /// The promises of those that read or wrote, and one request in the shortest bound.
+    /// Returns the promises of those that read or wrote, and one request in the shortest bound.
     fn capacity(&self) -> Capacity {
         let came = || self.streams.iter().filter(|stream| stream.came);
         let kept = || came().filter_map(|stream| stream.promise.kept);

@@ -32,7 +32,7 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    /// A flow for each of `weights`, which are above 0.
+    /// Creates a flow for each of `weights`, which are above 0.
     pub(super) fn new(weights: &[u64]) -> Flows {
         let sum: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
         let span = |weight: &u64| (sum << FRACTION) / u128::from((*weight).max(1));

@@ -23,7 +23,7 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A bucket of `burst` tokens that gets `rate_iops` a second, both at least 1.
+    /// Creates a bucket of `burst` tokens that gets `rate_iops` a second, both at least 1.
     pub fn new(rate_iops: u64, burst: u32) -> TokenBucket {
         let full = u128::from(burst) * u128::from(SERVICE);
         let rate_iops = u128::from(rate_iops.max(1));

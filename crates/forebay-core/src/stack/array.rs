@@ -177,12 +177,13 @@ impl Array {
         self.drives.lanes()
     }
 
-    /// The level of units that are written for the first time, unless a rule or a hint says otherwise.
+    /// Returns the level of units that are written for the first time, unless a rule or a hint says
+    /// otherwise.
     pub fn first_level(&self) -> Level {
         self.first
     }
 
-    /// Its sizes.
+    /// Returns its sizes.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
@@ -195,7 +196,7 @@ impl Array {
         self.geometry.update == Update::Fresh
     }
 
-    /// A unit as a request finds it.
+    /// Returns a unit as a request finds it.
     fn unit(&self, number: u64) -> Unit {
         let newer = self.changed.get(&number).or_else(|| self.round.get(&number));
         newer.copied().unwrap_or_else(|| self.table.get(number))
@@ -374,7 +375,7 @@ impl Placement for Array {
     }
 }
 
-/// An I/O that nobody waits for by name.
+/// Returns an I/O that nobody waits for by name.
 fn nobodys(lane: usize, op: Op, offset: u64, len: u32, bytes: Bytes, token: u64) -> Planned {
     let (owner, stream, flags) = (Owner::Background, BACKGROUND, Flags::NONE);
     Planned { owner, lane: lane as u16, op, offset, len, bytes, stream, flags, token }

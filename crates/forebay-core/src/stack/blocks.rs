@@ -36,7 +36,7 @@ struct Work {
 }
 
 impl Work {
-    /// The blocks it changes, if it does.
+    /// Returns the blocks it changes, if it does.
     fn span(&self, block: u64) -> Option<Span> {
         let lane = self.request.lane;
         let begin = self.request.offset > self.first;
@@ -74,7 +74,7 @@ impl Blocks {
         }
     }
 
-    /// The whole blocks of a trim, which may leave out what it likes.
+    /// Returns the whole blocks of a trim, which may leave out what it likes.
     fn narrowed(&self, trim: &Request) -> Request {
         let first = trim.offset.div_ceil(self.block).saturating_mul(self.block);
         let end = trim.end() / self.block * self.block;

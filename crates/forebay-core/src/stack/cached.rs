@@ -149,7 +149,7 @@ struct Stamp {
     pending: u32,
 }
 
-/// Which count a block has.
+/// Returns which count a block has.
 fn stamp_of(key: u64) -> usize {
     (spread(key) >> 52) as usize % STAMPS
 }
@@ -232,7 +232,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// The most frames for which `size_bytes` of flash suffice.
+    /// Returns the maximum number of frames for which `size_bytes` of flash suffice.
     pub fn frames(size_bytes: u64, block_bytes: u32) -> u32 {
         let blocks = (size_bytes / u64::from(block_bytes.max(1))).min(1 << 31);
         let spare = (blocks / u64::from(SPARE_SHARE + 1)).clamp(SPARE_MIN.into(), SPARE_MAX.into());
@@ -271,7 +271,7 @@ impl<C: Cache> Cached<C> {
         self.place_at(at) + part.offset % self.block_bytes
     }
 
-    /// The first byte of a flash block.
+    /// Returns the first byte of a flash block.
     fn place_at(&self, at: u32) -> u64 {
         self.places_at + u64::from(at) * self.block_bytes
     }
@@ -368,7 +368,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// The parts of an I/O on a disk.
+    /// Returns the parts of an I/O on a disk.
     fn parts_of(&self, io: &Planned) -> impl Iterator<Item = Part> + use<C> {
         self.parts(io.lane, io.offset, io.offset.saturating_add(u64::from(io.len)))
     }

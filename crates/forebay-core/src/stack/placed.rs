@@ -40,7 +40,7 @@ pub trait Placement {
     /// client. Returns the outcome that the client gets.
     fn done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome;
 
-    /// When it is to be woken although nothing happens.
+    /// Returns when it is to be woken although nothing happens.
     fn wakeup(&self) -> Option<Nanos> {
         None
     }
@@ -82,7 +82,7 @@ pub struct Diverted {
 
 /// A policy beneath a placement, which may know of requests that are better done elsewhere.
 pub trait Beneath: Policy {
-    /// The next of these.
+    /// Returns the next of these.
     fn divert(&mut self, _now: Nanos) -> Option<Request> {
         None
     }
@@ -153,7 +153,7 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
         Placed::new(placement, lanes.into_iter().map(|policy| (policy, 1)))
     }
 
-    /// The placement, for its figures.
+    /// Returns the placement, for its figures.
     pub fn placement(&self) -> &A {
         &self.placement
     }
@@ -264,7 +264,7 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
         self.beneath[place].complete(cx, &done);
     }
 
-    /// An I/O of a policy beneath as it is seen from above.
+    /// Returns an I/O of a policy below as it is seen from above.
     #[inline]
     fn outward(&self, place: usize, io: Request) -> Request {
         let stream = io.stream.wrapping_sub(u32::from(A::BACKGROUND));

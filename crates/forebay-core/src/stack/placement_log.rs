@@ -189,7 +189,7 @@ impl PlacementLog {
         self.phase = Phase::Open;
     }
 
-    /// Where places begin on the flash.
+    /// Returns where places begin on the flash.
     pub(crate) fn log_bytes(&self) -> u64 {
         self.binding.log_bytes()
     }
@@ -199,7 +199,8 @@ impl PlacementLog {
         self.records
     }
 
-    /// Its newest durable record, and how many places it names: 0 where the disk has everything.
+    /// Returns its newest durable record, and how many places it names: 0 where the disk has
+    /// everything.
     pub(crate) fn gauges(&self) -> [Gauge; 2] {
         let gauge = |name, value: u64| Gauge { name, of: GaugeOf::All, value: value as f64 };
         let is_changing = u64::from(!self.is_quiet());
@@ -234,12 +235,12 @@ impl PlacementLog {
         std::mem::take(&mut self.early)
     }
 
-    /// The durable table: names by place.
+    /// Returns the durable table: names by place.
     pub(crate) fn table(&self) -> impl Iterator<Item = (u32, Name)> {
         (0..).zip(self.table.iter().copied())
     }
 
-    /// Whether a place may be used for nothing else.
+    /// Returns whether a place may be used for nothing else.
     pub(crate) fn is_named(&self, place: u32) -> bool {
         let place = place as usize;
         self.table[place] != Name::NONE || self.states[place] & UNDER_WAY != 0
@@ -254,12 +255,12 @@ impl PlacementLog {
         }
     }
 
-    /// Whether a place has this name for good, and no change is in sight.
+    /// Returns whether a place has this name for good, and no change is in sight.
     pub(crate) fn is_settled(&self, place: u32, name: Name) -> bool {
         self.table[place as usize] == name && self.states[place as usize] == 0
     }
 
-    /// Whether no name changes.
+    /// Returns whether no name changes.
     pub(crate) fn is_quiet(&self) -> bool {
         self.queue.is_empty() && self.round.is_none() && matches!(self.phase, Phase::Open)
     }
@@ -270,7 +271,7 @@ impl PlacementLog {
         self.waiters.push((client, disk));
     }
 
-    /// Whether a round is wanted.
+    /// Returns whether a round is wanted.
     pub(crate) fn is_awaited(&self) -> bool {
         !self.waiters.is_empty()
     }

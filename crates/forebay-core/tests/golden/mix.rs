@@ -177,7 +177,7 @@ impl Mix {
         }
     }
 
-    /// A number from `least` to `most`.
+    /// Returns a number from `least` to `most`.
     fn draw(&mut self, (least, most): (u64, u64)) -> u64 {
         self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         least + (self.state >> 33) % (most - least + 1)

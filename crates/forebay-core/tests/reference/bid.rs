@@ -19,7 +19,7 @@ struct StagingQueue {
 }
 
 impl StagingQueue {
-    /// The weighted mean of the last k gaps, of which the newest weighs k and the oldest 1.
+    /// Returns the weighted mean of the last k gaps, of which the newest weighs k and the oldest 1.
     fn wait(&self, config: &BidConfig) -> Nanos {
         let gaps: Vec<u64> = self.sets.windows(2).map(|pair| (pair[1] - pair[0]).0).collect();
         let k = config.history as usize;
@@ -72,7 +72,7 @@ impl PlainBid {
         PlainBid { config, merging, staging, marked, staged, dispatch, serial: 0 }
     }
 
-    /// Where a request is that meets `is`: its list, its place.
+    /// Returns where a request is that meets `is`: its list, its place.
     fn find(&self, is: impl Fn(&Waiting) -> bool) -> Option<(bool, usize)> {
         let staged = self.staged.iter().position(&is).map(|at| (true, at));
         staged.or_else(|| self.dispatch.iter().position(&is).map(|at| (false, at)))

@@ -28,7 +28,7 @@ impl Outcome {
     }
 }
 
-/// A reading request, one of `stream`, far from all others.
+/// Returns a reading request, one of `stream`, far from all others.
 pub(crate) fn read(id: u64, at: Nanos, stream: u32) -> Request {
     let (offset, op, flags) = (id << 20, Op::Read, Flags::NONE);
     Request { at, offset, id, len: 4096, stream, lane: 0, op, flags }
@@ -142,7 +142,7 @@ pub(crate) fn run(spec: &str, iops: &[u64], requests: &[Request]) -> Ran {
     run_on(spec, &mut iops.iter().map(server).collect::<Vec<_>>(), requests)
 }
 
-/// The same on any servers.
+/// Returns the same on any servers.
 pub(crate) fn run_on<D: Device>(spec: &str, servers: &mut [D], requests: &[Request]) -> Ran {
     let policy = build(spec, u32::MAX).unwrap();
     let mut noted = Noted {

@@ -59,7 +59,7 @@ impl Device for Changing {
     }
 }
 
-/// Those that promise something to a class.
+/// Returns those that promise something to a class.
 fn promising(rate: u64, within_ms: f64) -> [String; 5] {
     let asked = format!("cmin={rate}:delta-ms={within_ms}");
     [

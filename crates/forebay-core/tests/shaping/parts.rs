@@ -9,7 +9,7 @@ use crate::shaping::harness::read;
 
 const LEN_MAX: u32 = 4096;
 
-/// A policy with one request of ten kilobytes, submitted 5 ns after it arrived.
+/// Returns a policy with one request of ten kilobytes, submitted 5 ns after it arrived.
 fn policy(spec: &str) -> impl Policy {
     let mut policy = build(spec, LEN_MAX).unwrap();
     policy.submit_bare(Nanos(5), Request { len: 10_000, ..read(7, Nanos(0), 0) });

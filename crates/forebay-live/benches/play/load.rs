@@ -7,7 +7,7 @@ use forebay_testing::random;
 
 const LEN: u32 = 4096;
 
-/// A MiB that does not compress.
+/// Returns a MiB that does not compress.
 pub(crate) fn noise(mut seed: u64) -> Vec<u8> {
     (0..1 << 17).flat_map(|_| random(&mut seed).to_le_bytes()).collect()
 }

@@ -19,7 +19,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// The device at `path`, which may be a link to it.
+    /// Returns the device at `path`, which may be a link to it.
     ///
     /// # Errors
     /// [`CaptureError::Usage`] where there is none or it is no block device.
@@ -41,13 +41,13 @@ impl Device {
         Ok(Device { path: path.to_path_buf(), sysfs })
     }
 
-    /// The kernel's name for it, which is that of its folder in debugfs.
+    /// Returns the kernel's name for it, which is that of its folder in debugfs.
     pub(crate) fn name(&self) -> String {
         let name = self.sysfs.file_name().unwrap_or_default();
         name.to_string_lossy().into_owned()
     }
 
-    /// The switch of its tracing.
+    /// Returns the switch of its tracing.
     pub(crate) fn switch(&self) -> PathBuf {
         self.sysfs.join("trace/enable")
     }

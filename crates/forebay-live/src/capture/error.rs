@@ -23,7 +23,7 @@ pub enum CaptureError {
 }
 
 impl CaptureError {
-    /// Whether the user's wish is at fault, not the system.
+    /// Returns whether the user's wish is at fault, not the system.
     pub fn is_usage(&self) -> bool {
         matches!(self, CaptureError::Usage(_))
     }

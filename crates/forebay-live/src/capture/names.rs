@@ -28,7 +28,7 @@ impl Names {
         Names { proc: places.proc.clone(), saved, known: HashMap::new() }
     }
 
-    /// The thread's name, if it is new or has changed.
+    /// Returns the thread's name, if it is new or has changed.
     pub(crate) fn changed(&mut self, pid: u32) -> Option<&str> {
         let now = Instant::now();
         let known = self.known.get(&pid);

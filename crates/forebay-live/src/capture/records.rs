@@ -65,7 +65,7 @@ impl Record<'_> {
         self.0
     }
 
-    /// A record before this one that names its thread.
+    /// Returns a record before this one that names its thread.
     pub(crate) fn naming(&self, name: &str) -> [u8; HEAD + 16] {
         let mut bytes = [0; HEAD + 16];
         bytes[..HEAD].copy_from_slice(&self.0[..HEAD]);
@@ -152,7 +152,7 @@ fn part(bytes: &[u8]) -> Part {
 pub(crate) mod tests {
     use super::*;
 
-    /// A record of thread 77 on CPU 1 at `time_ns`.
+    /// Returns a record of thread 77 on CPU 1 at `time_ns`.
     pub(crate) fn record(action: u32, time_ns: u64, sector: u64, bytes: u32) -> Vec<u8> {
         let mut record = MAGIC.to_ne_bytes().to_vec();
         record.extend(0u32.to_ne_bytes());

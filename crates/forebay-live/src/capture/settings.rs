@@ -46,13 +46,13 @@ impl Drop for Settings {
     }
 }
 
-/// The present value, in a form that can be written back.
+/// Returns the present value, in a form that can be written back.
 pub(crate) fn read(path: &Path) -> Result<String, CaptureError> {
     let text = fs::read_to_string(path).map_err(|e| CaptureError::denied(path, "read", &e))?;
     Ok(chosen(text.trim()).to_owned())
 }
 
-/// The value alone: `mono` of `local [mono] boot`, `1408` of `7 (expanded: 1408)`.
+/// Returns the value alone: `mono` of `local [mono] boot`, `1408` of `7 (expanded: 1408)`.
 fn chosen(text: &str) -> &str {
     let between = |open: &str, close: char| {
         let (_, rest) = text.split_once(open)?;

@@ -95,7 +95,7 @@ fn buffer_kb(cpus: u64) -> u64 {
     (BUFFERS_KB / cpus.max(1)).clamp(*BUFFER_KB.start(), *BUFFER_KB.end())
 }
 
-/// The folders of the CPUs.
+/// Returns the folders of the CPUs.
 fn cpus(root: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(root.join("per_cpu")).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()

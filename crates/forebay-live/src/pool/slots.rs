@@ -286,7 +286,7 @@ mod tests {
         }
     }
 
-    /// A buffer of blocks of `len` bytes, one after another, with these contents.
+    /// Returns a buffer of blocks of `len` bytes, one after another, with these contents.
     fn fill(pool: &mut Pool, contents: &[Vec<u8>]) -> Vec<Bytes> {
         let len = contents[0].len() as u32;
         let buf = pool.take(len * contents.len() as u32);

@@ -47,7 +47,7 @@ fn backing(blocks: &Path) -> Vec<(String, PathBuf)> {
         .collect()
 }
 
-/// The paths in the text of `/proc/swaps`, in which blanks are octal numbers.
+/// Returns the paths in the text of `/proc/swaps`, in which blanks are octal numbers.
 fn swapped(text: &[u8]) -> Vec<PathBuf> {
     let lines = text.split(|byte| *byte == b'\n').skip(1);
     let path = |line: &[u8]| {

@@ -29,7 +29,8 @@ pub(super) fn refuse_devices(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the file system of that number holds devices, by the text of `/proc/self/mountinfo`.
+/// Returns whether the file system of that number holds devices, by the text of
+/// `/proc/self/mountinfo`.
 fn is_devtmpfs(mounts: &str, device: u64) -> bool {
     let number = format!("{}:{}", major(device), minor(device));
     let is_it = |line: &str| {

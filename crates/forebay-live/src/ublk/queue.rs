@@ -140,7 +140,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether the device was stopped and nothing will be asked any more.
+    /// Returns whether the device was stopped and nothing will be asked any more.
     pub fn is_over(&self) -> bool {
         self.gone == self.depth
     }
@@ -182,7 +182,7 @@ impl Queue {
 }
 
 impl Mapped {
-    /// The request that the driver has handed over as `tag`.
+    /// Returns the request that the driver has handed over as `tag`.
     fn asked(&self, tag: u16) -> UblkRequest {
         // SAFETY: tags that the driver answers are less than the depth, for which there is room; it does not write to
         // a descriptor between handing it over and our answer.

@@ -102,7 +102,7 @@ impl Shape {
         self.ruled(Array::created(self.geometry(), self.first))
     }
 
-    /// The array again, without the drives on these lanes.
+    /// Returns the array again, without the drives on these lanes.
     pub(crate) fn found(&self, away: &[usize]) -> Array {
         let number = |lane: usize| if away.contains(&lane) { 0 } else { lane as u8 + 1 };
         let numbers: Vec<u8> = (0..self.lanes.into()).map(number).collect();
@@ -128,7 +128,7 @@ pub(crate) fn drive(array: Array, lanes: &mut Crash, oracle: &mut Oracle) {
     assert_eq!(oracle.outstanding(), 0, "requests were never answered");
 }
 
-/// The faults that may occur without any report.
+/// Returns the faults that may occur without any report.
 fn troubles(seed: u64, lanes: u16) -> Troubles {
     let some = |one_in| if seed % 3 == 1 { one_in } else { 0 };
     let mut state = seed;

@@ -48,8 +48,8 @@ fn mix(stack: &Stack) -> Mix {
     Mix { disks, sectors, unit: 8, trims: true, anything_from }
 }
 
-/// The fault for a seed: none, media errors, the last lane disappears, media errors on it, or the
-/// first lane disappears.
+/// Returns the fault for a seed: none, media errors, the last lane disappears, media errors on it,
+/// or the first lane disappears.
 fn troubles(stack: &Stack, seed: u64) -> Troubles {
     let media = |lane| Troubles {
         lane,

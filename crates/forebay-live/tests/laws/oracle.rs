@@ -33,7 +33,7 @@ struct Version {
 }
 
 impl Version {
-    /// Whether a read that was submitted then may find it.
+    /// Returns whether a read that was submitted then may find it.
     fn may_be_found(&self, read: u64) -> bool {
         self.over.is_none_or(|over| over >= read)
     }
@@ -317,7 +317,7 @@ fn settle(list: &mut [Version], read: u64, stamp: u64) {
     }
 }
 
-/// Whether a version cannot come back after a cut.
+/// Returns whether a version cannot come back after a cut.
 fn buried(list: &[Version], version: &Version) -> bool {
     let ended = version.ended.unwrap_or(u64::MAX);
     list.iter().any(|other| other.durable && other.submitted > ended)

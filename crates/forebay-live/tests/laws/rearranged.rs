@@ -34,7 +34,7 @@ fn holds(policy: &dyn Policy) -> bool {
     policy.gauges().iter().any(|gauge| gauge.name == "rearranged" && gauge.value == 1.0)
 }
 
-/// All moved blocks, and the blocks between them.
+/// Returns all moved blocks, and the blocks between them.
 fn written() -> Vec<Asked> {
     let write = |first, count| (Op::Write, NONE, first, count);
     vec![write(640, 40), write(16, 16), write(56, 8), write(170, 60), FLUSH]
@@ -166,7 +166,7 @@ fn each_flush_and_each_write_of_the_record_is_needed() {
     }
 }
 
-/// A disk that is rearranged.
+/// Returns a disk that is rearranged.
 fn rearranged(seed: u64) -> (Oracle, Vec<Medium>) {
     let mut oracle = oracle(seed);
     let media = begun(&mut oracle, seed);
@@ -175,7 +175,7 @@ fn rearranged(seed: u64) -> (Oracle, Vec<Medium>) {
     (oracle, media)
 }
 
-/// How many of two requests fail on these media, and whether anything was written.
+/// Returns how many of two requests fail on these media, and whether anything was written.
 fn refused(media: Vec<Medium>, mut policy: Box<dyn Policy>) -> (u64, bool) {
     let mark = media[0].mark();
     let mut lanes = Crash::new(media, 512, 4, 3, Troubles::default());
@@ -206,7 +206,7 @@ fn a_record_that_is_not_whole_is_refused_and_nothing_is_written() {
     assert_eq!(refused(blank(), policy()).0, 0, "one is begun");
 }
 
-/// The record of these rows, which are laid from `TO`.
+/// Returns the record of these rows, which are laid from `TO`.
 fn record(rows: &[(u64, u64)]) -> Vec<u8> {
     let mut record = vec![0; 8192];
     let mut put = |at: usize, word: u64| record[at..at + 8].copy_from_slice(&word.to_le_bytes());

@@ -75,7 +75,7 @@ const ON_DISK: &[&str] = &[
     "token-bucket:rate=20000:burst=2:over=bid+wait-ms=1",
 ];
 
-/// A policy on a disk that takes I/Os of 4096 bytes.
+/// Returns a policy on a disk that takes I/Os of 4096 bytes.
 fn short(spec: &'static str) -> Stack {
     let build = move || -> Box<dyn Policy> { build(spec, 4096).unwrap() };
     let name = format!("{spec} in I/Os of 4096 bytes");
@@ -87,7 +87,7 @@ fn lanes(disks: u16, restarts: bool) -> DeviceSet {
     DeviceSet { disks, disk_len_max: LEN_MAX, disk_bytes: 1 << 40, flash, restarts }
 }
 
-/// A policy by name on some disks and a flash.
+/// Returns a policy by name on some disks and a flash.
 fn named(spec: &str, disks: u16, restarts: bool) -> Stack {
     let text = spec.to_string();
     let build =
@@ -102,7 +102,7 @@ fn named(spec: &str, disks: u16, restarts: bool) -> Stack {
     Stack { name, mends, disks, lanes, block, restarts, ..stack(Box::new(build)) }
 }
 
-/// A stack on one disk, which the requests cover completely.
+/// Returns a stack on one disk, which the requests cover completely.
 fn stack(build: Box<dyn Fn() -> Box<dyn Policy>>) -> Stack {
     Stack {
         name: String::new(),
@@ -117,7 +117,7 @@ fn stack(build: Box<dyn Fn() -> Box<dyn Policy>>) -> Stack {
     }
 }
 
-/// A cache of a few blocks of 2048 bytes: all leave soon, and come back.
+/// Returns a cache of a few blocks of 2048 bytes: all leave soon, and come back.
 fn small(writing: Writing, spec: &'static str, s3fifo: bool) -> Stack {
     let build = move || -> Box<dyn Policy> {
         let lane = |spec| build(spec, LEN_MAX).unwrap();
@@ -168,8 +168,8 @@ fn rearranged(spec: &'static str, moving: bool, all: bool) -> Stack {
 /// Where the record of a disk is that is rearranged for good.
 pub(crate) const RECORD: u64 = SECTORS * 512;
 
-/// A disk whose blocks move while it works and are found after a restart; no request goes to the
-/// new places directly.
+/// Returns a disk whose blocks move while it works and are found after a restart; no request goes
+/// to the new places directly.
 pub(crate) fn kept(spec: &'static str) -> Stack {
     let to = RECORD - (64 << 10);
     let build = move || kept_rearranged(spec, to, Some(Nanos::from_micros(300)));
@@ -247,7 +247,7 @@ fn many_places() -> Stack {
     Stack { name, lanes: 2, ..stack(Box::new(build)) }
 }
 
-/// All placements that survive a restart through their records.
+/// Returns all placements that survive a restart through their records.
 pub(crate) fn surviving_stacks() -> Vec<Stack> {
     let mut all: Vec<Stack> = SURVIVING.iter().map(|spec| surviving(spec, 2)).collect();
     all.extend([false, true].map(|s3fifo| small_surviving("noop", s3fifo)));
@@ -262,7 +262,7 @@ pub(crate) fn surviving_stacks() -> Vec<Stack> {
     all
 }
 
-/// A stack above large blocks.
+/// Returns a stack above large blocks.
 fn blocks(spec: &'static str, disks: u16, restarts: bool) -> Stack {
     let build = move || -> Box<dyn Policy> {
         let policy = build_placed(spec, &lanes(disks, restarts)).unwrap();
@@ -277,8 +277,8 @@ fn blocks(spec: &'static str, disks: u16, restarts: bool) -> Stack {
 /// The number of random stacks.
 const DRAWN: u64 = 16;
 
-/// A stack of floors drawn by number: whole blocks or not, over a shaper or none, over a placement or
-/// none, over a scheduler a disk.
+/// Returns a stack of floors drawn by number: whole blocks or not, over a shaper or none, over a
+/// placement or none, over a scheduler a disk.
 fn drawn(number: u64) -> Stack {
     const DISKS: &[&str] = &[
         "noop",

@@ -195,7 +195,7 @@ fn cut_everywhere(build: &Build, before: &Script, script: &Script, seed: u64) ->
     0
 }
 
-/// A cache of single sectors, whose table has two pages.
+/// Returns a cache of single sectors, whose table has two pages.
 fn sectors() -> Box<dyn Policy> {
     let bound = Bound { disk_bytes: 0, ..FORMATS };
     let cached = Cached::new(Lru::new(900), 512, Writing::Back, 1).surviving(bound);
@@ -350,7 +350,7 @@ fn opens(media: Vec<Medium>, bound: Bound, troubles: Troubles) -> (u64, bool) {
     (oracle.failed, media.iter().zip(marks).any(|(medium, mark)| medium.mark() != mark))
 }
 
-/// A disk and a flash with a log of some records, two blocks dirty.
+/// Returns a disk and a flash with a log of some records, two blocks dirty.
 fn used() -> Vec<Medium> {
     let mut oracle = oracle(4);
     let mut lanes = sound(vec![Medium::new(1), Medium::new(2)], 4);
@@ -402,7 +402,7 @@ fn a_flash_that_is_not_the_one_is_refused_and_not_written() {
     assert_eq!(opens(media, BOUND, none()), refused, "a label without records");
 }
 
-/// A flash of some records of which the newest, number 3, is changed so.
+/// Returns a flash of some records of which the newest, number 3, is changed so.
 fn damaged(at: u64, change: impl Fn(u8) -> u8) -> Vec<Medium> {
     let mut media = used();
     let at = 8192 + 3 * 8192 + at;

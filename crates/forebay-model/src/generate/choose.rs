@@ -71,7 +71,8 @@ fn turn(rows: &[f32], count: usize, classes: usize) -> Vec<f32> {
     (0..classes).flat_map(|class| (0..count).map(move |row| rows[row * classes + class])).collect()
 }
 
-/// The ranges that each transition leads to, of a list that has the transition to each range.
+/// Returns the ranges that each transition leads to, of a list that has the transition to each
+/// range.
 fn leads(to: &[u32]) -> Vec<(Range<usize>, usize)> {
     let mut begin = 0;
     let alike = to.chunk_by(|one, other| one == other).map(|alike| {
@@ -179,7 +180,7 @@ impl Chooser {
         }
     }
 
-    /// The range of the latest request.
+    /// Returns the range of the latest request.
     pub(super) fn last_range(&self) -> usize {
         self.last.map_or(0, |last| last.1)
     }
@@ -218,7 +219,7 @@ impl Chooser {
         }
     }
 
-    /// The class of request `number`.
+    /// Returns the class of request `number`.
     #[inline]
     pub(super) fn class(
         &mut self,
@@ -263,7 +264,7 @@ impl Chooser {
         classes.start + dice.weighted(&self.unspent[classes.clone()]).unwrap_or(0)
     }
 
-    /// The range of a request of this class.
+    /// Returns the range of a request of this class.
     #[inline]
     pub(super) fn range(&mut self, class: usize, dice: &mut Dice) -> usize {
         if self.classes[class].kind.continues()

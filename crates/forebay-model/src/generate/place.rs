@@ -94,7 +94,7 @@ impl Placer {
         }
     }
 
-    /// A place for request `number` in about this range, after one of this stream.
+    /// Returns a place for request `number` in about this range, after one of this stream.
     #[inline]
     pub(super) fn place(
         &mut self,

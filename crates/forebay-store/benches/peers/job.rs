@@ -59,7 +59,7 @@ pub(crate) struct Job {
 const RANGE_VALUES: u64 = 100;
 
 impl Job {
-    /// The settings as both programs take them.
+    /// Returns the settings as both programs take them.
     pub(crate) fn words(&self) -> Vec<String> {
         let number = |name: &str, number: u64| format!("{name}={number}");
         vec![
@@ -91,7 +91,7 @@ impl Job {
         }
     }
 
-    /// The key of the value of that number: 16 bytes.
+    /// Returns the key of the value of that number: 16 bytes.
     pub(crate) fn key(&self, at: u64) -> [u8; 16] {
         let mut key = [0; 16];
         match self.is_sequential {
@@ -104,7 +104,7 @@ impl Job {
         key
     }
 
-    /// The number of the value that the `at`-th read is of.
+    /// Returns the number of the value that the `at`-th read is of.
     pub(crate) fn drawn(&self, at: u64) -> u64 {
         mixed(at ^ 0x5EED) % self.there
     }
@@ -113,7 +113,7 @@ impl Job {
         RANGE_VALUES
     }
 
-    /// When the `at`-th operation should begin; now, without a rate.
+    /// Returns when the `at`-th operation should begin; now, without a rate.
     pub(crate) fn wait(&self, began: Instant, at: u64) -> Instant {
         if self.rate == 0 {
             return Instant::now();

@@ -42,7 +42,7 @@ struct Bench {
 type Rounds = BTreeMap<String, Vec<Outcome>>;
 
 impl Bench {
-    /// The folders that an engine has in `folder`: four for those that know several disks.
+    /// Returns the folders that an engine has in `folder`: four for those that know several disks.
     fn folders(engine: &str, folder: &Path) -> String {
         let count = if ["log", "shift", "rocksdb-paths"].contains(&engine) { 4 } else { 1 };
         let name = |at: usize| folder.join(format!("disk{at}"));
@@ -254,14 +254,14 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// The median of a figure; `-` for an engine that was not run.
+/// Returns the median of a figure; `-` for an engine that was not run.
 fn figure(rounds: &Rounds, engine: &str, of: impl Fn(&Outcome) -> f64) -> String {
     let Some(outcomes) = rounds.get(engine) else { return "-".into() };
     let value = median(outcomes.iter().map(of).collect());
     if value < 10.0 { format!("{value:.2}") } else { format!("{value:.0}") }
 }
 
-/// The median of the ratios of two engines' rates, round by round.
+/// Returns the median of the ratios of two engines' rates, round by round.
 fn ratio(rounds: &Rounds, one: &str, other: &str) -> String {
     let (Some(ones), Some(others)) = (rounds.get(one), rounds.get(other)) else {
         return "-".into();

@@ -120,7 +120,7 @@ impl<'a> Clients<'a> {
         bytes.into()
     }
 
-    /// A value that says which write it is of.
+    /// Returns a value that says which write it is of.
     fn value(&mut self) -> Value {
         self.known.writes += 1;
         let most = if self.below(8) == 0 { self.most } else { self.most / 10 };
@@ -285,7 +285,7 @@ impl<'a> Clients<'a> {
     }
 }
 
-/// A page of a scan of everything: of a few keys, or of few bytes, or of neither.
+/// Returns a page of a scan of everything: of a few keys, or of few bytes, or of neither.
 fn page(from: Key, draw: u64) -> Operation {
     let count = [1, 3, 20, usize::MAX][(draw >> 20) as usize % 4];
     let bytes = [1, 3000, 40_000, u64::MAX][(draw >> 30) as usize % 4];

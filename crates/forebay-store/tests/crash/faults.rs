@@ -77,7 +77,7 @@ struct Came {
     merges: u64,
 }
 
-/// A life with faults in the middle, then one without.
+/// Returns a life with faults in the middle, then one without.
 fn lives(seed: u64, what: What) -> Came {
     let mut draw = Draw(seed ^ 0xFA17);
     let (layouts, config) = (layouts(&mut draw), config(&mut draw));

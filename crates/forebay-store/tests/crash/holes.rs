@@ -18,7 +18,7 @@ const KEYS: usize = 40;
 const PUTS: usize = 12;
 const NEW: usize = 1000;
 
-/// Which key a put of the log is of: old ones, some twice, and new ones.
+/// Returns which key a put of the log is of: old ones, some twice, and new ones.
 fn key_of(put: usize) -> usize {
     match put % 4 {
         3 => NEW + put,
@@ -78,7 +78,7 @@ fn store(gap_bytes: u64) -> Store {
     Store { layouts, config, media, disk, batches }
 }
 
-/// The newest log of a disk, and where its batches begin.
+/// Returns the newest log of a disk, and where its batches begin.
 fn batches(medium: &Medium, layout: &Layout) -> (u64, Vec<u64>) {
     let mut found = Vec::new();
     for at in (layout.slot_at(0)..layout.segments_at()).step_by(4096) {

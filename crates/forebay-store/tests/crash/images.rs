@@ -77,7 +77,7 @@ fn pack(media: &[Medium], layouts: &[Layout]) -> Vec<u8> {
     out
 }
 
-/// The disks of an image.
+/// Returns the disks of an image.
 fn unpack(mut packed: &[u8], layouts: &[Layout]) -> Vec<Medium> {
     let mut take = |len: usize| {
         let (taken, rest) = packed.split_at(len);

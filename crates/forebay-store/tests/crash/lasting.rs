@@ -267,7 +267,7 @@ fn what_an_unreadable_root_may_have_had_is_not_forgotten() {
 /// The place of a frame of a root in its disk's frames, the latest last: its chain, and where in it.
 type Frame = (u64, u64);
 
-/// Which frame each block of a disk's two areas is of, if it is of one.
+/// Returns which frame each block of a disk's two areas is of, if it is of one.
 fn frames(medium: &Medium, layout: &Layout) -> Vec<Option<Frame>> {
     let (mut found, mut left, mut frame) = (Vec::new(), 0, None);
     for number in 0..2 * layout.root_bytes / 4096 {

@@ -67,7 +67,7 @@ impl Pages {
         Operation::Write(records)
     }
 
-    /// The next page of one of the scans.
+    /// Returns the next page of one of the scans.
     fn page(&mut self) -> (Operation, usize) {
         let which = self.draw.below(self.scans.len() as u64) as usize;
         let count = [0, 1, 2, 7, 50, usize::MAX][self.draw.below(6) as usize];

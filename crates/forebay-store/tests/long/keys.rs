@@ -141,7 +141,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// When the next operation comes: a minute in five is a burst.
+    /// Returns when the next operation comes: a minute in five is a burst.
     fn later(&mut self) -> Nanos {
         if !self.load.is_bursty {
             return self.now;

@@ -46,7 +46,7 @@ impl Beyond {
         }
     }
 
-    /// Whether any field after those with a name is not empty.
+    /// Returns whether any field after those with a name is not empty.
     fn has_more(&self, line: &[u8], separator: Separator) -> bool {
         let mut cursor = Cursor::new(line, separator);
         cursor.first();

@@ -67,8 +67,8 @@ impl Reader for Blkparse {
     }
 }
 
-/// Whether a file that begins like this is blkparse text: its first line that is not a comment is
-/// an event.
+/// Returns whether a file that begins like this is blkparse text: its first line that is not a
+/// comment is an event.
 pub fn sniff(head: &[u8]) -> bool {
     let mut lines = head.split(|&byte| byte == b'\n').filter_map(|line| line::parse(line).ok());
     let first = lines.find(|line| !matches!(line, Line::Blank | Line::Summary));
@@ -141,7 +141,7 @@ impl Lines {
         }
     }
 
-    /// Whether the line ends like an event line, so that no number in it can be truncated.
+    /// Returns whether the line ends like an event line, so that no number in it can be truncated.
     fn is_whole(&self) -> bool {
         self.buffer.ends_with(b"\n") || self.buffer.trim_ascii_end().ends_with(b"]")
     }

@@ -165,8 +165,8 @@ impl Log for Fio {
         self.request(op, file, range, dictionary)
     }
 
-    /// Whether the last line is complete: its length is a multiple of what all others are multiples
-    /// of, up to a sector, and is not the beginning of another length.
+    /// Returns whether the last line is complete: its length is a multiple of what all others are
+    /// multiples of, up to a sector, and is not the beginning of another length.
     fn is_whole(&self, last: &Record) -> bool {
         let bits = self.lens.iter().fold(512, |bits, len| bits | len);
         let is_known = self.lens.binary_search(&last.len).is_ok();

@@ -175,7 +175,7 @@ impl Clock {
         row.at_ns
     }
 
-    /// Whether the clock was set back, as opposed to rows being out of order.
+    /// Returns whether the clock was set back, as opposed to rows being out of order.
     fn is_step(&self, row: Row, ahead: &[Record]) -> bool {
         let back_ns = self.last.at_ns - row.at_ns;
         let whole = |ns: u64| ns.is_multiple_of(SECOND_NS);
@@ -206,7 +206,7 @@ impl Clock {
         self.ahead = Some(Step { row: self.rows, ns, newest_ns: self.newest_ns });
     }
 
-    /// Whether the row returns from a few rows that are far ahead.
+    /// Returns whether the row returns from a few rows that are far ahead.
     fn is_back_from_wild(&mut self, row: Row) -> bool {
         let Some(step) = self.ahead else { return false };
         let rows = self.rows - step.row;

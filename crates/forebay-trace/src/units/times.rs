@@ -56,7 +56,7 @@ impl Sample {
         bytes > RATE_MAX * times || requests > REQUESTS_MAX * times
     }
 
-    /// Whether times would be plausible if multiplied by `times`.
+    /// Returns whether times would be plausible if multiplied by `times`.
     fn plausible(&self, times: f64, unit_ns: Option<f64>) -> bool {
         !self.too_fast(times) && self.slow_gap_ns(times, unit_ns).is_none()
     }

@@ -68,7 +68,7 @@ impl FromIterator<PathBuf> for Kept {
     }
 }
 
-/// Whether both paths lead to the same existing file.
+/// Returns whether both paths lead to the same existing file.
 #[cfg(unix)]
 fn is_same(one: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -76,7 +76,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
     identity(one).is_some_and(|one| identity(other) == Some(one))
 }
 
-/// Whether both paths lead to the same existing file; hard links are not recognized here.
+/// Returns whether both paths lead to the same existing file; hard links are not recognized here.
 #[cfg(not(unix))]
 fn is_same(one: &Path, other: &Path) -> bool {
     let place = |path| fs::canonicalize(path).ok();

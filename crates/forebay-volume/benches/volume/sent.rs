@@ -64,7 +64,7 @@ impl Watch for Sent {
     }
 }
 
-/// Whether an I/O is durable when it ends.
+/// Returns whether an I/O is durable when it ends.
 pub(crate) fn is_durable(io: &Request) -> bool {
     io.flags.has(Flags::FUA)
 }

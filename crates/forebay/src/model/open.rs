@@ -15,7 +15,7 @@ use forebay_model::Model;
 use forebay_model::file::{self, Looks};
 use forebay_model::generate::{GenerateOptions, Generator};
 
-/// Whether a file looks like a model, of this or an earlier version of Forebay.
+/// Returns whether a file looks like a model, of this or an earlier version of Forebay.
 pub fn is_model(path: &Path) -> bool {
     file::looks(&head(path)) != Looks::Other
 }

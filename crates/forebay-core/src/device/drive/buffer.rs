@@ -84,24 +84,24 @@ impl Buffer {
         self.changed.pop().map(|segment| self.reach(segment))
     }
 
-    /// Whether `sector` is in a segment, or is being read ahead into one.
+    /// Returns whether `sector` is in a segment, or is being read ahead into one.
     pub(super) fn reaches(&self, sector: u64) -> bool {
         self.holds(sector) || self.stream.is_some_and(|stream| self.is_ahead(&stream, sector))
     }
 
-    /// Whether `sector` is in a segment.
+    /// Returns whether `sector` is in a segment.
     fn holds(&self, sector: u64) -> bool {
         // Without branches: which segment has it is anybody's guess.
         let has = |segment: &Segment| (segment.start <= sector) & (sector < segment.end);
         self.segments.iter().fold(false, |held, segment| held | has(segment))
     }
 
-    /// Whether `stream` reads `sector` ahead, or has its segment begin before it.
+    /// Returns whether `stream` reads `sector` ahead, or has its segment begin before it.
     fn is_ahead(&self, stream: &Stream, sector: u64) -> bool {
         self.segments[stream.segment].start <= sector && sector < stream.limit
     }
 
-    /// Whether read-ahead has brought `sector`, or has its head over it where that counts.
+    /// Returns whether read-ahead has brought `sector`, or has its head over it where that counts.
     fn has_come(&self, surface: &Surface, now: u64, sector: u64) -> bool {
         self.stream.is_some_and(|stream| {
             let is_there = |place: Place| {
@@ -201,7 +201,7 @@ impl Buffer {
         }
     }
 
-    /// The sector up to which a read of `count` from `first` on has the drive read ahead.
+    /// Returns the sector up to which a read of `count` from `first` on has the drive read ahead.
     fn limit(&self, surface: &Surface, start: u64, first: u64, count: u64) -> u64 {
         let end = first + count;
         let limit = match self.spec.read_ahead {
@@ -269,7 +269,8 @@ impl Buffer {
         }
     }
 
-    /// The segment to give away: an empty one, else the one used longest ago; none that is dirty.
+    /// Returns the segment to give away: an empty one, else the one used longest ago; none that is
+    /// dirty.
     fn oldest(&self) -> Option<usize> {
         let mut oldest = (u64::MAX, None);
         for (index, segment) in self.segments.iter().enumerate() {
@@ -340,17 +341,18 @@ impl Buffer {
 }
 
 impl Stream {
-    /// Whether read-ahead has put `sector` in the place of one a segment's length before it.
+    /// Returns whether read-ahead has put `sector` in the place of one a segment's length before
+    /// it.
     fn overwrote(&self, surface: &Surface, now: u64, sector: u64) -> bool {
         sector < self.limit && self.there(surface, sector) <= now
     }
 
-    /// When `sector` is in the buffer.
+    /// Returns when `sector` is in the buffer.
     fn there(&self, surface: &Surface, sector: u64) -> u64 {
         self.at(surface.place(sector).ends)
     }
 
-    /// When the head has come to the stream time `ends`.
+    /// Returns when the head has come to the stream time `ends`.
     fn at(&self, ends: u64) -> u64 {
         self.time.saturating_add(ends.saturating_sub(self.passed))
     }

@@ -36,7 +36,7 @@ pub(super) struct Task {
 const WRITE_BLOCK: u64 = 8;
 
 impl Task {
-    /// When the media can have the first `count` sectors of a write.
+    /// Returns when the media can have the first `count` sectors of a write.
     fn there(&self, count: u64) -> u64 {
         self.data.0 + (self.data.1 * count as f64) as u64 + self.seek_least
     }
@@ -145,7 +145,7 @@ impl Mechanism {
         arrived.saturating_add(self.turn_to(arrived, spot.angle))
     }
 
-    /// The time to move the arm over `distance` cylinders before a read.
+    /// Returns the time to move the arm over `distance` cylinders before a read.
     #[inline]
     pub(super) fn seek_time(&self, distance: u32) -> u64 {
         self.curve.time(distance)
@@ -292,8 +292,8 @@ impl Mechanism {
         }
     }
 
-    /// When the data of `count` sectors from `first` on is over a bus that takes `ns` a sector
-    /// and `begins` no sooner, where `access` delivered them.
+    /// Returns when the data of `count` sectors from `first` on is over a bus that takes `ns` a
+    /// sector and `begins` no sooner, where `access` delivered them.
     pub(super) fn over_bus(
         &self,
         access: &Access,

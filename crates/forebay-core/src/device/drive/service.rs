@@ -50,8 +50,8 @@ impl Drive {
         Served { io: command.io, arrived: command.arrived, done, at_media, mechanics }
     }
 
-    /// When a read is done of which the write cache or the buffer has all, or the buffer gets it
-    /// without the arm being asked.
+    /// Returns when a read is done of which the write cache or the buffer has all, or the buffer
+    /// gets it without the arm being asked.
     fn read_hit(&mut self, now: u64, command: &Command) -> Option<u64> {
         let Command { first, count, .. } = *command;
         if self.cache.as_ref().is_some_and(|cache| cache.holds(first, count)) {
@@ -68,8 +68,8 @@ impl Drive {
         Some(done)
     }
 
-    /// When the data of a hit, the last of which is there at `there`, begins to go over the bus, and
-    /// when the read is done.
+    /// Returns when the data of a hit, the last of which is there at `there`, begins to go over the
+    /// bus, and when the read is done.
     fn hand_over(&mut self, now: u64, command: &Command, there: u64) -> (u64, u64) {
         let begins = self.hit_begins(now, command);
         let ns = self.controller.bus.read_ns_per_sector;
@@ -87,14 +87,14 @@ impl Drive {
         self.keep(Some(hit), &access, first, next + 1 - first);
     }
 
-    /// When the data of a hit may go over the bus.
+    /// Returns when the data of a hit may go over the bus.
     fn hit_begins(&self, now: u64, command: &Command) -> u64 {
         let overheads = &self.controller.overheads;
         let begins = command.arrived + overheads.read_hit.after(command.after_write);
         begins.max(now).max(self.bus_free_at) + overheads.data_preparation.0
     }
 
-    /// Whether `command` is a write that the cache takes, now or once there is room.
+    /// Returns whether `command` is a write that the cache takes, now or once there is room.
     pub(super) fn is_cached(&self, command: &Command) -> bool {
         let Command { io, count, .. } = *command;
         let past = io.flags.has(Flags::FUA) || io.flags.has(Flags::PREFLUSH);

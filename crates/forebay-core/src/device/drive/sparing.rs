@@ -73,7 +73,7 @@ pub(super) struct Spared {
 }
 
 impl Spared {
-    /// The mapping, and how many sectors of data the zone holds.
+    /// Returns the mapping, and how many sectors of data the zone holds.
     pub(super) fn new(
         sparing: Sparing,
         defects: &Defects,
@@ -145,7 +145,7 @@ impl Spared {
         passed
     }
 
-    /// The physical place of sector `index` of the zone's order.
+    /// Returns the physical place of sector `index` of the zone's order.
     #[inline]
     pub(super) fn physical(&self, index: u64) -> u64 {
         let (place, rest) = (index / self.unit, index % self.unit);
@@ -161,7 +161,7 @@ impl Spared {
         found * self.unit + rest
     }
 
-    /// The physical place after remapping.
+    /// Returns the physical place after remapping.
     #[inline]
     pub(super) fn remapped(&self, physical: u64) -> u64 {
         let (place, rest) = (physical / self.unit, physical % self.unit);

@@ -239,8 +239,8 @@ impl Surface {
         }
     }
 
-    /// The first sector of `from..to` that a head reading on has not passed at the stream time `time`; `to`
-    /// where it has passed them all.
+    /// Returns the first sector of `from..to` that a head reading on has not passed at the stream
+    /// time `time`; `to` where it has passed them all.
     pub(super) fn passed(&self, from: u64, to: u64, time: u64) -> u64 {
         let row = self.row(from);
         if from >= to || to > row.end_sector || row.spared.is_some() {
@@ -277,12 +277,13 @@ impl Surface {
         (before, after - 1)
     }
 
-    /// The sector after the last of the zone that holds `sector`.
+    /// Returns the sector after the last of the zone that holds `sector`.
     pub(super) fn row_end(&self, sector: u64) -> u64 {
         self.row(sector).end_sector
     }
 
-    /// The time that `count` sectors from `first` on take under the heads, switches left out.
+    /// Returns the time that `count` sectors from `first` on take under the heads, switches left
+    /// out.
     pub(super) fn media_time(&self, first: u64, count: u64) -> u64 {
         let (mut sector, end) = (first, (first + count).min(self.sectors));
         let mut time = 0;
@@ -302,7 +303,7 @@ impl Row {
         (index * self.sector_time) >> PLACES
     }
 
-    /// Its place in the order of the zone's data.
+    /// Returns its place in the order of the zone's data.
     #[inline]
     fn index(&self, sector: u64) -> u64 {
         sector - self.first_sector + self.reserved

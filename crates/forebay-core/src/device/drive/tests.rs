@@ -67,7 +67,7 @@ fn with(change: impl FnOnce(&mut Controller)) -> Drive {
     Drive::new(&spec).unwrap()
 }
 
-/// A write cache of so many runs, and memory for them all.
+/// Returns a write cache of this many runs, and memory for them all.
 fn places(extents: u32, extent_sectors: u64) -> WriteCacheSpec {
     let sectors = u64::from(extents) * extent_sectors;
     WriteCacheSpec { extents, extent_sectors, sectors, admits: Admits::Oldest }

@@ -38,7 +38,7 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Whether the next turn may be forced.
+    /// Returns whether the next turn may be forced.
     pub(super) fn may_force(&self) -> bool {
         self.since_forced >= FORCED_ONE_IN - 1
     }

@@ -75,22 +75,22 @@ impl WriteCache {
         Some(now)
     }
 
-    /// Whether it has all of `count` sectors from `first` on.
+    /// Returns whether it has all of `count` sectors from `first` on.
     pub(super) fn holds(&self, first: u64, count: u64) -> bool {
         self.any(|from, to| (from <= first) & (first + count <= to))
     }
 
-    /// Whether `sector` is in one of the runs that the arm has yet to write.
+    /// Returns whether `sector` is in one of the runs that the arm has yet to write.
     pub(super) fn reaches(&self, sector: u64) -> bool {
         self.any(|from, to| (from <= sector) & (sector < to))
     }
 
-    /// Whether any run is as `is` wants it. Without branches: which one is anybody's guess.
+    /// Returns whether any run is as `is` wants it. Without branches: which one is anybody's guess.
     fn any(&self, is: impl Fn(u64, u64) -> bool) -> bool {
         self.extents.iter().fold(false, |any, (from, to)| any | is(*from, *to))
     }
 
-    /// The run that a write would join.
+    /// Returns the run that a write would join.
     fn joined(&self, first: u64, count: u64) -> Option<usize> {
         let (limit, end) = (self.spec.extent_sectors, first + count);
         let goes_on = |from: u64, to: u64| first == to && end - from <= limit;
@@ -128,7 +128,7 @@ impl WriteCache {
         &self.runs
     }
 
-    /// The run that the head reaches first, and when, as [`Spots::nearest`] has it.
+    /// Returns the run that the head reaches first, and when, as [`Spots::nearest`] has it.
     pub(super) fn nearest(
         &self,
         mechanism: &Mechanism,
@@ -160,20 +160,20 @@ impl WriteCache {
         self.writing.push_back((until, count));
     }
 
-    /// When the last run that was taken is on the media.
+    /// Returns when the last run that was taken is on the media.
     pub(super) fn written_at(&self) -> u64 {
         self.writing.back().map_or(0, |(until, _)| *until)
     }
 
-    /// Whether its runs are in line for the arm: from three quarters of the places or the memory
-    /// taken until half of both is. The shares are assumed: no data sheet tells them.
+    /// Returns whether its runs are in line for the arm: from three quarters of the places or the
+    /// memory taken until half of both is. The shares are assumed: no data sheet tells them.
     pub(super) fn drains(&self) -> bool {
         self.drains
     }
 }
 
 impl Dirty {
-    /// When the arm may start for it: when all its data are over the bus.
+    /// Returns when the arm may start for it: when all its data are over the bus.
     fn from(&self) -> u64 {
         let (begins, ns) = self.data;
         self.ready.max(begins + (ns * self.count as f64) as u64)

@@ -82,8 +82,8 @@ struct Row {
 }
 
 impl Row {
-    /// The time from a track's start to its sector `index`; a whole turn for the one after its
-    /// last, as fewer than 2^PLACES roundings up stay below a nanosecond.
+    /// Returns the time from a track's start to its sector `index`; a whole turn for the one after
+    /// its last, as fewer than 2^PLACES roundings up stay below a nanosecond.
     #[inline]
     fn time(&self, index: u64) -> u64 {
         (index * self.sector_time) >> PLACES
@@ -105,8 +105,8 @@ pub(super) struct Geometry {
     pub(super) cylinders: u32,
 }
 
-/// How long the head needs from the end of a track to the start of the next: the skew, plus as
-/// many revolutions as the switch is too slow for it. All in ns.
+/// Returns how long the head needs from the end of a track to the start of the next: the skew, plus
+/// as many revolutions as the switch is too slow for it. All in ns.
 pub(in crate::device) fn step(switch: u64, skew: u64, revolution: u64) -> u64 {
     skew + switch.saturating_sub(skew).div_ceil(revolution) * revolution
 }
@@ -159,7 +159,7 @@ impl Geometry {
         self.run(sector, 1).0
     }
 
-    /// Where the first and the last of `count` > 0 sectors from `first` on lie.
+    /// Returns where the first and the last of `count` > 0 sectors from `first` on lie.
     #[inline]
     pub(super) fn run(&self, first: u64, count: u64) -> (Place, Place) {
         let row = self.row(first);
@@ -188,7 +188,8 @@ impl Geometry {
         }
     }
 
-    /// The time that `count` sectors from `first` on take under the heads, switches left out.
+    /// Returns the time that `count` sectors from `first` on take under the heads, switches left
+    /// out.
     pub(super) fn media_time(&self, first: u64, count: u64) -> u64 {
         let (mut sector, end) = (first, (first + count).min(self.sectors));
         let mut time = 0;

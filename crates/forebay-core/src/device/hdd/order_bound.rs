@@ -79,7 +79,7 @@ impl<'a> Pieces<'a> {
         self.pieces.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
@@ -96,7 +96,7 @@ impl<'a> Pieces<'a> {
         self.pieces.push(Piece { op: piece.op, first, end, whole });
     }
 
-    /// The bound; none where a piece reaches beyond the disk.
+    /// Returns the bound, or `None` if a piece reaches beyond the disk.
     pub fn bound(mut self) -> Option<OrderBound> {
         if self.beyond {
             return None;

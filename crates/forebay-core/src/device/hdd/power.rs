@@ -91,7 +91,8 @@ impl Meter {
         }
     }
 
-    /// When a command taken at `now` can begin: at once, or after the spin-up that it causes.
+    /// Returns when a command taken at `now` can begin: at once, or after the spin-up that it
+    /// causes.
     #[inline]
     pub(in crate::device) fn wake(&mut self, now: u64) -> u64 {
         match self.parked_at.take() {

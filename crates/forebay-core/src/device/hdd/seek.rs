@@ -121,7 +121,7 @@ impl SeekCurve {
         Ok(SeekCurve { points, ..rest })
     }
 
-    /// The time to move over `distance` cylinders.
+    /// Returns the time to move over `distance` cylinders.
     #[inline]
     pub(in crate::device) fn time(&self, distance: u32) -> u64 {
         if distance == 0 {
@@ -211,7 +211,7 @@ impl Points {
         Ok(Points { distances, times, ends })
     }
 
-    /// The time over `distance`; `None` where the equation has to say.
+    /// Returns the time over `distance`; `None` where the equation has to say.
     #[inline]
     fn time(&self, distance: u32) -> Option<u64> {
         let last = self.distances.len().checked_sub(1)?;

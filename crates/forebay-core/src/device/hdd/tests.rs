@@ -51,7 +51,7 @@ fn serve(disk: &mut Hdd, start_us: u64, io: Request) -> Completion {
     disk.finish(at)
 }
 
-/// When it was done and its seek, rotation and transfer, all in microseconds.
+/// Returns when it was done and its seek, rotation and transfer, all in microseconds.
 fn times(done: Completion) -> [u64; 4] {
     let Mechanics { seek, rotation, transfer, .. } = done.mechanics;
     [done.at, seek, rotation, transfer].map(|time| time.0 / 1_000)

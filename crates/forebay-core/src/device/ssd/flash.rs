@@ -105,7 +105,7 @@ impl Flash {
         done
     }
 
-    /// The flash at a time, for garbage collection to work on.
+    /// Returns the flash at a time, for garbage collection to work on.
     #[inline]
     pub(super) fn at(&mut self, at: u64) -> Collecting<'_> {
         Collecting { flash: self, at }

@@ -148,7 +148,7 @@ pub(super) struct Ftl {
 }
 
 impl Ftl {
-    /// A layer whose first `filled` logical pages hold data, written in order.
+    /// Returns a layer whose first `filled` logical pages hold data, written in order.
     pub(super) fn new(shape: Shape, collection: Collection, filled: u32) -> Result<Ftl, SpecError> {
         check(&shape, filled)?;
         let blocks = shape.dies * shape.blocks_per_die;
@@ -194,13 +194,13 @@ impl Ftl {
         used
     }
 
-    /// The die a logical page lives on.
+    /// Returns the die a logical page lives on.
     #[inline]
     pub(super) fn die(&self, page: u32) -> u32 {
         page / self.shape.stripe_pages % self.shape.dies
     }
 
-    /// Where the first fill puts a logical page.
+    /// Returns where the first fill puts a logical page.
     #[inline]
     fn home(&self, page: u32) -> u32 {
         let Shape { dies, stripe_pages, blocks_per_die, pages_per_block, .. } = self.shape;
@@ -209,7 +209,7 @@ impl Ftl {
         stripe % dies * blocks_per_die * pages_per_block + on_die
     }
 
-    /// The logical page whose home this flash page is.
+    /// Returns the logical page whose home this flash page is.
     #[inline]
     fn resident(&self, flash: u32) -> u32 {
         let Shape { dies, stripe_pages, blocks_per_die, pages_per_block, .. } = self.shape;
@@ -218,7 +218,7 @@ impl Ftl {
         (on_die / stripe_pages * dies + die) * stripe_pages + on_die % stripe_pages
     }
 
-    /// The flash page that holds a logical one.
+    /// Returns the flash page that holds a logical one.
     #[inline]
     pub(super) fn lookup(&self, page: u32) -> Option<u32> {
         match self.map.get(page) {
@@ -228,7 +228,7 @@ impl Ftl {
         }
     }
 
-    /// The logical page that a flash page holds.
+    /// Returns the logical page that a flash page holds.
     #[inline]
     fn held(&self, flash: u32) -> Option<u32> {
         match self.owner.get(flash) {
@@ -300,7 +300,8 @@ impl Ftl {
         self.advance(die, victim, victim.a_write, work);
     }
 
-    /// The next block to collect, and how fast, for a block to be free when the host has filled `open`.
+    /// Returns the next block to collect, and how fast, for a block to be free when the host has
+    /// filled `open`.
     fn next_victim(&self, die: u32, open: Open) -> Option<Victim> {
         let block = self.victim(die)?;
         let Die { free, moves, .. } = &self.dies[die as usize];
@@ -374,7 +375,8 @@ impl Ftl {
         work.copied(die);
     }
 
-    /// The block of a die that is best collected; none if no block has anything to gain.
+    /// Returns the block of a die that is best collected, or `None` if no block has anything to
+    /// gain.
     fn victim(&self, die: u32) -> Option<u32> {
         let first = die * self.shape.blocks_per_die;
         let pages = self.shape.pages_per_block;
@@ -440,7 +442,7 @@ impl Ftl {
 }
 
 impl Shape {
-    /// The place after this one in its block.
+    /// Returns the place after this one in its block.
     #[inline]
     fn after(&self, open: Open) -> Option<Open> {
         let next = open.next + 1;
@@ -462,7 +464,7 @@ impl Work for Untimed {
     fn erased(&mut self, _die: u32) {}
 }
 
-/// The next number of a generator with 64 bits of state (Steele, Lea and Flood 2014).
+/// Returns the next number of a generator with 64 bits of state (Steele, Lea and Flood 2014).
 fn splitmix(state: &mut u64) -> u64 {
     let number = mixed(*state);
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

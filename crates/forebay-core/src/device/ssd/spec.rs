@@ -149,9 +149,9 @@ impl SsdSpec {
         })
     }
 
-    /// A drive of about `capacity_bytes` that behaves alike: of each die's blocks the same share is
-    /// spare beyond those that it always keeps back, which do not shrink with the drive. The capacity
-    /// is the nearest that takes whole blocks of each die, one at least.
+    /// Returns a drive of about `capacity_bytes` that behaves alike: of each die's blocks the same
+    /// share is spare beyond those that it always keeps back, which do not shrink with the drive.
+    /// The capacity is the nearest that takes whole blocks of each die, one at least.
     pub fn resized(&self, capacity_bytes: u64) -> SsdSpec {
         let block_bytes = f64::from(self.pages_per_block) * f64::from(self.page_bytes);
         let row_bytes = f64::from(self.dies()) * block_bytes;

@@ -70,17 +70,17 @@ impl Process {
         self.think.last_end = now;
     }
 
-    /// When its last request completed.
+    /// Returns when its last request completed.
     pub(super) fn idle_since(&self) -> Nanos {
         self.think.last_end
     }
 
-    /// Whether it has read only once so far.
+    /// Returns whether it has read only once so far.
     pub(super) fn is_new(&self) -> bool {
         self.think.mean().is_none()
     }
 
-    /// Whether its next read can be expected within `span` of its last one.
+    /// Returns whether its next read can be expected within `span` of its last one.
     pub(super) fn reads_on_within(&self, span: Nanos, newcomers: &Newcomers) -> bool {
         match self.think.mean() {
             Some(mean) => mean <= span,

@@ -8,7 +8,7 @@ fn run(config: AnticipatoryConfig) -> Run<Anticipatory> {
     Run::new(Anticipatory::new(config), true)
 }
 
-/// A sequential reader of stream 0 and, from the start, far reads of stream 1.
+/// Returns a sequential reader of stream 0 and, from the start, far reads of stream 1.
 fn reader_against_far_reads(config: AnticipatoryConfig, think_ms: f64) -> Run<Anticipatory> {
     let mut run = run(config);
     run.until = ms(100.0);

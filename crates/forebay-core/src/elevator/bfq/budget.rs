@@ -83,7 +83,7 @@ impl BudgetMax {
         if self.is_fixed || self.turns >= 194 { self.bytes } else { FIRST_BUDGET_MAX }
     }
 
-    /// The smallest budget.
+    /// Returns the smallest budget.
     #[inline]
     pub(super) fn least(&self) -> u64 {
         (self.believed() / 32).max(1)

@@ -130,7 +130,7 @@ impl Bfq {
         }
     }
 
-    /// A queue that a stream, alone in queue `place`, can share when it asks for `offset`.
+    /// Returns a queue that a stream, alone in queue `place`, can share when it asks for `offset`.
     #[inline]
     fn partner(&self, now: Nanos, place: u32, offset: u64) -> Option<u32> {
         let may = |queue: &super::StreamQueue| {
@@ -146,7 +146,7 @@ impl Bfq {
         (queue.streams > 0 && !queue.splitting && may(queue)).then_some(other)
     }
 
-    /// A waited-for queue other than `place` that is or will be served close to `offset`.
+    /// Returns a waited-for queue other than `place` that is or will be served close to `offset`.
     fn close_queue(&self, place: u32, offset: u64) -> Option<u32> {
         let is_close = |at: u64| at.abs_diff(offset) <= CLOSE_BYTES;
         let active = self.active.filter(|&active| active != place && active != ASYNC);

@@ -159,7 +159,7 @@ impl Bfq {
         self.trial = Trial::default();
     }
 
-    /// The queue to give a request of while `place`, which is active, has none.
+    /// Returns the queue to give a request of while `place`, which is active, has none.
     pub(super) fn injected(&mut self, now: Nanos, place: u32, queue: &Queue) -> Option<u32> {
         let active = &self.queues[place as usize];
         if !active.is_shared()
@@ -192,7 +192,7 @@ impl Bfq {
         })
     }
 
-    /// The queue to inject from, if the limit allows.
+    /// Returns the queue to inject from, if the limit allows.
     fn choose(&self, now: Nanos, place: u32, queue: &Queue) -> Option<u32> {
         let active = &self.queues[place as usize];
         let Injection { limit, alone, .. } = active.injection;

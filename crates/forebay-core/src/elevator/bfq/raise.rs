@@ -46,7 +46,8 @@ pub(super) struct Burst {
 }
 
 impl Burst {
-    /// The burst of a stream that begins, if it is of one. One begins while nobody else is busy.
+    /// Returns the burst of a stream that begins, if it is of one. One begins while nobody else is
+    /// busy.
     pub(super) fn begins(&mut self, now: Nanos, is_alone: bool) -> Option<u32> {
         if self.streams == 0 && !is_alone {
             return None;
@@ -110,7 +111,7 @@ pub(super) struct Entering {
 }
 
 impl Raised {
-    /// A queue that begins.
+    /// Creates a queue that begins.
     pub(super) fn new(now: Nanos, burst: Option<u32>) -> Raised {
         Raised { since: now, steady_from: now, burst, ..Raised::default() }
     }
@@ -135,7 +136,7 @@ impl Raised {
         self.why.is_some()
     }
 
-    /// Whether it is raised for its steady pace.
+    /// Returns whether it is raised for its steady pace.
     #[inline]
     pub(super) fn is_steady(&self) -> bool {
         matches!(self.why, Some(Why::Steady { .. }))

@@ -54,7 +54,7 @@ pub(super) struct Depth {
 }
 
 impl Bfq {
-    /// The queue to take a request from; none to wait for the active one.
+    /// Returns the queue to take a request from; none to wait for the active one.
     pub(super) fn select(&mut self, now: Nanos, queue: &Queue) -> Option<u32> {
         if let Some(place) = self.active
             && self.is_timed_out(now, place)
@@ -98,7 +98,7 @@ impl Bfq {
         Some(place)
     }
 
-    /// The budget of a queue: enough for its next request at least.
+    /// Returns the budget of a queue: enough for its next request at least.
     #[inline]
     pub(super) fn budget_for_next(&self, place: u32, queue: &Queue) -> u64 {
         let waiting = &self.queues[place as usize];
@@ -106,7 +106,8 @@ impl Bfq {
         waiting.budget.max(next)
     }
 
-    /// Whether the active queue's time is up: where it is waited for, only if it has used little.
+    /// Returns whether the active queue's time is up: where it is waited for, only if it has used
+    /// little.
     fn is_timed_out(&self, now: Nanos, place: u32) -> bool {
         now >= self.turn.ends && (self.idle_timer.is_none() || self.has_much_left(place))
     }
@@ -174,16 +175,16 @@ impl Bfq {
         self.queue(place).budget = budget;
     }
 
-    /// Whether waiting for the next request of `place` makes the disk faster: it reads on nearby; or the disk does one
-    /// request at a time. While others are raised it would harm them.
+    /// Returns whether waiting for the next request of `place` makes the disk faster: it reads on
+    /// nearby; or the disk does one request at a time. While others are raised it would harm them.
     pub(super) fn idling_boosts(&self, place: u32) -> bool {
         let queue = &self.queues[place as usize];
         let reads_on = !queue.is_seeky() && queue.is_io_bound && queue.thinks_briefly;
         (self.device.queues == Some(false) || reads_on) && self.raised_busy() == 0
     }
 
-    /// Whether it has to be waited for to get its share: another queue would get it, or has it at the device. A queue
-    /// that is alone is waited for because another may come.
+    /// Returns whether it has to be waited for to get its share: another queue would get it, or has
+    /// it at the device. A queue that is alone is waited for because another may come.
     fn needs_idling(&self, place: u32) -> bool {
         let queue = &self.queues[place as usize];
         if queue.streams == 0 && queue.is_sync {
@@ -195,7 +196,7 @@ impl Bfq {
         is_rushed || self.is_asymmetric(place) || busy == 1
     }
 
-    /// Whether `place`, which has no requests, is to be waited for.
+    /// Returns whether `place`, which has no requests, is to be waited for.
     pub(super) fn is_better_idle(&self, place: u32) -> bool {
         let queue = &self.queues[place as usize];
         let may = place != ASYNC && self.config.slice_idle > Nanos::ZERO && queue.streams > 0;

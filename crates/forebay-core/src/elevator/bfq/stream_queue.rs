@@ -98,7 +98,7 @@ impl StreamQueue {
         self.injection.changed = now;
     }
 
-    /// Its weight, raising included.
+    /// Returns its weight, raising included.
     #[inline]
     pub(super) fn weight(&self) -> u32 {
         self.weight.saturating_mul(self.raised.factor())
@@ -109,19 +109,19 @@ impl StreamQueue {
         self.seeks.far() > FAR_MAX
     }
 
-    /// Whether each of the last 32 requests needed a seek.
+    /// Returns whether each of the last 32 requests needed a seek.
     #[inline]
     pub(super) fn always_seeks(&self) -> bool {
         self.seeks.far() == u32::BITS
     }
 
-    /// Whether several streams use it.
+    /// Returns whether several streams use it.
     #[inline]
     pub(super) fn is_shared(&self) -> bool {
         self.streams > 1
     }
 
-    /// Whether it has no request anywhere.
+    /// Returns whether it has no request anywhere.
     #[inline]
     pub(super) fn is_quiet(&self) -> bool {
         self.order.is_empty() && self.in_flight == 0

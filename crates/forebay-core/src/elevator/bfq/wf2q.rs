@@ -80,7 +80,7 @@ impl Wf2q {
         &mut self.entities[queue as usize]
     }
 
-    /// Whether a queue neither waits nor is in service.
+    /// Returns whether a queue neither waits nor is in service.
     #[inline]
     pub(super) fn is_idle(&self, queue: u32) -> bool {
         matches!(self.entities[queue as usize].place, Place::Forgotten | Place::Resting)
@@ -98,7 +98,7 @@ impl Wf2q {
         self.serving.into_iter().chain(self.waiting.iter().rev().copied())
     }
 
-    /// The weight of a queue and that of all, unless the queue is forgotten.
+    /// Returns the weight of a queue and that of all, unless the queue is forgotten.
     #[inline]
     pub(super) fn share(&self, queue: u32) -> Option<(u32, u64)> {
         let Entity { weight, place, .. } = self.entities[queue as usize];

@@ -11,8 +11,8 @@ use crate::contract::time::Nanos;
 const KIND_SLICE_MIN: Nanos = Nanos::from_millis(2);
 
 impl Cfq {
-    /// The queue to serve now, which becomes the active one; none to wait for the active one.
-    /// There are requests.
+    /// Returns the queue to serve now, which becomes the active one; none to wait for the active
+    /// one. There are requests.
     #[inline]
     pub(super) fn select(&mut self, now: Nanos) -> Option<u32> {
         let mut close = None;
@@ -37,7 +37,7 @@ impl Cfq {
         Some(place)
     }
 
-    /// Whether the active queue, without requests, waits for its own at the device.
+    /// Returns whether the active queue, without requests, waits for its own at the device.
     fn waits_for_device(&mut self, now: Nanos, place: u32) -> bool {
         let queue = self.queue(place);
         let Slice { is_new, start, end, .. } = queue.slice;
@@ -85,7 +85,7 @@ impl Cfq {
         self.kind_end = Some(now + slice.max(KIND_SLICE_MIN));
     }
 
-    /// Whether the active queue, which has requests, may have another one at the device.
+    /// Returns whether the active queue, which has requests, may have another one at the device.
     #[inline]
     pub(super) fn may_give(&self, now: Nanos, place: u32) -> bool {
         let queue = &self.queues[place as usize];
@@ -140,7 +140,7 @@ impl Cfq {
         }
     }
 
-    /// Whether a request at `offset`, new in queue `place`, ends the active queue's slice.
+    /// Returns whether a request at `offset`, new in queue `place`, ends the active queue's slice.
     #[inline]
     pub(super) fn should_preempt(&self, now: Nanos, place: u32, offset: u64) -> bool {
         let Some(active) = self.active else { return false };

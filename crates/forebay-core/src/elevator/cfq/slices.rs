@@ -23,7 +23,7 @@ impl Cfq {
         if place == ASYNC { self.config.slice_async } else { self.config.slice_sync }
     }
 
-    /// The slice of a queue: in low latency, so much less as there are too many queues.
+    /// Returns the slice of a queue: in low latency, so much less as there are too many queues.
     fn slice_len(&mut self, place: u32) -> Nanos {
         let slice = self.slice_base(place);
         if !self.config.low_latency {
@@ -126,7 +126,7 @@ impl Cfq {
         }
     }
 
-    /// Whether a queue should be waited for: a sequential one, or the last seeking one.
+    /// Returns whether a queue should be waited for: a sequential one, or the last seeking one.
     #[inline]
     pub(super) fn should_idle(&self, place: u32) -> bool {
         let idle = self.config.slice_idle;

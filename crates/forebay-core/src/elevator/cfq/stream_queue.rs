@@ -82,7 +82,7 @@ impl StreamQueue {
         (self.deep, self.shared, self.splitting, self.merges_into) = (false, false, false, None);
     }
 
-    /// The kind of service that it gets when it is next queued.
+    /// Returns the kind of service that it gets when it is next queued.
     #[inline]
     pub(super) fn kind(&self) -> Kind {
         match (self.is_sync, self.idle_window) {
@@ -100,7 +100,7 @@ impl StreamQueue {
         self.slice.given += 1;
     }
 
-    /// The oldest request if it is older than `expire`; asked for once a slice.
+    /// Returns the oldest request if it is older than `expire`; asked for once a slice.
     #[inline]
     pub(super) fn expired(&mut self, now: Nanos, expire: Nanos, queue: &Queue) -> Option<QueuedId> {
         if std::mem::replace(&mut self.slice.fifo_checked, true) {

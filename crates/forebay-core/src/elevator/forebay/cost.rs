@@ -81,12 +81,12 @@ impl Cost {
         self.away - self.on
     }
 
-    /// The mean time of an I/O.
+    /// Returns the mean time of an I/O.
     pub(super) fn service(&self) -> Nanos {
         self.service
     }
 
-    /// The mean time of an I/O of `kind`.
+    /// Returns the mean time of an I/O of `kind`.
     pub(super) fn service_of(&self, kind: usize) -> Nanos {
         self.service_of[kind]
     }

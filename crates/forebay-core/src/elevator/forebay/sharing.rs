@@ -64,7 +64,7 @@ impl Forebay {
         if together { Sharing::Together } else { Sharing::Excursions }
     }
 
-    /// The next request of either kind upwards from where the sweep is.
+    /// Returns the next request of either kind upwards from where the sweep is.
     pub(super) fn on_the_way(&self) -> Option<QueuedId> {
         let next = self.sides.iter().filter_map(|side| side.next_from(self.place));
         next.min_by_key(|&(offset, _)| offset.wrapping_sub(self.place)).map(|(_, id)| id)

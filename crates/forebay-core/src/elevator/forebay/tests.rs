@@ -9,8 +9,8 @@ fn run(config: ForebayConfig) -> Run<Forebay> {
     Run::new(Forebay::new(config), false)
 }
 
-/// A file read by two threads by turns, each request after `think_ms`, and far reads of a third
-/// that all come at 10 ms.
+/// Returns a file read by two threads by turns, each request after `think_ms`, and far reads of a
+/// third that all come at 10 ms.
 fn file_against_far_reads(config: ForebayConfig, think_ms: f64) -> Run<Forebay> {
     let mut run = run(config);
     run.until = ms(300.0);

@@ -128,7 +128,7 @@ impl Trails {
         self.thinking.add(Nanos(u64::MAX), OF_ALL);
     }
 
-    /// The trail that a request at `offset` continues: the one that ends nearest before it.
+    /// Returns the trail that a request at `offset` continues: the one that ends nearest before it.
     fn ending_at(&self, offset: u64) -> Option<TrailId> {
         let gap = |trail: &Trail| offset.checked_sub(trail.end).filter(|&gap| gap <= GAP_BYTES);
         let gaps = self.trails.iter().enumerate().filter_map(|(id, t)| Some((gap(t)?, id)));

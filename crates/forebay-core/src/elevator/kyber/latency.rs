@@ -48,7 +48,7 @@ impl Latencies {
         self.in_all[all] += 1;
     }
 
-    /// Whether a tenth and more of the latencies at the device miss the target.
+    /// Returns whether a tenth and more of the latencies at the device miss the target.
     pub(super) fn is_congested(&mut self, now: Nanos) -> bool {
         percentile(&mut self.at_device, 90, &mut self.until, now).is_some_and(|at| at >= QUARTERS)
     }
@@ -68,7 +68,7 @@ impl Latencies {
     }
 }
 
-/// The bucket of a percentile, which empties them; nothing before enough is known.
+/// Returns the bucket of a percentile, which empties them; nothing before enough is known.
 fn percentile(
     buckets: &mut [u32; BUCKETS],
     percent: u32,

@@ -77,7 +77,7 @@ impl Overlaps {
     }
 }
 
-/// The longest request of a class.
+/// Returns the longest request of a class.
 const fn class_bytes(class: usize) -> u32 {
     SHORTEST_CLASS_BYTES << (2 * class)
 }
@@ -86,7 +86,7 @@ fn changes(request: &Request) -> bool {
     matches!(request.op, Op::Write | Op::Trim)
 }
 
-/// Whether two requests must keep their order.
+/// Returns whether two requests must keep their order.
 pub(super) fn conflict(a: &Request, b: &Request) -> bool {
     (changes(a) || changes(b)) && a.offset < b.end() && b.offset < a.end()
 }

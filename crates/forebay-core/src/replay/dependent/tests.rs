@@ -4,7 +4,7 @@ use crate::contract::bytes::Null;
 use crate::contract::request::{Flags, Op};
 use proptest::prelude::*;
 
-/// When each request was issued, and when it ended, on a device that takes `took` for each.
+/// Returns when each request was issued, and when it ended, on a device that takes `took` for each.
 fn run(recorded: &[(Request, Option<Nanos>)], took: &[u64], times: f64) -> Vec<(u64, u64)> {
     let intensity = Intensity::new(times).unwrap();
     let mut workload = Dependent::new(recorded.iter().copied(), intensity);
@@ -79,7 +79,7 @@ fn recording(rows: &[Row]) -> (Vec<(Request, Option<Nanos>)>, Vec<u64>) {
     rows.iter().enumerate().map(one).unzip()
 }
 
-/// When the requests are issued and answered, by the module's definition, word by word.
+/// Returns when the requests are issued and answered, by the module's definition, word by word.
 fn expected(recorded: &[(Request, Option<Nanos>)], took: &[u64], times: u64) -> Vec<(u64, u64)> {
     let mut ran: Vec<(u64, u64)> = Vec::new();
     for (index, (request, _)) in recorded.iter().enumerate() {

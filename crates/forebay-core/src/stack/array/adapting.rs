@@ -130,7 +130,8 @@ impl Adapting {
         Adapting { ticks: Some(Ticks { period, due: period, next: None }), ..self }
     }
 
-    /// The units that pay now, of so many in all: a few with each request, until all have paid.
+    /// Returns the units that pay now, of this many in all: a few with each request, until all have
+    /// paid.
     pub(super) fn paying(&mut self, now: Nanos, units: u64) -> Range<u64> {
         let Some(ticks) = &mut self.ticks else { return 0..0 };
         if ticks.next.is_none() && now >= ticks.due {
@@ -161,7 +162,7 @@ impl Adapting {
             (self.budget + self.percent.saturating_mul(bytes)).min(self.percent * BURST_BYTES);
     }
 
-    /// Whether a switch that moves so many bytes is within the bound.
+    /// Returns whether a switch that moves this many bytes is within the bound.
     pub(super) fn may_move(&mut self, bytes: u64) -> bool {
         if self.percent == 0 {
             return true;

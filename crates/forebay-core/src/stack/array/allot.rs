@@ -45,7 +45,7 @@ impl Array {
         place.loser().or_else(missing).map_or(place, Place::lost_by)
     }
 
-    /// Whether a unit has lost a role that some drive may have.
+    /// Returns whether a unit has lost a role that some drive may have.
     pub(super) fn may_be_whole(&self, unit: &Unit) -> bool {
         let Some(level) = unit.level else { return false };
         let is_lost = |role: &usize| unit.places[*role].is_lost();
@@ -68,18 +68,20 @@ impl Array {
         allotted
     }
 
-    /// Whether there is a drive for a role, full or not.
+    /// Returns whether there is a drive for a role, full or not.
     fn may_be_on_any(&self, unit: &Unit, level: Level, role: usize) -> bool {
         let is_barred = |lane| self.drives.is_barred(lane, unit, level, role, self.chunks());
         self.drives.of(unit.kind).any(|lane| !is_barred(lane))
     }
 
-    /// Whether drives of a kind have room to spare for a level that takes more than the leanest.
+    /// Returns whether drives of a kind have room to spare for a level that takes more than the
+    /// leanest.
     pub(super) fn has_spare(&self, level: Level, kind: Kind) -> bool {
         !self.is_fat(level) || self.is_roomy(level, kind)
     }
 
-    /// Whether a unit of this level can be on drives of a kind, all of which have room to spare.
+    /// Returns whether a unit of this level can be on drives of a kind, all of which have room to
+    /// spare.
     pub(super) fn is_roomy(&self, level: Level, kind: Kind) -> bool {
         let spare = self.spare();
         self.drives.of(kind).count() >= level.width(self.chunks())

@@ -92,7 +92,7 @@ impl Bench {
         self.under_way.iter()
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     fn random(&mut self, end: u64) -> u64 {
         self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (self.state >> 33) % end
@@ -242,7 +242,7 @@ impl Bench {
     }
 }
 
-/// A new array of six drives; one that adapts changes a unit's level at every other write.
+/// Returns a new array of six drives; one that adapts changes a unit's level at every other write.
 pub(super) fn created(first: Level, spare: u32, adapts: bool) -> Array {
     let leanest = if adapts { Level::RAID6 } else { first };
     let sizes = Geometry { units: UNITS, copies_max: 4, ..Geometry::sample(LANES) };

@@ -81,7 +81,7 @@ impl Log {
         self.since.get_or_insert(now);
     }
 
-    /// When a round is to begin at the latest.
+    /// Returns when a round is to begin at the latest.
     pub(super) fn due(&self) -> Option<Nanos> {
         self.since.filter(|_| self.round.is_none()).map(|since| since + AGE_MAX)
     }
@@ -355,7 +355,7 @@ impl Array {
     }
 }
 
-/// A record at a place of a buffer, with its sum.
+/// Returns a record at a place of a buffer, with its sum.
 fn seal(bytes: &[u8], to: Bytes, plan: &mut Plan<'_>) -> u64 {
     let len = bytes.len() as u32;
     plan.slots.put(to.len(len), bytes);

@@ -133,12 +133,12 @@ impl Drives {
         self.members.iter().enumerate().filter(is_missing).count()
     }
 
-    /// The numbers of all drives of the volume, present or not.
+    /// Returns the numbers of all drives of the volume, present or not.
     pub(super) fn members(&self) -> [u8; LANES_MAX as usize] {
         self.members
     }
 
-    /// A bit for each of them: it is a solid-state drive.
+    /// Returns a bit for each of them: it is a solid-state drive.
     pub(super) fn ssds(&self) -> u32 {
         self.ssds
     }
@@ -198,7 +198,8 @@ impl Drives {
         self.all.iter_mut().zip(cells).for_each(|(drive, cells)| drive.space = Space::new(*cells));
     }
 
-    /// How many units of a level there is room for, with spare cells left: at most `units_max`.
+    /// Returns how many units of a level there is room for, with spare cells left: at most
+    /// `units_max`.
     pub(super) fn units(&self, level: Level, chunks: usize, units_max: u64) -> u64 {
         let units = KINDS.map(|kind| self.units_of(kind, level, chunks, units_max));
         units.iter().sum::<u64>().min(units_max)
@@ -249,7 +250,7 @@ impl Drives {
         self.members.into_iter().filter(|number| *number > 0).find(is_missing)
     }
 
-    /// A free cell of a drive.
+    /// Returns a free cell of a drive.
     pub(super) fn take(&mut self, lane: usize) -> Option<Place> {
         let drive = &mut self.all[lane];
         drive.space.take().map(|cell| Place::at(drive.number, cell))
@@ -270,10 +271,10 @@ impl Drives {
         }
     }
 
-    /// Where a role of a unit is to be: its drive if that is of the unit's kind and has room, else one of that kind
-    /// that has nothing of the unit that the role must not share a drive with, nor lost it unless there is no
-    /// other, full or not; of these one with least of the unit, least of the neighbouring chunk, most room, and by
-    /// chance.
+    /// Returns where a role of a unit is to be: its drive if that is of the unit's kind and has
+    /// room, else one of that kind that has nothing of the unit that the role must not share a
+    /// drive with, nor lost it unless there is no other, full or not; of these one with least of
+    /// the unit, least of the neighboring chunk, most room, and by chance.
     pub(super) fn choose(
         &self,
         geometry: &Geometry,
@@ -321,7 +322,7 @@ impl Drives {
         lanes.fold(0, |lanes, lane| lanes | 1 << lane)
     }
 
-    /// Whether a drive holds what a role must not share one with.
+    /// Returns whether a drive holds what a role must not share one with.
     pub(super) fn is_barred(
         &self,
         lane: usize,
@@ -333,7 +334,8 @@ impl Drives {
         level.apart(role, chunks).any(|other| self.lane(unit.places[other]) == Some(lane))
     }
 
-    /// A role of a unit on a drive that is far fuller than another that could have it, and that other.
+    /// Returns a role of a unit on a drive that is far fuller than another that could have it, and
+    /// that other.
     pub(super) fn roomier(&self, unit: &Unit, chunks: usize) -> Option<(usize, usize)> {
         self.roomier_by(unit, chunks, SLOPE)
     }
@@ -359,7 +361,7 @@ impl Drives {
         Some((role, lane))
     }
 
-    /// Whether a place is on a drive of another kind.
+    /// Returns whether a place is on a drive of another kind.
     pub(super) fn is_on_other(&self, place: Place, kind: Kind) -> bool {
         self.lane(place).is_some_and(|lane| self.all[lane].kind != kind)
     }

@@ -39,7 +39,7 @@ impl Full {
         self.due
     }
 
-    /// Whether writes are refused.
+    /// Returns whether writes are refused.
     pub(super) fn is_full(&self) -> bool {
         self.since.or(self.records_since).is_some()
     }
@@ -55,7 +55,7 @@ impl Full {
     }
 }
 
-/// Whether nobody waits any more who was refused now, and others since that time.
+/// Returns whether nobody waits any more who was refused now, and others since that time.
 fn is_waited_out(since: &mut Option<Nanos>, now: Nanos) -> bool {
     now >= *since.get_or_insert(now) + WAIT_MAX
 }

@@ -56,8 +56,8 @@ impl Geometry {
     /// Bytes of a record.
     pub const RECORD_BYTES: u64 = RECORD as u64;
 
-    /// The sizes with which all of `units` have room at the leanest level and `spare` cells a drive are
-    /// left; none if that cannot be.
+    /// Returns the sizes with which all of `units` have room at the leanest level and `spare` cells
+    /// a drive are left, or `None` if that cannot be.
     pub fn new(sizes: Geometry, leanest: Level, spare: u32) -> Option<Geometry> {
         let Geometry { lanes, chunk_bytes, chunks, copies_max, units, .. } = sizes;
         let roles = leanest.roles(chunks.into()) as u64;
@@ -102,7 +102,7 @@ impl Geometry {
         Some(alone)
     }
 
-    /// The largest array on drives of `lane_bytes`, some of whose cells are spare.
+    /// Returns the largest array on drives of `lane_bytes`, some of whose cells are spare.
     fn fitting_set(sizes: Geometry, leanest: Level, lane_bytes: u64) -> Option<Geometry> {
         let with = |units: u64| {
             let bare = Geometry::new(Geometry { units, ..sizes }, leanest, 0)?;
@@ -120,7 +120,7 @@ impl Geometry {
         with(fits).filter(|_| fits > 0)
     }
 
-    /// Whether its units can have this level.
+    /// Returns whether its units can have this level.
     pub fn takes(&self, level: Level) -> bool {
         let chunks = self.chunks.into();
         level.roles(chunks) <= self.roles_max() && level.width(chunks) <= self.lanes.into()
@@ -146,8 +146,8 @@ impl Geometry {
         self.units.div_ceil(self.units_a_page()).max(1)
     }
 
-    /// The same with more units, if the ring has room for the records of their pages and two rounds
-    /// beyond.
+    /// Returns the same with more units, if the ring has room for the records of their pages and
+    /// two rounds beyond.
     pub(super) fn grown(&self, units: u64) -> Option<Geometry> {
         let grown = Geometry { units, ..*self };
         let has_room = grown.pages() + 2 * ROUND_MAX <= self.ring;
@@ -164,7 +164,7 @@ impl Geometry {
         ring_at() + sequence % self.ring.max(1) * u64::from(RECORD)
     }
 
-    /// How many records fit from this one to the ring's end.
+    /// Returns how many records fit from this one to the ring's end.
     pub(super) fn records_from(&self, sequence: u64) -> u64 {
         let ring = self.ring.max(1);
         ring - sequence % ring

@@ -62,7 +62,7 @@ impl Array {
         Array { hints, ..self }
     }
 
-    /// The kind of drives that a unit is to be on.
+    /// Returns the kind of drives that a unit is to be on.
     pub(super) fn hinted_kind(&self, number: u64) -> Kind {
         self.hints.of(number).kind.unwrap_or_default()
     }

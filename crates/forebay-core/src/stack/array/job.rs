@@ -148,12 +148,12 @@ impl Job {
         }
     }
 
-    /// Whether its parts together fill a chunk from `lo` to `hi`.
+    /// Returns whether its parts together fill a chunk from `lo` to `hi`.
     fn covers(&self, number: u32, chunk: u32) -> bool {
         self.fills(number, chunk, self.lo, self.hi)
     }
 
-    /// Whether its parts together fill a chunk from byte `from` to byte `to`.
+    /// Returns whether its parts together fill a chunk from byte `from` to byte `to`.
     pub(super) fn fills(&self, number: u32, chunk: u32, from: u32, to: u32) -> bool {
         let mut end = from;
         // There are few parts, so it is enough to look repeatedly for the one that extends
@@ -169,7 +169,7 @@ impl Job {
         }
     }
 
-    /// The part that alone fills a chunk and that no later one touches.
+    /// Returns the part that alone fills a chunk and that no later one touches.
     pub(super) fn sole(&self, number: u32, chunk: u32) -> Option<Bytes> {
         let mut touching = self.parts.iter().rev();
         let last = touching.find(|part| touched(part, number, chunk).is_some())?;
@@ -179,7 +179,7 @@ impl Job {
     }
 }
 
-/// The bytes of a chunk that a part touches, counted from the chunk's first.
+/// Returns the bytes of a chunk that a part touches, counted from the chunk's first.
 pub(super) fn within(part: &Part, number: u32, chunk: u32) -> (u32, u32) {
     let first = number * chunk;
     (part.from.max(first) - first, part.end().min(first + chunk).max(first) - first)

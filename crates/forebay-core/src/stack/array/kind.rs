@@ -14,7 +14,7 @@ pub enum Kind {
 pub const KINDS: [Kind; 2] = [Kind::Hdd, Kind::Ssd];
 
 impl Kind {
-    /// Its name: `hdd`, `ssd`.
+    /// Returns its name: `hdd`, `ssd`.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Hdd => "hdd",

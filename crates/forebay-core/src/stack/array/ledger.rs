@@ -33,7 +33,7 @@ impl Doubted {
         places.is_some_and(|places| places.iter().any(|it| it.is_same_cell(place)))
     }
 
-    /// The cells, to look at.
+    /// Returns the cells, to look at.
     #[cfg(test)]
     fn all(&self) -> impl Iterator<Item = (u64, Place)> + '_ {
         self.units.iter().flat_map(|(number, places)| places.iter().map(|it| (*number, *it)))

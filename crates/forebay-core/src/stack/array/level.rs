@@ -32,7 +32,7 @@ impl Level {
     /// Three copies: as much as two drives may fail, as with [`Level::RAID6`].
     pub const TRIPLE: Level = Level::Mirrored { copies: 3 };
 
-    /// Its name: `raid0`, `raid5`, `raid6`, `raid10` (two copies), `raid10x3`, `raid10x4`.
+    /// Returns its name: `raid0`, `raid5`, `raid6`, `raid10` (two copies), `raid10x3`, `raid10x4`.
     pub fn name(self) -> &'static str {
         match self {
             Level::Striped { parities: 0 } => "raid0",
@@ -111,7 +111,7 @@ impl Level {
         }
     }
 
-    /// The data chunk that a role holds; none if it is a parity.
+    /// Returns the data chunk that a role holds, or `None` if it is a parity.
     pub(super) fn chunk(self, role: usize, chunks: usize) -> Option<usize> {
         match self {
             Level::Striped { .. } => (role < chunks).then_some(role),
@@ -119,7 +119,7 @@ impl Level {
         }
     }
 
-    /// Whether two roles must be on drives of their own.
+    /// Returns whether two roles must be on drives of their own.
     pub(super) fn parts(self, one: usize, other: usize, chunks: usize) -> bool {
         match self {
             Level::Striped { .. } => true,
@@ -127,13 +127,13 @@ impl Level {
         }
     }
 
-    /// The roles that must not be on the same drive as one.
+    /// Returns the roles that must not be on the same drive as one.
     pub(super) fn apart(self, role: usize, chunks: usize) -> impl Iterator<Item = usize> {
         let others = (0..self.roles(chunks)).filter(move |other| *other != role);
         others.filter(move |other| self.parts(*other, role, chunks))
     }
 
-    /// The roles that hold a data chunk.
+    /// Returns the roles that hold a data chunk.
     pub(super) fn holders(self, chunk: usize, chunks: usize) -> impl Iterator<Item = usize> {
         let copies = match self {
             Level::Striped { .. } => 1,
@@ -153,12 +153,12 @@ pub const LEVELS: [Level; 6] = [
     Level::Mirrored { copies: 4 },
 ];
 
-/// The set of all roles before `count`.
+/// Returns the set of all roles before `count`.
 pub(super) fn all(count: usize) -> Roles {
     ((1u32 << count) - 1) as Roles
 }
 
-/// The roles of a set.
+/// Returns the roles of a set.
 pub(super) fn each(roles: Roles) -> impl Iterator<Item = usize> {
     (0..ROLES_MAX).filter(move |role| roles >> role & 1 == 1)
 }

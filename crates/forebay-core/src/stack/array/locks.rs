@@ -76,7 +76,7 @@ impl Locks {
         !self.units.contains_key(&unit)
     }
 
-    /// Whether a read or a change of it has begun and not ended.
+    /// Returns whether a read or a change of it has begun and not ended.
     pub(super) fn is_under_way(&self, unit: u64) -> bool {
         self.units.get(&unit).is_some_and(|lock| lock.readers > 0 || lock.changing)
     }

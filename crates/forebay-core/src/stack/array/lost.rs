@@ -102,7 +102,7 @@ impl Lost {
         }
     }
 
-    /// The blocks of a chunk that it names.
+    /// Returns the blocks of a chunk that it names.
     fn blocks(self, geometry: &Geometry) -> Blocks {
         let (count, stretch) = (blocks_of(geometry), stretch_blocks(geometry));
         let is_lost = |block: &usize| self.stretches >> (block / stretch) & 1 == 1;
@@ -112,7 +112,7 @@ impl Lost {
         })
     }
 
-    /// The blocks of a data chunk of a unit of this level that are lost.
+    /// Returns the blocks of a data chunk of a unit of this level that are lost.
     pub(super) fn of_chunk(self, level: Level, chunk: usize, geometry: &Geometry) -> Blocks {
         let mut holders = level.holders(chunk, geometry.chunks.into());
         match holders.all(|role| self.roles >> role & 1 == 1) {
@@ -121,7 +121,7 @@ impl Lost {
         }
     }
 
-    /// Whether data are lost.
+    /// Returns whether data are lost.
     pub(super) fn has_data(self, level: Level, chunks: usize) -> bool {
         let is_lost = |chunk| level.holders(chunk, chunks).all(|role| self.roles >> role & 1 == 1);
         self.stretches != 0 && each(all(chunks)).any(is_lost)

@@ -25,7 +25,7 @@ use crate::contract::outcome::Fault;
 use crate::contract::time::Nanos;
 
 impl Array {
-    /// An array that is there and empty, for a run that nothing has to outlive.
+    /// Creates an array that is there and empty, for a run that nothing has to outlive.
     pub fn new(geometry: Geometry, first: Level) -> Array {
         let numbers: Vec<u8> = (1..=geometry.lanes as u8).collect();
         Array { phase: Phase::Ready, ..Array::closed(geometry, first, &numbers, false) }
@@ -52,7 +52,8 @@ impl Array {
         self
     }
 
-    /// The same, with levels that follow the workload by `rule`: layout `i` of `costs` is `levels[i]`.
+    /// Returns the same, with levels that follow the workload by `rule`: layout `i` of `costs` is
+    /// `levels[i]`.
     pub fn adapting<R>(self, rule: R, costs: Costs, first: First, levels: Vec<Level>) -> Array
     where
         R: Rule + Send + 'static,
@@ -85,7 +86,7 @@ impl Array {
         self
     }
 
-    /// The same, which is only read: nothing at all is written to its drives.
+    /// Returns the same, which is only read: nothing at all is written to its drives.
     pub fn reading(self) -> Array {
         Array { reads_only: true, ..self }
     }

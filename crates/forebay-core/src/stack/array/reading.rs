@@ -12,7 +12,8 @@ use crate::contract::request::Op;
 use crate::stack::placed::{Plan, Planned};
 
 impl Array {
-    /// Whether the sums of all roles that a read needs are known; the read then goes by them.
+    /// Returns whether the sums of all roles that a read needs are known; the read then goes by
+    /// them.
     pub(super) fn knows_sums(&mut self, key: u32) -> bool {
         let job = &self.jobs[key as usize];
         let view = self.view(key);
@@ -191,7 +192,7 @@ impl Array {
         }
     }
 
-    /// The role that was read of a data chunk.
+    /// Returns the role that was read of a data chunk.
     pub(super) fn holder(&self, key: u32, chunk: usize) -> Option<usize> {
         let job = &self.jobs[key as usize];
         job.level.holders(chunk, self.chunks()).find(|role| job.read >> role & 1 == 1)

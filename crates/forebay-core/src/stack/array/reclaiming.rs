@@ -56,7 +56,7 @@ impl Array {
         }
     }
 
-    /// The next fat unit that nothing is asked of, one without a hint if possible.
+    /// Returns the next fat unit that nothing is asked of, one without a hint if possible.
     fn next_fat(&mut self, kind: Kind, look: usize) -> Option<u64> {
         let (fat, next) = (&self.room.fat[kind as usize], self.room.next[kind as usize]);
         let (mut hinted, mut last) = (None, next);
@@ -245,7 +245,8 @@ impl Array {
         }
     }
 
-    /// A unit without copies that are on drives where it needs cells to shrink; none if that does not help.
+    /// Returns a unit without copies that are on drives where it needs cells to shrink, or `None`
+    /// if that does not help.
     fn without_copies(&self, key: u32) -> Option<Unit> {
         let job = &self.jobs[key as usize];
         let Doing::Switch(to, kind) = job.doing else { return None };

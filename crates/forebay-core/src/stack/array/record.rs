@@ -161,14 +161,14 @@ impl Label {
         self.geometry.cells_in(self.end_at(drive_bytes).unwrap_or(drive_bytes))
     }
 
-    /// The same label in this version, if the drive keeps all its cells then.
+    /// Returns the same label in this version, if the drive keeps all its cells then.
     pub fn converted(self, drive_bytes: u64) -> Label {
         let new = Label { version: VERSION, ..self };
         if new.cells_in(drive_bytes) == self.cells_in(drive_bytes) { new } else { self }
     }
 }
 
-/// Where the last whole block of a drive begins.
+/// Returns where the last whole block of a drive begins.
 pub(super) fn end_block(drive_bytes: u64) -> Option<u64> {
     let block = u64::from(BLOCK);
     Some((drive_bytes / block).checked_sub(1)? * block)
@@ -269,8 +269,8 @@ const TRAILER: u64 = u64::from_le_bytes(*b"forebayT");
 /// Words of a trailer before the sums.
 const TRAILER_HEAD: usize = 4;
 
-/// A trailer: whose content a cell holds (of data the chunk, of parities the role), and the sum of each
-/// block.
+/// Returns a trailer: whose content a cell holds (of data the chunk, of parities the role), and the
+/// sum of each block.
 pub(super) fn trailer(volume: u64, unit: u64, what: usize, sums: &[u64]) -> Vec<u8> {
     let mut bytes = vec![0; BLOCK as usize];
     put_words(&[TRAILER, volume, unit, what as u64], &mut bytes);
@@ -278,7 +278,7 @@ pub(super) fn trailer(volume: u64, unit: u64, what: usize, sums: &[u64]) -> Vec<
     bytes
 }
 
-/// The sums in a trailer of that content.
+/// Returns the sums in a trailer of that content.
 pub(super) fn sums(bytes: &[u8], volume: u64, unit: u64, what: usize) -> Option<Vec<u64>> {
     let all = words(bytes);
     let (head, sums) = all.split_at_checked(TRAILER_HEAD)?;

@@ -70,12 +70,12 @@ impl Array {
         (self.spare() / 2).min(RESERVE_MAX)
     }
 
-    /// Whether a level takes more than the leanest one.
+    /// Returns whether a level takes more than the leanest one.
     pub(super) fn is_fat(&self, level: Level) -> bool {
         level.roles(self.chunks()) > self.leanest.roles(self.chunks())
     }
 
-    /// Whether fat units of a kind are to shrink.
+    /// Returns whether fat units of a kind are to shrink.
     pub(super) fn is_tight(&self, kind: Kind) -> bool {
         let low = self.spare() / 4 * 3;
         let named = |lane: usize| self.room.named.get(lane).copied().unwrap_or(0);
@@ -85,7 +85,7 @@ impl Array {
         has_fat && self.is_wide(kind) && self.drives.of(kind).any(is_low)
     }
 
-    /// Whether as many drives of a kind are there as the leanest level is wide.
+    /// Returns whether as many drives of a kind are there as the leanest level is wide.
     pub(super) fn is_wide(&self, kind: Kind) -> bool {
         self.drives.of(kind).count() >= self.leanest.width(self.chunks())
     }
@@ -146,8 +146,8 @@ impl Array {
         (lean, taken.saturating_sub(lean))
     }
 
-    /// Whether a role without a place is better lost for now: a drive is missing that would have it, the level can do
-    /// without, and what is promised needs the cells that are left.
+    /// Returns whether a role without a place is better lost for now: a drive is missing that would
+    /// have it, the level can do without, and what is promised needs the cells that are left.
     pub(super) fn forgoes(&self, unit: &Unit, level: Level, role: usize) -> bool {
         let (chunks, missing) = (self.chunks(), self.drives.missing_of(unit.kind));
         if missing == 0 || missing > level.tolerates() {
@@ -162,8 +162,8 @@ impl Array {
         may && (self.room.forgoes || !self.has_room_beside(unit.kind, missing))
     }
 
-    /// Whether a unit may have all its roles on the drives of a kind that are there, and the rest of the promise
-    /// still has room on them.
+    /// Returns whether a unit may have all its roles on the drives of a kind that are there, and
+    /// the rest of the promise still has room on them.
     fn has_room_beside(&self, kind: Kind, missing: usize) -> bool {
         let (chunks, at) = (self.chunks(), kind as usize);
         let roles = self.leanest.roles(chunks) as u64;
@@ -180,7 +180,8 @@ impl Array {
         free + self.room.beyond[at] >= least + kept + roles
     }
 
-    /// How many units drives of a kind have room for at the leanest level, counting those that are missing.
+    /// Returns how many units drives of a kind have room for at the leanest level, counting those
+    /// that are missing.
     pub(super) fn promised(&self, kind: Kind) -> u64 {
         self.drives.units_with_missing(kind, self.leanest, self.chunks(), self.geometry.cells)
     }

@@ -45,7 +45,7 @@ impl Salvage {
         self.unread[role].or(self.rotten[role]).or(self.known[role])
     }
 
-    /// All places in chunks where a block of some data chunk is lost.
+    /// Returns all places in chunks where a block of some data chunk is lost.
     fn lost_anywhere(&self) -> Blocks {
         self.lost.iter().fold(Blocks::default(), |all, lost| all.or(*lost))
     }
@@ -55,14 +55,14 @@ impl Salvage {
         level.chunk(role, chunks).map_or(self.lost_anywhere(), |chunk| self.lost[chunk])
     }
 
-    /// Whether a missing or refused cell may yet tell a lost block.
+    /// Returns whether a missing or refused cell may yet tell a lost block.
     fn may_come_back(&self) -> bool {
         let lost = self.lost_anywhere();
         self.unread.iter().any(|unread| !unread.and(lost).is_empty())
     }
 
-    /// Whether a cell is to be written anew: it has bad blocks that others tell, and has not, and cannot come
-    /// to have, what lost blocks follow from.
+    /// Returns whether a cell is to be written anew: it has bad blocks that others tell, and has
+    /// not, and cannot come to have, what lost blocks follow from.
     fn is_mended(&self, level: Level, role: usize, chunks: usize) -> bool {
         let (bad, lost) = (self.bad(role), self.lost_of(level, role, chunks));
         let is_good_there = !lost.without(bad).is_empty() && self.may_come_back();
@@ -94,7 +94,8 @@ impl Array {
         }
     }
 
-    /// Whether an I/O reads one block of a cell that was refused as a whole, which was counted.
+    /// Returns whether an I/O reads one block of a cell that was refused as a whole, which was
+    /// counted.
     pub(super) fn is_of_block(token: u64) -> bool {
         token >> KIND == super::JOB && token >> BLOCK_AT & 0xFFFF != 0
     }
@@ -246,7 +247,7 @@ impl Array {
         self.finish(key, Err(Fault::Media), plan);
     }
 
-    /// The blocks of a role that are written as lost.
+    /// Returns the blocks of a role that are written as lost.
     pub(super) fn lost_blocks(&self, key: u32, level: Level, role: usize) -> Blocks {
         let salvage = self.jobs[key as usize].salvage.as_ref();
         salvage.map_or(Blocks::default(), |it| it.lost_of(level, role, self.chunks()))
@@ -301,7 +302,7 @@ impl Array {
 }
 
 impl Salvage {
-    /// Whether a part of a request touches a lost block.
+    /// Returns whether a part of a request touches a lost block.
     fn is_lost(&self, part: &Part, chunk: u32) -> bool {
         (0..ROLES_MAX).any(|number| {
             touched(part, number as u32, chunk).is_some_and(|(from, to)| {

@@ -49,19 +49,20 @@ impl Suspect {
 }
 
 impl Array {
-    /// Whether a drive that is there has a place for sure.
+    /// Returns whether a drive that is there has a place for sure.
     pub(super) fn is_sure(&self, place: Place) -> bool {
         self.drives.lane(place).is_some() && !self.unsure.has(place)
     }
 
-    /// Whether roles of a unit are lost, or may be.
+    /// Returns whether roles of a unit are lost, or may be.
     pub(super) fn is_needy(&self, unit: &Unit) -> bool {
         self.drives.lacks(unit, self.chunks())
             || unit.places.iter().any(|place| self.unsure.has(*place))
     }
 
-    /// Whether a change may count: what was there for sure is there still, and so is what it wrote. (Roles that were
-    /// lost and others that are unsure may together be more than a level tolerates.)
+    /// Returns whether a change may count: what was there for sure is there still, and so is what
+    /// it wrote. (Roles that were lost and others that are unsure may together be more than a level
+    /// tolerates.)
     pub(super) fn is_kept(&self, job: &Job, new: &Unit) -> bool {
         let (now, chunks) = (self.unit(job.number), self.chunks());
         let sure = |unit: &Unit| unit.told(chunks, |place| self.is_sure(place));
@@ -136,7 +137,8 @@ impl Array {
     }
 }
 
-/// Whether a role that may be lost could still tell a chunk that the sure ones, which tell these, do not.
+/// Returns whether a role that may be lost could still tell a chunk that the sure ones, which tell
+/// these, do not.
 fn is_needed(level: Level, role: usize, chunks: usize, told: Roles) -> bool {
     match level {
         Level::Striped { .. } => told != all(chunks),

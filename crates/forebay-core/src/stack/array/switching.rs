@@ -167,13 +167,14 @@ impl Array {
         true
     }
 
-    /// Whether a level takes fewer cells than another one.
+    /// Returns whether a level takes fewer cells than another one.
     fn is_leaner(&self, level: Level, than: Level) -> bool {
         level.roles(self.chunks()) < than.roles(self.chunks())
     }
 
-    /// A unit as a switch, a repair or a move makes it anew, and the roles that then have to be written, which have no
-    /// new cells yet. One that shrinks stays on the drives with most room, or on the fullest.
+    /// Returns a unit as a switch, a repair or a move makes it anew, and the roles that then have
+    /// to be written, which have no new cells yet. One that shrinks stays on the drives with most
+    /// room, or on the fullest.
     pub(super) fn remade(&self, key: u32, on_fullest: bool) -> (Unit, Roles) {
         let chunks = self.chunks();
         let job = &self.jobs[key as usize];
@@ -232,7 +233,7 @@ impl Array {
         }
     }
 
-    /// Whether a chunk was never written.
+    /// Returns whether a chunk was never written.
     fn is_zero(&self, unit: &Unit, level: Level, chunk: usize) -> bool {
         level.holders(chunk, self.chunks()).all(|role| unit.places[role] == Place::ZERO)
     }
@@ -272,7 +273,7 @@ impl Array {
         zeros.into_iter().for_each(|buf| plan.slots.free(buf));
     }
 
-    /// The places that stay when a unit changes its level; all others are zeros.
+    /// Returns the places that stay when a unit changes its level; all others are zeros.
     fn moved(&self, old: &Unit, from: Level, to: Level, on_fullest: bool) -> Unit {
         let chunks = self.chunks();
         let mut new = Unit { level: Some(to), ..Unit::EMPTY };

@@ -218,7 +218,7 @@ impl Array {
         self.jobs[key as usize].left += 1;
     }
 
-    /// The trailer for `content` of a unit, in a buffer.
+    /// Returns the trailer for `content` of a unit, in a buffer.
     fn seal_role(
         &self,
         number: u64,
@@ -293,7 +293,7 @@ impl Array {
     }
 }
 
-/// The roles that a write of data chunks writes.
+/// Returns the roles that a write of data chunks writes.
 fn written(level: Level, chunks: usize, touched: Roles) -> Roles {
     let holders = each(touched).flat_map(|chunk| level.holders(chunk, chunks));
     let holders = holders.fold(0, |roles: Roles, role| roles | 1 << role);

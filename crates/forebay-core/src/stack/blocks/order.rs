@@ -65,7 +65,7 @@ fn class(blocks: u64) -> u32 {
     u64::BITS - blocks.leading_zeros()
 }
 
-/// The most blocks that a change of `class` has.
+/// Returns the maximum number of blocks that a change of `class` has.
 fn blocks_max(class: u32) -> u64 {
     u64::MAX.checked_shr(u64::BITS - class).unwrap_or(0)
 }
@@ -169,13 +169,13 @@ mod tests {
         }
     }
 
-    /// Whether two share a block that one of them fills in part.
+    /// Returns whether two share a block that one of them fills in part.
     fn conflict(a: &Span, b: &Span) -> bool {
         let touches = |span: &Span, block| (span.first..span.end).contains(&block);
         a.joins().any(|block| touches(b, block)) || b.joins().any(|block| touches(a, block))
     }
 
-    /// Whether `later` has to follow `earlier`, at once or through others between them.
+    /// Returns whether `later` has to follow `earlier`, at once or through others between them.
     fn follows(spans: &[Span], alive: &[bool], earlier: usize, later: usize) -> bool {
         conflict(&spans[earlier], &spans[later])
             || (earlier + 1..later).any(|middle| {

@@ -46,7 +46,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// The flash blocks of an I/O there.
+    /// Returns the flash blocks of an I/O there.
     pub(super) fn blocks_of(&self, io: &Planned) -> std::ops::Range<u32> {
         let offset = io.offset - self.places_at;
         let end = (offset + u64::from(io.len)).div_ceil(self.block_bytes);

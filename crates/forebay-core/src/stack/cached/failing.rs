@@ -97,20 +97,20 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Whether a flash block has content of its block.
+    /// Returns whether a flash block has content of its block.
     fn is_ready(&self, key: u64, at: u32) -> bool {
         let leaving = || self.leaving.iter().find(|leaving| leaving.held.at == at);
         let held = self.held_at(key, at).or_else(|| leaving().map(|leaving| leaving.held));
         held.is_some_and(|held| held.ready)
     }
 
-    /// A cached block's place, if it is `at`.
+    /// Returns a cached block's place, if it is `at`.
     fn held_at(&self, key: u64, at: u32) -> Option<Held> {
         let held = self.held[self.cache.peek(key)? as usize];
         (held.at == at).then_some(held)
     }
 
-    /// Whether the disk does not have what the flash holds of a block there.
+    /// Returns whether the disk does not have what the flash holds of a block there.
     fn is_only_here(&self, key: u64, at: u32) -> bool {
         self.held_at(key, at).is_some_and(|held| held.dirty)
             || self.leaving.iter().any(|leaving| leaving.held.at == at && !leaving.copied)

@@ -137,7 +137,7 @@ impl<C: Cache> Cached<C> {
         true
     }
 
-    /// Whether a leaving block, which the disk has now, keeps its place for the log's sake.
+    /// Returns whether a leaving block, which the disk has now, keeps its place for the log's sake.
     pub(super) fn is_copied(&mut self, left: usize, plan: &mut Plan<'_>) -> bool {
         let Some(survival) = &mut self.survival else { return false };
         let leaving = &mut self.leaving[left];

@@ -82,12 +82,12 @@ impl Binding {
         ring(self.places)
     }
 
-    /// Where the record of a number is.
+    /// Returns where the record of a number is.
     pub(super) fn record_at(&self, sequence: u64) -> u64 {
         u64::from(LABELS) + sequence % self.ring() * u64::from(RECORD)
     }
 
-    /// Where places begin.
+    /// Returns where places begin.
     pub(crate) fn log_bytes(&self) -> u64 {
         Binding::log_bytes_of(self.places)
     }
@@ -97,7 +97,7 @@ impl Binding {
         u64::from(LABELS) + ring(places) * u64::from(RECORD)
     }
 
-    /// Whether the places of `other` are these.
+    /// Returns whether the places of `other` are these.
     pub(super) fn fits(&self, other: &Binding) -> bool {
         let is_known = self.disk_bytes > 0 && other.disk_bytes > 0;
         let disk_bytes = if is_known { other.disk_bytes } else { self.disk_bytes };
@@ -126,7 +126,7 @@ impl Name {
         Name(key.wrapping_add(1))
     }
 
-    /// The block.
+    /// Returns the block.
     pub(crate) fn key(self) -> Option<u64> {
         self.0.checked_sub(1)
     }
@@ -136,7 +136,7 @@ impl Name {
         (self.key().unwrap_or(0) >> DISK_BIT) as Lane
     }
 
-    /// The number of the block on its disk, above `part_bits`.
+    /// Returns the number of the block on its disk, above `part_bits`.
     pub(super) fn block(self, part_bits: u32) -> u64 {
         (self.key().unwrap_or(0) & ((1 << DISK_BIT) - 1)) >> part_bits
     }
@@ -243,7 +243,7 @@ pub fn put_generation(bytes: &mut [u8], generation: u64, is_confirmed: bool) {
 /// The word of a label that says its generation; the next one says whether the disk has it.
 const GENERATION: usize = 11;
 
-/// The label in bytes whose sum, without their first word, is `sum`.
+/// Returns the label in bytes whose sum, without their first word, is `sum`.
 fn label(bytes: &[u8], sum: u64) -> Option<(Binding, FlashLabel)> {
     let words = words(bytes);
     let &[own, mark, version, purpose, id, disks, disk_bytes, place_bytes, places] =

@@ -277,7 +277,7 @@ impl PlacementLog {
         Ok(())
     }
 
-    /// Whether the table names blocks that there are, and each once.
+    /// Returns whether the table names blocks that there are, and each once.
     fn is_sane(&self) -> bool {
         let format::Binding { disks, disk_bytes, place_bytes, part_bits, .. } = self.binding;
         let is_there = |name: &Name| {
@@ -313,8 +313,8 @@ impl PlacementLog {
     }
 }
 
-/// Whether what is in the place of the record `next` is as a power cut may leave it while that record is written: then
-/// nobody was told that the record is durable.
+/// Returns whether what is in the place of the record `next` is as a power cut may leave it while
+/// that record is written: then nobody was told that the record is durable.
 fn is_unfinished(found: Found, next: u64, ring: u64) -> bool {
     let before = next.checked_sub(ring).filter(|number| *number > 0);
     match found {
@@ -329,7 +329,7 @@ fn is_unfinished(found: Found, next: u64, ring: u64) -> bool {
     }
 }
 
-/// Whether a part of a record after `next` is there: then `next` was durable once.
+/// Returns whether a part of a record after `next` is there: then `next` was durable once.
 fn is_beyond(found: Found, next: u64) -> bool {
     matches!(found, Found::Torn { newest, .. } if newest > next)
 }

@@ -63,12 +63,12 @@ impl Copying {
         self.begun = true;
     }
 
-    /// Whether all is copied.
+    /// Returns whether all is copied.
     pub(super) fn is_done(&self) -> bool {
         self.current.is_none() && self.waiting.is_empty()
     }
 
-    /// The next step.
+    /// Returns the next step.
     pub(super) fn next(&mut self, moves: &[Extent]) -> Option<Step> {
         if self.current.is_none() {
             let extent = self.waiting.pop_front()?;

@@ -33,7 +33,8 @@ pub const RECORD_BYTES: u64 = 1 << 20;
 /// Rows that a record holds.
 pub const ROWS_MAX: usize = ((RECORD_BYTES - HEAD_BYTES) / ROW as u64) as usize;
 
-/// Where the record of a disk of so many bytes is: in its last blocks; none on a disk that is too short.
+/// Returns where the record of a disk of this many bytes is: in its last blocks; none on a disk
+/// that is too short.
 pub fn record_at(disk_bytes: u64) -> Option<u64> {
     let end = disk_bytes / HEAD_BYTES * HEAD_BYTES;
     end.checked_sub(RECORD_BYTES).filter(|at| *at > 0)
@@ -112,13 +113,13 @@ impl Kept {
         self.phase = Phase::Open;
     }
 
-    /// Whether it is known where data are.
+    /// Returns whether it is known where data are.
     pub(super) fn is_open(&self) -> bool {
         use Phase::{Closed, ReadsHead, ReadsRows, Settles};
         !matches!(self.phase, Closed | ReadsHead | ReadsRows { .. } | Settles)
     }
 
-    /// Whether clients' writes have to wait.
+    /// Returns whether clients' writes have to wait.
     pub(super) fn is_recording(&self) -> bool {
         use Phase::{Flushes, WritesHead, WritesMarker, WritesRows};
         matches!(self.phase, Flushes | WritesMarker | WritesRows | WritesHead { .. })
@@ -159,7 +160,7 @@ enum Head {
     },
 }
 
-/// The head at `from`.
+/// Returns the head at `from`.
 fn head(from: Bytes, at: u64, slots: &dyn Slots) -> Result<Head, Fault> {
     let mut bytes = [0; BLOCK as usize];
     if !slots.get(from.len(BLOCK), &mut bytes) {

@@ -9,7 +9,7 @@ use crate::contract::request::{BACKGROUND, Op, Request};
 use crate::stack::placed::{Diverted, Owner, Plan, Planned};
 
 impl<C: Choose> Tiers<C> {
-    /// Whether what the flash holds of a range is void once a disk has done this.
+    /// Returns whether what the flash holds of a range is void once a disk has done this.
     pub(super) fn clears(&self, io: &Request) -> bool {
         match io.op {
             _ if io.len == 0 => false,

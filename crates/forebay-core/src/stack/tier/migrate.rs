@@ -133,7 +133,7 @@ impl Migration {
         }
     }
 
-    /// Whether a range is being moved.
+    /// Returns whether a range is being moved.
     pub(super) fn is_moving(&self, disk: Lane, offset: u64, len: u32) -> bool {
         self.moves.iter().any(|other| overlaps(other, disk, offset, len))
     }
@@ -189,7 +189,7 @@ impl Migration {
         self.candidates = [up, down];
     }
 
-    /// The move that an I/O on a range belongs to.
+    /// Returns the move that an I/O on a range belongs to.
     pub(super) fn moving(&mut self, disk: Lane, offset: u64) -> Option<usize> {
         self.moves.iter().position(|other| overlaps(other, disk, offset, 1))
     }

@@ -76,7 +76,7 @@ impl<C: Choose> Tiers<C> {
         }
     }
 
-    /// Whether an I/O belongs to a move that came to nothing.
+    /// Returns whether an I/O belongs to a move that came to nothing.
     pub(super) fn is_void(&mut self, io: &Io) -> bool {
         let Some(migration) = &mut self.migration else { return false };
         let at = migration.moving(io.disk, io.offset);
@@ -120,7 +120,7 @@ impl<C: Choose> Tiers<C> {
         self.migrate(plan, None);
     }
 
-    /// Whether a range of a disk is being moved.
+    /// Returns whether a range of a disk is being moved.
     pub(super) fn is_moving(&self, disk: Lane, offset: u64, len: u32) -> bool {
         self.migration.as_ref().is_some_and(|moves| moves.is_moving(disk, offset, len))
     }

@@ -77,7 +77,7 @@ impl Slots {
         self.free += 1;
     }
 
-    /// The first free block at or after `from`.
+    /// Returns the first free block at or after `from`.
     #[inline]
     fn next_from(&self, from: u64) -> Option<u64> {
         let word = (from / 64) as usize;

@@ -36,7 +36,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// The part of it that lies in a range of the disk; none where nothing does.
+    /// Returns the part of it that lies in a range of the disk, or `None` if nothing does.
     pub(super) fn within(&self, offset: u64, len: u64) -> Option<Piece> {
         let first = self.offset.max(offset);
         let end = (self.offset + u64::from(self.len)).min(offset + len);
@@ -87,7 +87,7 @@ fn key(lane: Lane, block: u64) -> u64 {
     u64::from(lane) << KEY_BITS ^ block
 }
 
-/// Which count is that of a region: neighbours have their own.
+/// Returns which count is that of a region: neighbors have their own.
 #[inline]
 fn region(lane: Lane, index: u64) -> usize {
     let disk = spread(u64::from(lane)) >> 48;
@@ -110,7 +110,7 @@ fn blocks(offset: u64, len: u32) -> std::ops::Range<u64> {
     offset / BLOCK..(offset.saturating_add(u64::from(len))).div_ceil(BLOCK)
 }
 
-/// The part of a range within a block, from the block's first byte.
+/// Returns the part of a range within a block, from the block's first byte.
 #[inline]
 fn within(block: u64, offset: u64, end: u64) -> (u64, u64) {
     let start = block * BLOCK;
@@ -140,7 +140,7 @@ impl Table {
         self.holders = vec![0; self.places() as usize];
     }
 
-    /// How many places there are.
+    /// Returns how many places there are.
     pub(super) fn places(&self) -> u32 {
         self.slots.count() as u32
     }
@@ -217,7 +217,7 @@ impl Table {
         &mut self.regions[region(lane, offset / REGION)]
     }
 
-    /// Whether any block of a range has a place on the flash.
+    /// Returns whether any block of a range has a place on the flash.
     #[inline]
     fn may_be_placed(&self, lane: Lane, offset: u64, len: u32) -> bool {
         let last = offset.saturating_add(u64::from(len.max(1)) - 1) / REGION;
@@ -372,7 +372,7 @@ impl Table {
         }
     }
 
-    /// Whether no write to the disk is under way near a range.
+    /// Returns whether no write to the disk is under way near a range.
     pub(super) fn is_quiet(&mut self, lane: Lane, offset: u64, len: u32) -> bool {
         let end = offset.saturating_add(u64::from(len));
         (offset / REGION..end.div_ceil(REGION))

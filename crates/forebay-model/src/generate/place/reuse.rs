@@ -27,7 +27,7 @@ struct Wanted {
 }
 
 impl Placer {
-    /// The place; none where nothing was used yet.
+    /// Returns the place, or `None` if nothing was used yet.
     pub(super) fn reuse(
         &mut self,
         class: (usize, usize),
@@ -40,7 +40,7 @@ impl Placer {
         self.used(class, wanted, len, stream, trail, dice)
     }
 
-    /// A place that was used about as long ago as wanted.
+    /// Returns a place that was used about as long ago as wanted.
     pub(super) fn used(
         &mut self,
         (class, range): (usize, usize),

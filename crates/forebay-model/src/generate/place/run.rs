@@ -24,7 +24,7 @@ const BEYOND_BLOCKS: u64 = 16_384;
 const ROOM: u64 = 8;
 
 impl Placer {
-    /// The place; none where no recent end has new ground ahead and that is wanted.
+    /// Returns the place, or `None` if no recent end has new ground ahead and that is wanted.
     pub(super) fn run(
         &mut self,
         (class, range): (usize, usize),

@@ -150,7 +150,8 @@ fn span<'a>(mut span: Span, mut words: Words<'a>) -> Result<(Span, &'a [u8]), &'
     Ok((span, words.rest()))
 }
 
-/// Whether the parentheses hold a right-aligned time (`-t`), as opposed to a hexadecimal command.
+/// Returns whether the parentheses hold a right-aligned time (`-t`), as opposed to a hexadecimal
+/// command.
 fn elapsed(rest: &[u8]) -> bool {
     let inside = rest[1..].split(|&byte| byte == b')').next().unwrap_or_default().trim_ascii();
     !inside.is_empty() && inside.iter().all(u8::is_ascii_digit)

@@ -134,7 +134,7 @@ impl Cursor {
         }
     }
 
-    /// Whether the file turned out to be empty.
+    /// Returns whether the file turned out to be empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.ended && self.order.is_none() && self.warnings.is_empty()
     }
@@ -295,7 +295,7 @@ impl Source for Cursor {
     }
 }
 
-/// Whether a file that begins like this contains blktrace records.
+/// Returns whether a file that begins like this contains blktrace records.
 pub fn sniff(head: &[u8]) -> bool {
     head.first_chunk::<4>().is_some_and(|magic| Order::of(magic).is_some())
 }

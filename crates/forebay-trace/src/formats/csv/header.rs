@@ -72,7 +72,7 @@ impl Unsure {
     }
 }
 
-/// Whether a line is neither blank nor a comment.
+/// Returns whether a line is neither blank nor a comment.
 pub(super) fn says(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     !line.is_empty() && line.first() != Some(&b'#')

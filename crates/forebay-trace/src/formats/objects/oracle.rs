@@ -47,7 +47,7 @@ impl Row {
         }
     }
 
-    /// Whether the next use is plausible.
+    /// Returns whether the next use is plausible.
     fn is_plausible(&self) -> bool {
         self.next == -1 || self.next == i64::MAX || (1..REQUESTS_MAX).contains(&self.next)
     }

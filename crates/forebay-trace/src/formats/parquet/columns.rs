@@ -272,7 +272,7 @@ impl<'a> Columns<'a> {
         Ok(truths.iter().map(|is| if *is { of_true } else { of_false }).collect())
     }
 
-    /// Whether the column exists.
+    /// Returns whether the column exists.
     pub(super) fn has(&self, name: &str) -> bool {
         self.fields.iter().any(|field| field.name == name)
     }

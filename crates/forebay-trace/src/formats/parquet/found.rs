@@ -146,12 +146,12 @@ pub(super) fn any<'a>(
     Some(&fields.get(titles(fields).any(names, fits)?)?.name)
 }
 
-/// Whether a column contains text.
+/// Returns whether a column contains text.
 pub(super) fn is_text(kind: &Kind) -> bool {
     *kind == Kind::Text
 }
 
-/// Whether a column contains numbers.
+/// Returns whether a column contains numbers.
 pub(super) fn is_number(kind: &Kind) -> bool {
     matches!(kind, Kind::Integer { .. } | Kind::Float { .. })
 }

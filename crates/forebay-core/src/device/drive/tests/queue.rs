@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// A drive without a buffer whose queue is as `change` leaves it.
+/// Returns a drive without a buffer whose queue is as `change` leaves it.
 fn queued(change: impl FnOnce(&mut QueueSpec)) -> Drive {
     with(|controller| {
         controller.buffer = None;

@@ -68,13 +68,13 @@ pub(super) struct Judge {
     pub(super) told_writes: u64,
 }
 
-/// The units that a request is about.
+/// Returns the units that a request is about.
 fn units(array: &Array, request: &Request) -> std::ops::Range<u64> {
     let unit = array.geometry.unit_bytes();
     request.offset / unit..request.end().div_ceil(unit)
 }
 
-/// The chunks of a unit that a request is about.
+/// Returns the chunks of a unit that a request is about.
 fn chunks(array: &Array, request: &Request, number: u64) -> Roles {
     let (unit, chunk) = (array.geometry.unit_bytes(), u64::from(array.geometry.chunk_bytes));
     let first = |chunk_of: usize| number * unit + chunk_of as u64 * chunk;

@@ -55,7 +55,7 @@ impl Medium {
         self.version += u64::from(self.lost.len() > before);
     }
 
-    /// The blocks of a cell and its trailer, if its drive is there.
+    /// Returns the blocks of a cell and its trailer, if its drive is there.
     fn blocks(array: &Array, place: Place) -> Option<[(Lane, u64); 2]> {
         let (lane, (_, cell)) = (array.drives.lane(place)? as Lane, place.cell()?);
         let at = array.geometry.cell_at(cell);
@@ -68,7 +68,7 @@ impl Medium {
         blocks.is_some_and(|blocks| blocks.iter().all(|block| !self.lost.contains(block)))
     }
 
-    /// Whether it will after a power cut, too.
+    /// Returns whether it will after a power cut, too.
     pub(super) fn keeps(&self, array: &Array, place: Place) -> bool {
         let is_open = |block| self.open.contains(&block);
         let is_kept = |blocks: [_; 2]| !blocks.into_iter().any(is_open);

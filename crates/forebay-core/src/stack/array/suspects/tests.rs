@@ -46,7 +46,7 @@ fn roles_of_an_earlier_try_are_lost_with_a_flush_that_fails() {
     assert_eq!((bench.answers[&write], bench.answers[&flush]), (Ok(()), Ok(())));
 }
 
-/// Whether a unit that has copies goes to a leaner level, and is being written.
+/// Returns whether a unit that has copies goes to a leaner level, and is being written.
 fn shrinks(bench: &Bench) -> bool {
     bench.array().jobs.iter().any(|job| {
         let is_switch = matches!(job.doing, Doing::Switch(Level::Striped { .. }, _));

@@ -98,7 +98,7 @@ impl Config {
         Config { lanes, ..Config::chosen(&[at, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 1) }
     }
 
-    /// The configuration of these choices.
+    /// Returns the configuration of these choices.
     fn chosen(at: &[usize; CHOICES.len()], seed: u64) -> Config {
         let level = LEVELS[at[0]];
         let adapts = [Level::RAID6, Level::TRIPLE].contains(&level);
@@ -167,7 +167,7 @@ impl Config {
         Geometry::fitting(sizes, leanest, sets).expect("it fits")
     }
 
-    /// A new one.
+    /// Returns a new one.
     pub(super) fn created(&self) -> Array {
         let kind = |lane| if lane < self.lanes { Kind::Hdd } else { Kind::Ssd };
         let kinds: Vec<Kind> = (0..self.lanes + self.ssds).map(kind).collect();
@@ -175,7 +175,7 @@ impl Config {
         self.ruled(array.with_cells(&self.all_cells(false)))
     }
 
-    /// The same again, with all drives that it is to have, of which nothing is known yet.
+    /// Returns the same again, with all drives that it is to have, of which nothing is known yet.
     pub(super) fn found(&self, gone: &[Lane]) -> Array {
         let cells = self.all_cells(true);
         let members: Vec<u8> = (1..=cells.len() as u8).collect();
@@ -265,7 +265,7 @@ impl Config {
     }
 }
 
-/// The pairs of choices of two different things.
+/// Returns the pairs of choices of two different things.
 fn pairs(at: &[usize]) -> impl Iterator<Item = (usize, usize, usize, usize)> + '_ {
     (0..at.len()).flat_map(move |one| (0..one).map(move |two| (one, at[one], two, at[two])))
 }
@@ -293,7 +293,7 @@ pub(super) fn drawn(count: u64) -> Vec<Config> {
     configs
 }
 
-/// All combinations of what matters most, each with some of the rest.
+/// Returns all combinations of what matters most, each with some of the rest.
 pub(super) fn every() -> Vec<Config> {
     let count: usize = MAIN.iter().map(|at| CHOICES[*at]).product();
     let mut state = 3u64;
