@@ -106,7 +106,7 @@ impl Arranger {
         }
     }
 
-    /// The first so many bytes are never free, whether they were seen to be used or not.
+    /// The number of bytes at the start that are never free, whether or not the trace uses them.
     pub fn take(&mut self, bytes: u64) {
         self.written.push(At { start: 0, end: bytes.next_multiple_of(GRAIN) });
     }
@@ -180,7 +180,7 @@ struct Row {
 /// What was read, in pieces that are moved whole, by address.
 struct Extents {
     places: Vec<At>,
-    /// Runs that go on from each extent into its neighbour.
+    /// Runs that go on from each extent into its neighbor.
     crossed: Vec<u64>,
 }
 

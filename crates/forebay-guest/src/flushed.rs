@@ -52,7 +52,8 @@ pub(crate) fn end(sectors: u64) -> io::Result<Vec<(u64, Io)>> {
     Ok(writes(&trace, sectors))
 }
 
-/// The writes in the text of a trace that no task of the script queued, on a disk of so many sectors.
+/// The writes in the text of a trace that no task of the script queued, on a disk of this many
+/// sectors.
 fn writes(trace: &str, sectors: u64) -> Vec<(u64, Io)> {
     let (mut mark, mut out) = (None, Vec::new());
     for line in trace.lines().filter(|line| !line.starts_with('#')) {

@@ -29,7 +29,7 @@ pub struct SocketClock {
 }
 
 impl SocketClock {
-    /// Starts now, with room for so many sockets at a time, at most 1024, in a ring.
+    /// Starts now, with room for this many sockets at a time, at most 1024, in a ring.
     ///
     /// # Errors
     /// Where the kernel has no io_uring or does not let us use it.

@@ -434,7 +434,7 @@ fn a_broken_block_at_the_end_is_left_alone() {
     });
 }
 
-/// A write in the middle of a block harms no neighbour, and a lane refuses it without that.
+/// A write in the middle of a block harms no neighbor, and a lane refuses it without that.
 #[test]
 fn parts_of_blocks_are_refused_by_lanes_and_done_by_whole_blocks_beneath() {
     let folder = tempfile::tempdir().unwrap();

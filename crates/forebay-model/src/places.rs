@@ -12,7 +12,7 @@ use crate::trail::{Asked, Seen, Trail};
 
 /// Cells of the space in which new places are counted.
 pub(crate) const CELLS: u64 = 1024;
-/// A cell has at least so many bytes.
+/// A cell has at least this many bytes.
 const CELL_BYTES_MIN: u64 = 64 << 10;
 /// Parts of the trace whose cells are counted apart.
 pub(crate) const FAR_EPOCHS: usize = 8;
@@ -248,7 +248,7 @@ impl Places {
         Places { of_class: self.of_class.iter().zip(kinds).map(round).collect(), ..self.clone() }
     }
 
-    /// No more than so many ways for the places of a class to come about.
+    /// No more than this many ways for the places of a class to come about.
     pub(crate) fn fewer(&self, kept: usize) -> Places {
         let of_class = self.of_class.iter().map(|counts| counts.commonest(kept)).collect();
         Places { of_class, ..self.clone() }

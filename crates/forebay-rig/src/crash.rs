@@ -21,9 +21,9 @@ const STUCK: u32 = 10_000;
 pub struct Troubles {
     /// Only on this lane I/Os fail; on all if none is named.
     pub lane: Option<Lane>,
-    /// One flush in so many fails; none if 0.
+    /// One flush in this many fails; none if 0.
     pub flushes_one_in: u64,
-    /// One read in so many fails; none if 0.
+    /// One read in this many fails; none if 0.
     pub reads_one_in: u64,
     /// One write in this many fails after a part of it; 0 for none.
     pub writes_one_in: u64,

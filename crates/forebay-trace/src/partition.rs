@@ -43,9 +43,9 @@ pub struct Source {
     pub path: PathBuf,
     /// The format that the user specified.
     pub from: Option<String>,
-    /// Its size; none if the path names a set of files.
+    /// Its size; `None` if the path names a set of files.
     pub size_bytes: Option<u64>,
-    /// Its modification time since 1970; none if the path names a set of files.
+    /// Its modification time since 1970; `None` if the path names a set of files.
     pub modified_ns: Option<u64>,
 }
 
@@ -83,7 +83,7 @@ pub struct Part {
 pub struct Manifest {
     /// The source of the partition.
     pub source: Source,
-    /// When the whole trace began by the source's own clock; none if unknown.
+    /// When the whole trace began by the source's own clock; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_ns: Option<u64>,
     /// Its volumes that have requests.

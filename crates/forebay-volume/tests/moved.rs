@@ -19,7 +19,7 @@ const CELL_BYTES: u64 = CHUNK_BYTES as u64 + 4096;
 const UNIT_BYTES: u32 = 4 * CHUNK_BYTES;
 const DRIVE_BYTES: u64 = 32 << 20;
 
-/// Writes so many units, one after another, and a flush.
+/// Writes this many units, one after another, and a flush.
 struct Writes {
     units: u64,
     asked: u64,

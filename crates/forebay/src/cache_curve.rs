@@ -97,7 +97,7 @@ pub struct Curve {
     /// The difference between the accesses estimated from the sample and all accesses, as a share
     /// of the latter.
     pub sample_error_share: f64,
-    /// The recommended size; none if no block is accessed twice.
+    /// The recommended size; `None` if no block is accessed twice.
     pub recommended: Option<Recommended>,
     /// The points of the curve, by increasing size.
     pub points: Vec<CurvePoint>,

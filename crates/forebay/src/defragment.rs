@@ -148,7 +148,7 @@ pub struct Defragmentation {
     pub lacks_room: bool,
     /// The time that the moves take on the disk alone; 0 without moves.
     pub cost_s: f64,
-    /// The effect on the requests not learned from; none if nothing is to be moved.
+    /// The effect on the requests not learned from; `None` if nothing is to be moved.
     pub held_out: Option<Effect>,
     /// The effect on the requests learned from.
     pub in_sample: Option<Effect>,
@@ -157,9 +157,9 @@ pub struct Defragmentation {
     pub with_moves: Option<Effect>,
     /// The number of requests, among those not learned from, that use space assumed to be free.
     pub displaced_requests: u64,
-    /// The time of such a load until it has saved the cost of the moves; none if it never does.
+    /// The time of such a load until it has saved the cost of the moves; `None` if it never does.
     pub pay_back_s: Option<f64>,
-    /// The best moment found; none if the disk is never idle.
+    /// The best moment found; `None` if the disk is never idle.
     pub best_moment: Option<Moment>,
 }
 

@@ -570,7 +570,7 @@ impl Figures {
         if self.busy_s > 0.0 { moving_s / self.busy_s } else { 0.0 }
     }
 
-    /// Returns the longest latency of reads and writes; none without any.
+    /// Returns the longest latency of reads and writes; `None` without any.
     pub fn longest_ms(&self) -> Option<f64> {
         self.read_max_ms.into_iter().chain(self.write_max_ms).reduce(f64::max)
     }

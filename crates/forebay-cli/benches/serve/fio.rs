@@ -28,7 +28,7 @@ pub(crate) struct Seen {
     pub(crate) p99_us: f64,
 }
 
-/// Asks the server at `socket` for so many seconds.
+/// Runs the client against the server at `socket` for this many seconds.
 pub(crate) fn ask(socket: &Path, shape: Shape, seconds: f64) -> Seen {
     let output = Command::new("fio")
         .args(["--name=client", "--ioengine=nbd", "--time_based", "--output-format=json"])

@@ -40,13 +40,13 @@ impl Server {
         Server::start(program, &words, options, socket).unwrap()
     }
 
-    /// `nbdkit file`; none where it is not installed.
+    /// `nbdkit file`; `None` if it is not installed.
     pub(crate) fn nbdkit(file: &Path, socket: PathBuf) -> Option<Server> {
         let words = ["-f".into(), "-U".into(), socket.clone().into(), "file".into(), file.into()];
         Server::start("nbdkit", &words, &[], socket)
     }
 
-    /// `qemu-nbd`; none where it is not installed.
+    /// `qemu-nbd`; `None` if it is not installed.
     pub(crate) fn qemu(file: &Path, socket: PathBuf, options: &[&str]) -> Option<Server> {
         let words = ["-k".into(), socket.clone().into(), file.into()];
         let options = [&["-f", "raw", "-t"], options].concat();

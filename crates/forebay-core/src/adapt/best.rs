@@ -51,7 +51,8 @@ const RULES_MAX: usize = LAYOUTS_MAX + ROOM;
 /// How quickly [`Best`] changes its mind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
-    /// After so many writes of each unit, what happened before counts less by a factor e; at least 1.
+    /// After this many writes of each unit, what happened before counts less by a factor e; at
+    /// least 1.
     pub memory: f64,
     /// How far apart rules are, per unit, for all but a third of the units to follow the better of two: a share of
     /// the dearest switch there and back.

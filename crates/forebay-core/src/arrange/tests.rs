@@ -67,7 +67,7 @@ fn a_file_read_by_two_threads_is_in_order() {
     assert!(learnt.rearrangement.is_none(), "{:?}", learnt.rearrangement);
 }
 
-/// Fragments that many read on into their neighbour are not torn off by a few that jump.
+/// Fragments that many read on into their neighbor are not torn off by a few that jump.
 #[test]
 fn the_link_used_most_is_kept() {
     let jump =

@@ -67,7 +67,7 @@ impl Default for MissRatioCurve {
 }
 
 impl MissRatioCurve {
-    /// One that keeps at most so many blocks, and a sample where there are more.
+    /// One that keeps at most this many blocks, and a sample where there are more.
     pub fn keeping(kept_max: usize) -> MissRatioCurve {
         let positions = 16 * STRETCH_BITS;
         MissRatioCurve {

@@ -60,7 +60,7 @@ impl S3Fifo {
         evicted.or_else(|| self.evict_main())
     }
 
-    /// Gives up the oldest block of the small queue that is not to be promoted; none if all are.
+    /// Gives up the oldest block of the small queue that is not to be promoted; `None` if all are.
     fn evict_small(&mut self) -> Option<u64> {
         while let Some(frame) = self.frames.oldest(&self.small) {
             if self.states[frame as usize].uses < PROMOTING_USES {

@@ -28,7 +28,7 @@ impl Sample {
         Sample { power: (self.power + 1).min(63) }
     }
 
-    /// One in so many blocks is in it.
+    /// One in this many blocks is in the sample.
     #[inline]
     pub fn one_in(self) -> u64 {
         1 << self.power

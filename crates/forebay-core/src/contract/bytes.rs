@@ -98,7 +98,7 @@ pub trait Slots {
     /// There must be no more of them than parities.
     fn recover(&mut self, data: &[Bytes], len: u32, parities: &[Bytes], lost: &[usize]);
 
-    /// Returns a checksum of 64 bits, the same on every machine; none without content.
+    /// Returns a checksum of 64 bits, the same on every machine; `None` without content.
     fn checksum(&self, of: Piece) -> Option<u64>;
 
     /// Stores a record.

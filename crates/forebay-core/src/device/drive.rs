@@ -113,7 +113,7 @@ pub struct Drive {
     waiting: Vec<Command>,
     /// The target positions of the arm.
     spots: Spots,
-    /// How many wait for the arm, which need not go anywhere for them.
+    /// The number of commands that wait for the arm, although it need not move for them.
     still: usize,
     /// Keys of those that may be served without the arm, as far as was looked: all but the reads of which
     /// neither the buffer nor the cache reaches the first sector.

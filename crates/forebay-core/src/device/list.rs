@@ -58,7 +58,7 @@ impl DeviceModel {
         }
     }
 
-    /// Pages and erases so far; none without flash.
+    /// Pages and erases so far; `None` without flash.
     pub fn wear(&self) -> Option<Wear> {
         match self {
             DeviceModel::Ssd(ssd) => Some(ssd.wear()),

@@ -245,7 +245,7 @@ impl<E: Elevator> BlockLayer<E> {
         self.insert(now, bio, owner, scope, place);
     }
 
-    /// Merges `bio` with a queued neighbour if there is one, and then that with the next one.
+    /// Merges `bio` with a queued neighbor if there is one, and then that with the next one.
     #[inline]
     fn merge(&mut self, now: Nanos, bio: &Request, owner: Owner, scope: u32) -> bool {
         if !self.limits.merging || bio.flags.has(Flags::FUA) {

@@ -109,7 +109,8 @@ pub(crate) struct Held {
 struct Task {
     first: u32,
     last: u32,
-    /// How many tags of a word the waiting bio may use, computed once before the stream sleeps.
+    /// The number of tags of a word that the waiting bio may use, computed once before the stream
+    /// sleeps.
     first_tags: u32,
     /// That bio has a place for write-back.
     is_throttled: bool,

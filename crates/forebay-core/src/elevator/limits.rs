@@ -46,7 +46,7 @@ pub(super) const SERVED: Parameter = Parameter::whole("requests-max", 128, 1).ab
 pub enum Waiting {
     /// All, in one line: the **bid** paper's appendix.
     Line,
-    /// Tasks, woken after so many requests that end: Linux 6.12.
+    /// Tasks, woken after this many requests that end: Linux 6.12.
     Tags {
         /// How many.
         wake_batch: u32,

@@ -117,7 +117,7 @@ impl SeekOrder {
         self.place((queue[id].offset, id), head, back);
     }
 
-    /// Removes a request; if it was next, its better neighbour is.
+    /// Removes a request; if it was next, its better neighbor is.
     #[inline]
     fn displace(&mut self, placed: Placed, back: BackSeek) {
         self.requests.remove(placed.0, placed.1);

@@ -43,7 +43,7 @@ impl Lag {
         late_share > Lag::LATE_SHARE_MAX
     }
 
-    /// Returns the mean; none without requests.
+    /// Returns the mean; `None` without requests.
     pub fn mean(&self) -> Option<Nanos> {
         let requests = u128::from(self.requests);
         (requests > 0).then(|| Nanos((self.sum_ns / requests) as u64))

@@ -45,7 +45,7 @@ const EASE: u64 = 128;
 const LEFT_LEAST: u64 = Pace::ONE.0 / 100;
 /// A measured rate that differs by less than this part of the pace changes nothing.
 const DEAD_BAND: u64 = 32;
-/// More late than one in so many is too many.
+/// More than one late request in this many is too many.
 const LATE_ONE_IN: u64 = 100;
 
 /// How fast the clock runs that rates are counted on.

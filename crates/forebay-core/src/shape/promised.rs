@@ -23,7 +23,7 @@ use crate::rtt::{Rtt, SERVICE};
 /// The promise to a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promise {
-    /// Its rate and bound; none where nothing is promised.
+    /// Its rate and bound; `None` if nothing is promised.
     pub kept: Option<(Rtt, Nanos)>,
     /// Its part of what is left; above 0.
     pub weight: u64,

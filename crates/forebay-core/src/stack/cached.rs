@@ -307,7 +307,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Gives a block a frame and a flash block; none if no flash block is free.
+    /// Gives a block a frame and a flash block; `None` if no flash block is free.
     fn take_in(&mut self, key: u64, is_copy: bool, plan: &mut Plan<'_>) -> Option<Frame> {
         if self.flash_gone {
             return None;

@@ -91,7 +91,7 @@ fn drive(spec: &DriveSpec) -> DeviceModel {
     DeviceModel::Drive(Box::new(Drive::new(spec).unwrap()))
 }
 
-/// `spec` with a margin, so many commands ahead, and a cache that admits what comes last.
+/// `spec` with a margin, this many commands ahead, and a cache that admits what comes last.
 fn choosing(spec: &DriveSpec, ahead: i32) -> DeviceModel {
     let mut spec = spec.clone();
     let controller = &mut spec.controller;

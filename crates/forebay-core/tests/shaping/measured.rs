@@ -82,7 +82,7 @@ fn kept(outcomes: &[Outcome], from_s: u64, to_s: u64, within: Nanos) -> (usize, 
     (all.len(), in_time as f64 / all.len().max(1) as f64)
 }
 
-/// At `iops` for so many seconds, in bunches of four.
+/// At `iops` for this many seconds, in bunches of four.
 fn steady(iops: u64, secs: u64) -> Vec<Request> {
     let at = |id: u64| Nanos(id / 4 * 4 * 1_000_000_000 / iops);
     (0..iops * secs).map(|id| read(id, at(id), 0)).collect()

@@ -46,7 +46,7 @@ impl Room {
         ALIGN << class(len)
     }
 
-    /// Returns a place for `len` bytes; they are initialised.
+    /// Returns a place for `len` bytes; they are initialized.
     pub(super) fn take(&mut self, len: u32) -> Place {
         let size = Room::size(len);
         let [inside, outside] = &mut self.free[class(len)];

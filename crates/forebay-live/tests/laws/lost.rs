@@ -118,7 +118,7 @@ fn rot_on_more_drives_than_a_level_tolerates_is_lost_and_told() {
     assert!(mirrored > 0, "{mirrored}");
 }
 
-/// Blocks at different places of chunks: each follows from its own neighbours.
+/// Blocks at different places of chunks: each follows from its own neighbors.
 #[test]
 fn each_block_follows_from_those_beside_it() {
     for shape in SHAPES {

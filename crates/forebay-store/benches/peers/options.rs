@@ -9,7 +9,7 @@ pub(crate) struct Options {
     pub(crate) folder: PathBuf,
     /// Each is run so often, in turn.
     pub(crate) rounds: usize,
-    /// A run of puts ends after so many MB of values, or so many seconds.
+    /// A run of puts ends after this many MB of values, or this many seconds.
     pub(crate) mb: u64,
     pub(crate) seconds: u64,
     /// Bytes of a value.
@@ -22,7 +22,7 @@ pub(crate) struct Options {
     pub(crate) rate: Rate,
     /// Puts a second that are begun, whether or not earlier ones have ended; 0: as many as there are answers.
     pub(crate) puts_per_s: u64,
-    /// Reads are of so many MB of values, of so many bytes, in so much memory.
+    /// Reads are of this many MB of values, of this many bytes, in so much memory.
     pub(crate) reads_mb: u64,
     pub(crate) reads_value: u64,
     pub(crate) memory_mb: u64,

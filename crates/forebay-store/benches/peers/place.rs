@@ -47,7 +47,7 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 }
 
 impl Held {
-    /// Of so many bytes, in an image in `folder`, past the page cache below.
+    /// Of this many bytes, in an image in `folder`, past the page cache below.
     pub(crate) fn new(folder: &Path, bytes: u64, rate: Rate) -> Result<Held, String> {
         write(&Path::new(BLKIO).join("cgroup.procs"), &std::process::id().to_string())?;
         let image = folder.join("image");

@@ -11,7 +11,7 @@ use crate::crash::meddled::{Meddle, Meddled};
 use crate::crash::missing::{Asking, told};
 use crate::crash::{Draw, config, layouts, media};
 
-/// The write of some block is denied once so many like it were not.
+/// The write of some block is denied once this many like it were not.
 struct Denying {
     is_one: fn(&[u8]) -> bool,
     left: u32,
@@ -149,7 +149,7 @@ fn a_deletion_outlives_a_first_put_that_was_done_though_it_failed() {
     }
 }
 
-/// File systems on which segments find no space: so many writes are denied, then there is some.
+/// File systems on which segments find no space: this many writes are denied, then there is some.
 struct Filled {
     segments_at: u64,
     left: u32,

@@ -14,7 +14,7 @@ use crate::crash::clients::{Clients, Known};
 use crate::crash::meddled::{Meddle, Meddled};
 use crate::crash::{DISKS, Draw, STUCK, config, layouts, longer, media};
 
-/// Troubles that come and go: so many passes of the driver from one change to the next.
+/// Troubles that come and go: this many passes of the driver from one change to the next.
 struct Changing {
     troubles: Vec<(u64, Troubles)>,
     passes: u64,

@@ -43,7 +43,7 @@ struct Store {
     batches: Vec<u64>,
 }
 
-/// Segments, and a log of so many batches that was on duty when the process was killed.
+/// Segments, and a log of this many batches that was on duty when the process was killed.
 fn store(gap_bytes: u64) -> Store {
     let mut draw = Draw(77);
     let layouts: Vec<_> =
@@ -93,7 +93,7 @@ fn batches(medium: &Medium, layout: &Layout) -> (u64, Vec<u64>) {
 }
 
 impl Store {
-    /// What is on the disks if so many batches are damaged, each in one bit.
+    /// What is on the disks if this many batches are damaged, each in one bit.
     fn damaged(&self, lost: &BTreeSet<usize>, byte: u64) -> Vec<Medium> {
         let mut media = self.media.clone();
         for batch in lost {

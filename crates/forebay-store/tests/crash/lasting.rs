@@ -51,7 +51,7 @@ impl Store {
         (lanes.kill(), answers)
     }
 
-    /// After so many puts. Without room for segments all logs are left.
+    /// After this many puts. Without room for segments all logs are left.
     fn killed(mut self, puts: usize, has_room: bool) -> (Store, Vec<Medium>) {
         let whole = (self.layouts.clone(), self.config.clone());
         if !has_room {

@@ -29,7 +29,7 @@ use self::lying::{Lie, Lying};
 
 const DISKS: u16 = 4;
 const MIB: u64 = 1 << 20;
-/// No life of so many passes ends.
+/// The number of passes after which a life counts as endless.
 const STUCK: u64 = 300_000;
 
 /// A generator like the lanes' own.

@@ -37,7 +37,7 @@ struct Pages {
     before: VecDeque<Operation>,
     under_way: Option<(Operation, usize)>,
     seed: u64,
-    /// All there is to do is one scan, in pages of so many keys.
+    /// All there is to do is one scan, in pages of this many keys.
     only: Option<usize>,
     pages: u64,
     is_closing: bool,
@@ -266,7 +266,8 @@ fn pages_are_as_the_model_says() {
     assert!(pages > 8000 && merges > 200, "{pages} pages, {merges} merges");
 }
 
-/// What is read by one scan of some 900 KB in some twenty runs, in pages of so many keys; and how many pages.
+/// What is read by one scan of some 900 KB in some twenty runs, in pages of this many keys; and how
+/// many pages.
 fn read_by_pages(count: usize, scan_bytes: u64) -> (u64, u64) {
     let mut draw = Draw(7);
     let (layouts, config) = (layouts(&mut draw), config(&mut draw));

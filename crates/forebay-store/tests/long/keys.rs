@@ -15,14 +15,14 @@ pub(crate) struct Load {
     pub(crate) value_bytes: u64,
     /// Every so many-th write deletes; none if 0.
     pub(crate) deletes_one_in: u64,
-    /// Of 100 operations so many write.
+    /// The percentage of operations that write.
     pub(crate) writes: u64,
-    /// Of 100 writes so many go to a twentieth of the keys.
+    /// The percentage of writes that go to a twentieth of the keys.
     pub(crate) skew: u64,
     /// Bursts and lulls; else one operation after another, `room` at a time.
     pub(crate) is_bursty: bool,
     pub(crate) room: usize,
-    /// It ends then, or after so many operations.
+    /// It ends then, or after this many operations.
     pub(crate) end: Nanos,
     pub(crate) operations: u64,
 }

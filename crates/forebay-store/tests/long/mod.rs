@@ -89,7 +89,8 @@ impl Disks {
         Emulated::new(devices, VirtualClock::default()).storing(stores)
     }
 
-    /// A life of these operations, so many at a time, that ends in a kill: what they were answered.
+    /// A life of these operations, this many at a time, that ends in a kill: what they were
+    /// answered.
     fn ask(
         &self,
         depth: usize,

@@ -85,7 +85,7 @@ fn time_of_day(word: &[u8]) -> Option<u64> {
     Some(minutes * 60_000_000_000 + seconds)
 }
 
-/// Parses a latency in milliseconds and returns nanoseconds; none if it is negative, printed as
+/// Parses a latency in milliseconds and returns nanoseconds; `None` if it is negative, printed as
 /// such or wrapped.
 fn latency_ns(word: &[u8]) -> Option<Option<u64>> {
     match word.strip_prefix(b"-") {
@@ -201,7 +201,7 @@ impl Snoop {
     }
 
     /// Returns the time from arrival to completion in nanoseconds, including time in the queue;
-    /// none if it is negative.
+    /// `None` if it is negative.
     fn latency(&self, cells: &Cells) -> Result<Option<u64>, Wrong> {
         const EXPECTED: &str = "milliseconds such as 0.74";
         let cell = cells.get(Column::Latency);

@@ -206,8 +206,8 @@ impl Sample {
         self.bytes as f64 / self.requests().max(1) as f64
     }
 
-    /// Returns bytes and requests per second on the busiest volume; none if all requests arrive at
-    /// once.
+    /// Returns bytes and requests per second on the busiest volume; `None` if all requests arrive
+    /// at once.
     pub(super) fn rates(&self) -> Option<(f64, f64)> {
         let seconds = self.last_ns as f64 / 1e9;
         let busiest = |of: fn(&Volume) -> u64| {
@@ -216,8 +216,8 @@ impl Sample {
         (seconds > 0.0).then(|| (busiest(|v| v.bytes), busiest(|v| v.requests)))
     }
 
-    /// Returns the mean number of outstanding requests, computed from latencies and arrivals; none
-    /// without latencies.
+    /// Returns the mean number of outstanding requests, computed from latencies and arrivals;
+    /// `None` without latencies.
     pub(super) fn outstanding(&self) -> Option<f64> {
         let of_all = self.latencies.count * 2 > self.records as u64;
         (of_all && self.end_ns > 0).then(|| self.latencies.sum_ns as f64 / self.end_ns as f64)

@@ -138,7 +138,7 @@ fn begins(curve: &Curve) -> usize {
     curve.points.iter().position(tells).map_or(0, |first| first.saturating_sub(1).min(last))
 }
 
-/// Makes the chart of hit ratio over size; none if no block is accessed twice.
+/// Makes the chart of hit ratio over size; `None` if no block is accessed twice.
 fn chart(curve: &Curve) -> Option<Chart> {
     curve.recommended?;
     let drawn = &curve.points[begins(curve)..];

@@ -68,7 +68,7 @@ impl Judged {
         names.filter_map(|aspect| of(aspect.aspect)).collect()
     }
 
-    /// Returns the combined verdict as reported; none if there was nothing to compare.
+    /// Returns the combined verdict as reported; `None` if there was nothing to compare.
     pub fn verdict(&self) -> Option<VerdictOfTwins> {
         let aspects = self.aspects();
         let faithful = aspects.iter().all(|one| one.aspect.holds);

@@ -29,7 +29,8 @@ struct Compared {
 }
 
 impl Compared {
-    /// Returns the factor by which the model's figure is too large or too small; none if undefined.
+    /// Returns the factor by which the model's figure is too large or too small; `None` if
+    /// undefined.
     fn factor(&self) -> Option<f64> {
         let ratio = 1.0 + self.error_share.filter(|_| self.requests >= REQUESTS_MIN)?;
         Some(ratio.max(1.0 / ratio.max(1e-9)))

@@ -49,7 +49,8 @@ fn shadows_pay_what_the_rules_pay() {
     }
 }
 
-/// Requests that favour one layout and then another, all units or some of them, for spans without any scale.
+/// Requests that favor one layout and then another, all units or some of them, for spans without
+/// any scale.
 fn shifting(seed: u64, units: u32, requests: usize) -> Vec<(u32, Class)> {
     let mut dice = seed;
     let mut list = Vec::new();

@@ -15,7 +15,7 @@ use super::search::search;
 pub enum SpareRange {
     /// Each track has its own.
     Track,
-    /// Each group of so many cylinders has its own.
+    /// Each group of this many cylinders has its own.
     Cylinders(u32),
     /// The zone has them at its end.
     #[default]

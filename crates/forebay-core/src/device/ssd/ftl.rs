@@ -326,7 +326,7 @@ impl Ftl {
         true
     }
 
-    /// Moves at most so many valid pages of a victim, and erases it once none is left.
+    /// Moves at most this many valid pages of a victim, and erases it once none is left.
     fn advance(&mut self, die: u32, mut victim: Victim, pages_most: u32, work: &mut impl Work) {
         let block = victim.block as usize;
         let first = victim.block * self.shape.pages_per_block;

@@ -160,7 +160,7 @@ impl Cfq {
         place != ASYNC && self.idle_timer.is_some() && self.is_close(offset)
     }
 
-    /// Ends the active queue's slice in favour of `place`, which goes to the front.
+    /// Ends the active queue's slice in favor of `place`, which goes to the front.
     pub(super) fn preempt(&mut self, now: Nanos, place: u32) {
         let old = self.active.map(|active| self.queues[active as usize].kind());
         self.expire(now, true);

@@ -119,7 +119,7 @@ impl Adapting {
         100.0 * regret(paid, optimum)
     }
 
-    /// With a bound on what switches move: so many percent of what clients do.
+    /// With a bound on what switches move: this many percent of what clients do.
     pub(super) fn bounded(self, percent: u64) -> Adapting {
         Adapting { percent, ..self }
     }

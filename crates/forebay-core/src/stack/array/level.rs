@@ -21,7 +21,7 @@ pub enum Level {
     },
     /// On several drives each: RAID 10.
     Mirrored {
-        /// How many copies of a chunk there are, the first included.
+        /// The number of copies of a chunk, including the first.
         copies: u8,
     },
 }

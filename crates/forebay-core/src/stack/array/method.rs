@@ -38,7 +38,7 @@ pub(super) struct Needs {
 }
 
 impl View {
-    /// To have these data chunks; none if too much is lost.
+    /// To have these data chunks; `None` if too much is lost.
     pub(super) fn to_read(self, wanted: Roles) -> Option<Needs> {
         let method = Method::Reconstruct;
         let mut reads = 0;

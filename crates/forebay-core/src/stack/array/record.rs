@@ -149,8 +149,9 @@ impl Label {
         is_fit.then_some(Label { geometry, drive, first, stage, given, version })
     }
 
-    /// Where the label at the end of a drive of so many bytes is, unless it has none: drives of version 3 do
-    /// not keep the place free, and one that just fits in their volume has no room for it.
+    /// Where the label at the end of a drive of this many bytes is, unless it has none: drives of
+    /// version 3 do not keep the place free, and one that just fits in their volume has no room for
+    /// it.
     pub fn end_at(&self, drive_bytes: u64) -> Option<u64> {
         let at = end_block(drive_bytes)?;
         (self.version > VERSION_LEAST && at >= self.geometry.lane_bytes()).then_some(at)

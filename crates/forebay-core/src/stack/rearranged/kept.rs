@@ -49,7 +49,8 @@ pub struct Found {
     pub to: u64,
 }
 
-/// What the first 64 bytes of a head say; none where there is none. Whether the record is whole is seen when it is opened.
+/// What the first 64 bytes of a head say; `None` if there is none. Whether the record is whole is
+/// seen when it is opened.
 pub fn found(head: &[u8; 64]) -> Option<Found> {
     let word =
         |nth: usize| head[8 * nth..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));

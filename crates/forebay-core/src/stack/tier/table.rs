@@ -379,7 +379,7 @@ impl Table {
             .all(|index| self.region(lane, index * REGION).writes == 0)
     }
 
-    /// Bytes of a range that are on the flash; none if an I/O to one of its places is under way.
+    /// Bytes of a range that are on the flash; `None` if an I/O to one of its places is under way.
     pub(super) fn settled_bytes(&self, lane: Lane, offset: u64, len: u32) -> Option<u64> {
         let mut bytes = 0;
         for block in blocks(offset, len) {

@@ -78,7 +78,7 @@ pub(super) fn says(line: &[u8]) -> bool {
     !line.is_empty() && line.first() != Some(&b'#')
 }
 
-/// Interprets the first line of a text; none if it does not name the columns of requests.
+/// Interprets the first line of a text; `None` if it does not name the columns of requests.
 pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
     let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     let mut lines = head.split(|&byte| byte == b'\n').zip(1..);
@@ -97,7 +97,8 @@ pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
     told
 }
 
-/// Returns the fields of a line; none if there are too few or too many, or if a field is not text.
+/// Returns the fields of a line; `None` if there are too few or too many, or if a field is not
+/// text.
 fn fields(line: &[u8], separator: Separator) -> Option<Vec<String>> {
     let line = [line.trim_ascii_end(), b"\n"].concat();
     let mut cursor = Cursor::new(&line, separator);
@@ -158,7 +159,7 @@ impl Names {
         shorten(self.names.get(column).map_or(&b""[..], |name| name.as_bytes()))
     }
 
-    /// Builds the declaration; none if no column is an offset, or if there is nothing else.
+    /// Builds the declaration; `None` if no column is an offset, or if there is nothing else.
     fn declare(&self, line: u64, separator: Option<&str>) -> Option<Result<Header, Unsure>> {
         let titles = &self.titles;
         let any = |names: &[&str]| titles.any(names, |_| true);

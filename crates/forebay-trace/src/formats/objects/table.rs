@@ -64,7 +64,7 @@ struct Header {
 }
 
 impl Header {
-    /// Interprets a first line; none if it names no object, or nothing else.
+    /// Interprets a first line; `None` if it names no object, or nothing else.
     fn of(line: &[u8]) -> Option<Header> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let separator = *b"\t,|;".iter().find(|byte| line.contains(byte))?;

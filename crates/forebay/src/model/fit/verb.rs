@@ -45,7 +45,7 @@ forebay_ask::ask! {
 /// The result of `fit`.
 #[derive(Serialize)]
 struct FitAnswer {
-    /// The model's file; none if nothing was written.
+    /// The model's file; `None` if nothing was written.
     model: Option<String>,
     model_bytes: usize,
     requests: u64,
@@ -56,7 +56,7 @@ struct FitAnswer {
     transitions: usize,
     /// What the model reveals about the trace, one sentence each.
     reveals: Vec<String>,
-    /// The purposes that twins are fit for; none if no twins were compared.
+    /// The purposes that twins are fit for; `None` if no twins were compared.
     verdict: Option<VerdictOfTwins>,
     /// The number of requests of the trace and of each twin that were compared.
     judged_requests: Option<u64>,

@@ -13,7 +13,7 @@ use crate::contract::request::{Flags, Op, Request};
 /// A flush that was not answered yet.
 struct Flush {
     came: u64,
-    /// How many rounds have to have ended before it is done.
+    /// The number of rounds that must end before it is done.
     rounds: u64,
 }
 

@@ -16,7 +16,7 @@ const CHUNK: u32 = 8192;
 const CHUNKS: u8 = 4;
 const UNIT: u64 = CHUNK as u64 * CHUNKS as u64;
 
-/// An operation, with flags, from a byte on, on so many bytes.
+/// An operation, with flags, from a byte on, on this many bytes.
 pub(super) type Ask = (Op, Flags, u64, u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub(super) struct Config {
     pub(super) seed: u64,
 }
 
-/// How many choices there are of each, in the order of [`Config::chosen`].
+/// The number of choices for each, in the order of [`Config::chosen`].
 const CHOICES: [usize; 13] = [6, 5, 2, 2, 4, 4, 2, 3, 4, 4, 2, 2, 2];
 /// The parameters whose combinations are all tried in the long run.
 const MAIN: [usize; 7] = [0, 1, 2, 4, 5, 7, 8];
