@@ -25,7 +25,7 @@ const SKIP_BYTES: u64 = 1 << 20;
 /// Times a jump is made before it is a pattern.
 const REPEATS_MIN: u32 = 2;
 
-/// What moving blocks costs and what a jump does.
+/// The costs of moving blocks and of jumps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prices {
     /// Seconds of one jump of the heads.
@@ -37,11 +37,11 @@ pub struct Prices {
 /// The learned jumps.
 #[derive(Clone, Debug, Default)]
 pub struct Arrangement {
-    /// Where blocks are to go; `None` if nothing is to be moved.
+    /// The new locations of blocks; `None` if nothing should be moved.
     pub rearrangement: Option<Rearrangement>,
     /// Jumps that streams made in reading.
     pub jumps: u64,
-    /// Of these, jumps made before or again.
+    /// The number of these jumps that occurred before or occur again.
     pub repeated_jumps: u64,
     /// Jumps that the rearrangement turns into reading on.
     pub joined_jumps: u64,
@@ -159,7 +159,8 @@ fn union(mut ranges: Vec<At>) -> Vec<At> {
     union
 }
 
-/// Where in the gaps between `touched` ranges `len` bytes fit, nearest to `middle`.
+/// Returns where `len` bytes fit into the gaps between `touched` ranges, as close as possible to
+/// `middle`.
 fn gap(touched: &[At], capacity: u64, len: u64, middle: u64) -> Option<u64> {
     let starts = std::iter::once(0).chain(touched.iter().map(|range| range.end));
     let ends = touched.iter().map(|range| range.start).chain([capacity]);
@@ -177,7 +178,7 @@ struct Row {
     joined: u64,
 }
 
-/// What was read, in pieces that are moved whole, by address.
+/// The ranges that were read, in pieces that are moved as a whole, by address.
 struct Extents {
     places: Vec<At>,
     /// Runs that go on from each extent into its neighbor.

@@ -21,10 +21,10 @@ pub use sample::Sample;
 /// A place for one block.
 pub type Frame = u32;
 
-/// What taking a block in cost.
+/// The effect of inserting a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inserted {
-    /// Where the block is now.
+    /// The frame of the block.
     pub frame: Frame,
     /// The block that was there before.
     pub evicted: Option<u64>,

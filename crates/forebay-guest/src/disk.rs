@@ -1,4 +1,5 @@
-//! The disk that the kernel and the simulator both use: a model of the core behind a queue of the same depth for all.
+//! The disk that the kernel and the simulator both use: a device model behind a queue of fixed
+//! depth.
 
 use std::collections::VecDeque;
 
@@ -9,15 +10,16 @@ use forebay_core::{Completion, Device, Nanos, Request};
 pub(crate) const DEPTH: u16 = 32;
 /// The longest request of the block layer, as the simulator has it by default.
 pub(crate) const REQUEST_BYTES_MAX: u32 = 512 << 10;
-/// The size of a disk that has none of its own.
+/// The size of a disk without a size of its own.
 const CAPACITY: u64 = 250_000_000_000;
 
-/// A model, and a line in front of it where it accepts fewer commands than [`DEPTH`]: first come, first served.
+/// A model, and a queue in front of it if it accepts fewer commands than [`DEPTH`]: first come,
+/// first served.
 pub(crate) struct Disk {
     model: DeviceModel,
     line: VecDeque<Request>,
     under_way: usize,
-    /// Requests more than [`DEPTH`] that are taken from the scheduler.
+    /// Requests beyond [`DEPTH`] that are taken from the scheduler.
     ahead: usize,
 }
 

@@ -17,11 +17,11 @@ const EVENT: &str = "events/block/block_bio_queue/enable";
 const MARK: &str = "forebay-guest begins ";
 /// Bios that the flusher hands over together (`BLK_MAX_REQUEST_COUNT`).
 const PLUGGED: u32 = 32;
-/// The task that stands for the flusher.
+/// The task that represents the flusher.
 pub(crate) const NAME: &str = "flusher";
 /// Counters of dirty pages are rough, so the flusher leaves a few; our main thread has them written at the end.
 const LAST: &str = "[forebay-guest]";
-/// Dirty pages are written back at once, and whoever makes them is not held up.
+/// Dirty pages are written back at once, and writers are not throttled.
 const SYSCTL: [(&str, &str); 2] =
     [("dirty_background_bytes", "4096"), ("dirty_bytes", "1073741824")];
 
@@ -105,7 +105,8 @@ pub(crate) fn task(writes: &[(Nanos, Io)]) -> (Task, Vec<Times>) {
     (task, writes.iter().map(times).collect())
 }
 
-/// `script` with what the flusher wrote by the text of an outcome in place of what went through the page cache.
+/// Replaces the page-cache writes in `script` with the flusher's writes from the text of an
+/// outcome.
 pub(crate) fn replaced(script: Script, outcome: &str) -> Script {
     let mut writes = Vec::new();
     for line in outcome.lines() {

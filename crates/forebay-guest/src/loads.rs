@@ -20,7 +20,7 @@ const LOADS: [(&str, Load); 9] = [
     ("shared-file", shared_file),
 ];
 
-/// Disks here hold at least this much; loads use no more.
+/// The minimum size of the disks, and the maximum address of loads.
 const SPAN: u64 = 160_000_000_000;
 const BLOCK: u64 = 4096;
 
@@ -43,7 +43,7 @@ const DISK_IOPS: f64 = 75.0;
 
 struct Draw {
     state: u64,
-    /// What the device does a second.
+    /// The rate of the device.
     iops: f64,
     /// Places that an I/O has already, so that each is one of its own.
     used: Vec<u64>,
@@ -77,7 +77,7 @@ impl Draw {
         (BLOCK << doublings) as u32
     }
 
-    /// So many I/Os of a block anywhere, each after `time`.
+    /// Returns `count` I/Os of one block at random places, each after `time`.
     fn anywhere(&mut self, count: u64, op: Op, time: Nanos) -> Vec<Io> {
         (0..count).map(|_| Io { op, offset: self.place(), len: BLOCK as u32, time }).collect()
     }
@@ -99,7 +99,7 @@ fn task(name: &str, pace: Pace, depth: u32, ios: Vec<Io>) -> Task {
     Task { name: name.into(), pace, depth, batch: 1, start: Nanos::ZERO, ios }
 }
 
-/// One task writes a lot at once beside a reader.
+/// One task writes a lot at once while another reads.
 fn burst(draw: &mut Draw) -> Vec<Task> {
     let reader = draw.reader(20);
     let mut writer = task("writer", Pace::At, 1, draw.anywhere(1000, Op::Write, Nanos::ZERO));
@@ -107,7 +107,7 @@ fn burst(draw: &mut Draw) -> Vec<Task> {
     vec![reader, writer]
 }
 
-/// Eight tasks do so.
+/// Eight tasks write a lot at once.
 fn writers(draw: &mut Draw) -> Vec<Task> {
     let mut tasks = vec![draw.reader(20)];
     for index in 0..8 {
@@ -133,7 +133,7 @@ fn sync_writer(draw: &mut Draw) -> Vec<Task> {
     vec![draw.reader(50), task("writer", Pace::Think, 1, ios)]
 }
 
-/// Eight closed streams of reads and writes, each with eight under way.
+/// Eight closed streams of reads and writes, each with eight outstanding.
 fn mixed_streams(draw: &mut Draw) -> Vec<Task> {
     let stream = |index: u64| {
         let writes = 0.1 + 0.1 * below(&mut draw.state, 5) as f64;
@@ -150,7 +150,7 @@ fn mixed_streams(draw: &mut Draw) -> Vec<Task> {
     (0..8).map(stream).collect()
 }
 
-/// Eight clients that together ask for four fifths of what the disk can do, whatever it answers.
+/// Eight clients that together request four fifths of what the disk can do, whatever it completes.
 fn poisson(draw: &mut Draw) -> Vec<Task> {
     let interval = Nanos(draw.interval(0.8).0 * 8);
     let client = |index: u64| {
@@ -214,7 +214,7 @@ fn shared_file(draw: &mut Draw) -> Vec<Task> {
         })
         .collect();
     for round in 0..threads * batches * 2 {
-        // Half a batch goes on where another thread's ended.
+        // Half of a batch continues where another thread's ended.
         let owner = match round < threads * 2 {
             true => round % threads,
             false => below(&mut draw.state, threads),

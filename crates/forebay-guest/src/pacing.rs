@@ -8,7 +8,7 @@ use forebay_core::Nanos;
 
 use crate::script::Task;
 
-/// How far a task has come.
+/// The progress of a task.
 pub(crate) struct Pacing {
     /// The next I/O.
     next: usize,

@@ -1,5 +1,5 @@
-//! Parts of a trace: stretches of equally many requests, some of them joined, so that a coarser model says of the very
-//! same requests what a finer one did.
+//! Parts of a trace: stretches with equal numbers of requests, some of them merged, so that a
+//! coarser model describes exactly the same requests as a finer one.
 
 use crate::bytes::{Bad, Bytes, Writer};
 
@@ -29,7 +29,7 @@ impl Parts {
         self.units.div_ceil(self.joined)
     }
 
-    /// Returns every two as one; the same where there is one only.
+    /// Merges every two parts; returns the same if there is only one.
     pub(crate) fn joined(self) -> Parts {
         if self.count() < 2 { self } else { Parts { joined: 2 * self.joined, ..self } }
     }

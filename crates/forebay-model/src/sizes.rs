@@ -1,4 +1,4 @@
-//! How long requests of a class are: its commonest lengths, and how they lie on blocks.
+//! The lengths of the requests of a class: the most common ones, and their alignment to blocks.
 
 use rustc_hash::FxHashMap;
 
@@ -7,7 +7,7 @@ use crate::counts::{Bag, Counts};
 use crate::dice::Dice;
 use crate::ground::BLOCK_BYTES;
 
-/// Lengths of a class that are told apart.
+/// The number of distinguished lengths of a class.
 pub(crate) const LENGTHS: usize = 24;
 /// Lengths that are counted while fitting; others are rounded.
 const COUNTED_MAX: usize = 4096;

@@ -19,7 +19,7 @@ pub(crate) const OWN_MAX: usize = 63;
 pub(crate) const RANGES_WANTED: usize = 96;
 /// Ranges at most.
 pub(crate) const RANGES_MAX: usize = 256;
-/// Ranges of which any may lead to any, at most.
+/// The maximum number of ranges for transitions from any to any.
 const FLAT_MAX: usize = 64;
 /// Levels at most.
 pub const LEVEL_MAX: u8 = 4;
@@ -36,16 +36,16 @@ const VOLUMES_MAX: usize = 1 << 20;
 /// A volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volume {
-    /// How far it was used, in whole MiB, at least one.
+    /// The used extent in whole MiB, at least one.
     pub extent_mib: u64,
-    /// The stretches of it that were used, where there are long gaps between them or before the first; none where it was
-    /// used from its beginning to its end.
+    /// The used stretches of the volume, if there are long gaps between them or before the first;
+    /// empty if it was used from beginning to end.
     pub(crate) stretches: Vec<Stretch>,
-    /// Requests on each of them.
+    /// The number of requests on each of them.
     pub(crate) stretch_requests: Vec<u64>,
     /// Whether its ranges are its own.
     pub(crate) is_own: bool,
-    /// Its name, where names were asked for.
+    /// The name, if names were requested.
     pub name: Option<String>,
 }
 
@@ -115,10 +115,10 @@ impl Volume {
     }
 }
 
-/// How a file tells volumes.
+/// The encoding of volumes in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// As before 5: of each volume only how far it was used.
+    /// The encoding before version 5: only the used extent of each volume.
     WithoutGaps,
     /// With its stretches.
     Current,
@@ -170,13 +170,13 @@ impl Volumes {
         found
     }
 
-    /// Volumes, but those that share ranges count once.
+    /// Returns the number of volumes, counting those that share ranges once.
     pub(crate) fn areas(&self) -> usize {
         let own = self.volumes.iter().filter(|volume| volume.is_own).count();
         own + usize::from(own < self.volumes.len())
     }
 
-    /// MiB that are used of all of them, long gaps left out.
+    /// Returns the used MiB of all volumes, without long gaps.
     pub fn used_mib(&self) -> u64 {
         self.volumes.iter().fold(0, |sum, volume| sum.saturating_add(volume.used_mib()))
     }
@@ -240,7 +240,7 @@ impl Transitions {
         self.of[from * self.ranges + to] as usize
     }
 
-    /// Returns those that lead from a range to each.
+    /// Returns the transitions from a range to each other range.
     #[inline]
     pub(crate) fn from(&self, range: usize) -> &[u32] {
         &self.of[range * self.ranges..][..self.ranges]

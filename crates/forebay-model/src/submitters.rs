@@ -1,5 +1,6 @@
-//! Who asks, and with which flags: of each class its streams, how often the stream is that of the request gone
-//! on from, and its flags. The busiest streams are told apart, the others are one.
+//! The submitters and flags of requests: for each class its streams, how often the stream is the
+//! same as that of the continued request, and its flags. The busiest streams are distinguished, and
+//! all others are combined.
 
 use crate::bytes::{Bad, Bytes, Writer};
 use crate::counts::{Bag, COUNT_MAX, Counts};
@@ -13,7 +14,7 @@ pub(crate) const STREAMS_MAX: usize = 512;
 pub struct Submitter {
     /// Its requests.
     pub requests: u64,
-    /// Its name, where names were asked for.
+    /// The name, if names were requested.
     pub name: Option<String>,
 }
 
@@ -107,8 +108,8 @@ impl Askers {
         }
     }
 
-    /// Returns the stream: the one gone on from, if any of its requests is left and that is drawn
-    /// or `stays`.
+    /// Returns the stream: the stream of the continued request, if it has requests left and is
+    /// drawn or `stays`.
     #[inline]
     pub(crate) fn stream(&mut self, reference: u16, stays: bool, dice: &mut Dice) -> u16 {
         let keeps = stays || dice.unit() < self.kept;

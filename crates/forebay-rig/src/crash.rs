@@ -16,7 +16,7 @@ use crate::medium::{Medium, SECTOR, Tear};
 /// Passes without anything to do after which a run is stuck.
 const STUCK: u32 = 10_000;
 
-/// What goes wrong, and when.
+/// The troubles of a run, and their times.
 #[derive(Clone, Debug, Default)]
 pub struct Troubles {
     /// Only on this lane I/Os fail; on all if none is named.
@@ -37,7 +37,7 @@ pub struct Troubles {
     pub cut_after: Option<u64>,
     /// What devices say is durable and is not: a law that holds all the same checks nothing.
     pub lies: Option<Lie>,
-    /// Only the so many-th time that this would matter; always if none.
+    /// Lies only the n-th time that it would make a difference; always if `None`.
     pub lies_at: Option<u64>,
 }
 
@@ -48,11 +48,11 @@ pub enum Lie {
     Flushes,
     /// Writes with FUA are writes like others.
     Durable,
-    /// Nothing is written of those with FUA.
+    /// FUA writes are lost completely.
     Lost,
 }
 
-/// An I/O under way.
+/// An outstanding I/O.
 struct Flying {
     io: Request,
     started: Nanos,
@@ -60,7 +60,7 @@ struct Flying {
     data: Vec<u8>,
     /// By sector: it was moved when the device got it.
     early: Vec<bool>,
-    /// What a flush covers.
+    /// The writes covered by a flush.
     mark: u64,
 }
 
@@ -106,7 +106,7 @@ impl Crash {
         }
     }
 
-    /// From now on nothing goes wrong.
+    /// Disables all troubles from now on.
     pub fn soothe(&mut self) {
         self.troubles = Troubles::default();
     }
@@ -203,7 +203,7 @@ impl Crash {
         }
     }
 
-    /// The device gets an I/O, and moves some of it at once.
+    /// Starts an I/O on the device, and executes a part of it at once.
     fn begin(&mut self, mut flying: Flying) {
         if !self.is_gone(flying.io.lane) {
             let sectors = flying.data.len() / SECTOR;

@@ -1,4 +1,4 @@
-//! Folders and files that stand in for disks.
+//! Folders and files that represent disks.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ impl Folder {
         self.path("socket")
     }
 
-    /// What a file holds.
+    /// Returns the contents of a file.
     pub fn read(&self, name: &str) -> Vec<u8> {
         fs::read(self.path(name)).unwrap()
     }

@@ -37,7 +37,7 @@ pub struct Medium {
     chance: Chance,
 }
 
-/// What is not durable of a page.
+/// The volatile part of a page.
 #[derive(Clone)]
 struct Loose {
     durable: Box<Page>,
@@ -60,7 +60,7 @@ impl Medium {
         Medium { written, loose, writes: 0, chance: Chance(seed) }
     }
 
-    /// Reads what was written last, durable or not.
+    /// Reads the last written data, durable or not.
     pub fn read(&self, offset: u64, to: &mut [u8]) {
         self.written.get(offset, to);
     }
@@ -91,7 +91,7 @@ impl Medium {
         self.writes += 1;
     }
 
-    /// Returns how many writes and trims there were: where a flush that begins now stands.
+    /// Returns the number of writes and trims so far, as the position of a flush that starts now.
     pub fn mark(&self) -> u64 {
         self.writes
     }
@@ -179,7 +179,7 @@ fn bytes_of(sector: usize) -> Range<usize> {
     sector * SECTOR..(sector + 1) * SECTOR
 }
 
-/// A flush of what was written before it; for who needs no power cuts during one.
+/// A flush covers all earlier writes; for users that need no power cuts during a flush.
 impl Store for Medium {
     fn read(&mut self, offset: u64, to: &mut [u8]) -> io::Result<()> {
         Medium::read(self, offset, to);
@@ -252,7 +252,7 @@ mod tests {
         ]
     }
 
-    /// What a sector was after which write.
+    /// The contents of a sector after each write.
     type Versions = Vec<(u64, Vec<u8>)>;
 
     /// Every version of every sector, and the number of the first that may be found.
@@ -296,7 +296,7 @@ mod tests {
             }
         }
 
-        /// Returns whether these sectors may be found so, as after one moment for all of them.
+        /// Returns whether these sectors may have these contents, all at one moment.
         fn may_be(&self, sectors: Range<usize>, found: &[u8]) -> bool {
             (0..=self.writes).any(|moment| {
                 sectors.clone().all(|sector| {
@@ -307,7 +307,7 @@ mod tests {
             })
         }
 
-        /// The power is back, and this was found.
+        /// Records the contents found after the power is back.
         fn restart(&mut self, found: &[u8]) {
             for (sector, (first, versions)) in self.sectors.iter_mut().enumerate() {
                 *first = 0;

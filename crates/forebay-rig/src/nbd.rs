@@ -28,7 +28,7 @@ pub const FUA: u16 = 1;
 pub const NO_HOLE: u16 = 2;
 /// A flag: one extent is enough.
 pub const REQUEST_ONE: u16 = 8;
-/// A flag: zeroes are refused if they take long.
+/// A flag: zeroing is refused if it would be slow.
 pub const FAST_ZERO: u16 = 16;
 
 /// Bytes that no two seeds have alike.
@@ -114,7 +114,7 @@ impl Client {
         self.bytes(BYTES).iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
-    /// Returns whether the other side has ended the connection.
+    /// Returns whether the peer has closed the connection.
     pub fn is_over(&mut self) -> bool {
         matches!(self.stream.read(&mut [0]), Ok(0) | Err(_))
     }
@@ -186,14 +186,14 @@ impl Client {
                 let errno = u32::from_be_bytes(body[..4].try_into().unwrap());
                 Answer { cookie, errno, data: Vec::new() }
             }
-            // Where it begins, or which context.
+            // The offset of a chunk, or the number of a context.
             1 => Answer { cookie, errno: 0, data: body[8..].to_vec() },
             5 => Answer { cookie, errno: 0, data: body[4..].to_vec() },
             _ => Answer { cookie, errno: 0, data: body },
         }
     }
 
-    /// Asks and waits: the error, 0 for none.
+    /// Sends a request and waits; returns the error, or 0.
     pub fn does(&mut self, kind: (u16, u16), at: (u64, u32), data: &[u8]) -> u32 {
         self.request(kind, 77, at, data);
         let answer = self.answer(if kind.0 == READ { at.1 as usize } else { 0 });

@@ -26,7 +26,7 @@ impl Client {
         Client(BufReader::new(stream))
     }
 
-    /// Sends bytes, which the server must take.
+    /// Sends bytes, which the server must accept.
     pub fn send(&mut self, bytes: &[u8]) {
         self.try_send(bytes).unwrap();
     }

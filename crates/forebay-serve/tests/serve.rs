@@ -1,4 +1,4 @@
-//! What a server promises its clients.
+//! Tests the server's guarantees to its clients.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -91,7 +91,7 @@ fn many_requests_at_once_are_all_answered() {
     }
     let mut client = thread.join().unwrap();
     for nth in (0..600).filter(|nth| !u64::is_multiple_of(*nth, 50)) {
-        // Those before may have been longer.
+        // Earlier requests may have been longer.
         if nth % 50 > 24 {
             assert!(client.read(nth * 8192, 512) == pattern(nth as u8, 512), "{nth}");
         }
@@ -173,11 +173,11 @@ fn what_cannot_be_done_is_refused_and_harms_nobody() {
         assert_eq!(high.does((kind, 0), (0, 1024), &[]), 1, "EPERM");
     }
     assert_eq!(high.does((WRITE, 0), (0, 1024), &data), 1);
-    // After all that both go on.
+    // After all that, both connections continue.
     low.write(0, &data);
     assert_eq!(low.read(0, 1024), data);
     assert_eq!(high.read(0, 1024), [0; 1024]);
-    // Bytes that are no request end the connection, and only that.
+    // Invalid bytes end the connection, but nothing else.
     high.send(&[7; 28]);
     assert!(high.is_over());
     let mut long = Client::simple(&served.socket(), "low");
@@ -204,7 +204,7 @@ fn a_client_that_leaves_in_the_middle_or_does_not_read_harms_nobody() {
         drop(leaving);
         assert_eq!(steady.read(0, 4096), pattern(4, 4096));
     }
-    // What was not sent whole was not written.
+    // An incomplete request was not executed.
     assert_eq!(steady.read(65_536, 4096), [0; 4096]);
     let clients = |served: &Served| served.server.figures().backs[0].exports[0].clients;
     for _ in 0..200 {
@@ -298,7 +298,7 @@ fn who_is_a_stream_changes_for_clients_that_are_there() {
     let text = std::fs::read_to_string(folder.path().join("asked.csv")).unwrap();
     let rows = text.lines().skip(1).map(|row| row.split(',').collect::<Vec<_>>());
     let mut streams: Vec<&str> = rows.filter(|row| row[1] == "write").map(|row| row[4]).collect();
-    // Which of the two was taken first is the system's affair.
+    // The operating system decides which of the two is accepted first.
     streams[..2].sort_unstable();
     assert_eq!(streams, ["0", "1", "0", "0"]);
 }
@@ -316,7 +316,7 @@ fn records(path: &Path) -> Vec<Record> {
     }
 }
 
-/// I/Os in the order that a model was given them.
+/// I/Os in the order in which the model received them.
 #[derive(Default)]
 struct Order(Vec<(Op, u64, u32)>);
 
@@ -446,7 +446,7 @@ fn promises_shrink_to_what_the_disk_is_measured_to_do() {
     }
     let figures = served.server.figures();
     let pace = figures.backs[0].pace.unwrap();
-    // 20 a second of 200 are needed beside, so 180 of 300.
+    // 20 of 200 a second are needed in addition, so 180 of 300 are left.
     assert!((50.0..61.0).contains(&pace.percent), "{pace:?}");
     assert!((195.0..201.0).contains(&pace.measured_iops.unwrap()), "{pace:?}");
     assert!(figures.page().contains("forebay_serve_measured_iops{back=\"disk\"}"));
@@ -482,7 +482,7 @@ fn what_a_client_asked_for_before_it_took_leave_is_done() {
 
 #[test]
 fn what_a_client_that_is_gone_still_wanted_is_not_done() {
-    // More than one may have under way, and fewer; 50 ms each.
+    // More and fewer requests than may be outstanding; 50 ms each.
     for (count, policy) in
         [(400, "noop"), (200, "mq-deadline"), (200, "promised:cmin=100:over=noop")]
     {

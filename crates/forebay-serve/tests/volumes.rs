@@ -37,7 +37,7 @@ fn a_volume_whose_policy_is_switched_has_what_was_answered() {
         Server::start(&Config { file: None, listen, metrics: None, backs: vec![back] }).unwrap();
     let mut client = Client::simple(&socket, "");
     for (nth, policy) in ["mq-deadline", "array:adapt=bonus-malus", "noop"].iter().enumerate() {
-        // Nobody flushes: no record says where it is yet.
+        // Without a flush, no record says where the data is.
         client.write(nth as u64 * 65_536, &pattern(nth as u8, 65_536));
         server.switch("", policy).unwrap();
         for before in 0..=nth {
@@ -99,7 +99,7 @@ fn a_volume_takes_all_that_it_promises_and_is_then_written_over() {
 fn writes_that_come_whole_while_a_volume_is_switched_are_its_next_policys() {
     let folder = tempfile::tempdir().unwrap();
     let drives = volume(folder.path());
-    // So slow that the flush before a switch takes its time.
+    // The disk is so slow that the flush before a switch takes time.
     let device = Box::new(forebay_devices::open("fixed:200").unwrap());
     let back = Back::of("", On::EmulatedVolume { drives, device });
     let socket = folder.path().join("socket");
@@ -187,7 +187,7 @@ fn an_emulated_volume_takes_its_drives_time_and_is_a_volume_without_them() {
     assert!(Client::simple(&socket, "").read(65_536, 65_536) == pattern(3, 65_536));
     assert!(server.figures().backs[0].late.is_none());
     server.stop().unwrap();
-    // Files that reach beyond what is emulated.
+    // Files that extend beyond the emulated drives.
     File::options().write(true).open(&drives[5]).unwrap().set_len(2 << 40).unwrap();
     let said = start(On::EmulatedVolume { drives, device: device("st1000nm0011") });
     let said = said.err().unwrap().to_string();

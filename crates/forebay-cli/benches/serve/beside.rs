@@ -9,7 +9,7 @@ struct Place {
     name: &'static str,
     ours: &'static [&'static str],
     qemu: &'static [&'static str],
-    /// nbdkit always goes through the page cache.
+    /// nbdkit always uses the page cache.
     nbdkit: bool,
 }
 
@@ -23,7 +23,7 @@ const DIRECT: Place = Place {
     nbdkit: false,
 };
 
-/// A row: what each server did in each round.
+/// A row: the results of each server in each round.
 struct Row {
     shape: Shape,
     ours: Vec<Measured>,

@@ -12,7 +12,7 @@ pub(crate) fn is_there() -> bool {
     asked.is_ok_and(|told| String::from_utf8_lossy(&told.stdout).contains("nbd"))
 }
 
-/// What a client asks.
+/// The requests of a client.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) writes: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Shape {
     pub(crate) depth: u32,
 }
 
-/// What it saw.
+/// The client's results.
 pub(crate) struct Seen {
     pub(crate) requests: f64,
     pub(crate) iops: f64,

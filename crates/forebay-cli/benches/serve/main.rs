@@ -20,7 +20,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// What is asked for.
+/// The options of the benchmark.
 pub(crate) struct Options {
     pub(crate) rounds: usize,
     pub(crate) seconds: f64,
@@ -62,7 +62,7 @@ impl Options {
     }
 }
 
-/// A folder that goes away with its files.
+/// A folder that is removed with its files on drop.
 pub(crate) struct Made(PathBuf);
 
 impl Made {

@@ -59,7 +59,7 @@ pub struct Tuning {
     pub spread: f64,
     /// How much of what changes of rule cost is added to that.
     pub caution: f64,
-    /// Where the dice begin.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
@@ -96,14 +96,14 @@ pub struct Best {
     /// The stateless rules, followed by those with a state per unit.
     rules: Vec<Simple>,
     stays: usize,
-    /// By cohort, then rule.
+    /// The random numbers, by cohort and rule.
     dice: Vec<f64>,
-    /// By rule: what it would have paid, the past less and less.
+    /// By rule: the cost that it would have had, with exponential decay.
     paid: [f64; RULES_MAX],
-    /// What changes of rule cost, likewise.
+    /// The cost of changes of rule, with the same decay.
     moved: f64,
     units: f64,
-    /// What the past is multiplied by for each request.
+    /// The decay factor per request.
     keep: f64,
     memory: f64,
     /// `scale` for a unit, and for what changes of rule cost.
@@ -111,11 +111,11 @@ pub struct Best {
     slope: f64,
 }
 
-/// Where a rule is: before the request and after it.
+/// The layout under a rule: before and after the request.
 type Shadow = (Layout, Layout);
 
 impl Best {
-    /// For volumes with these costs.
+    /// Creates a rule for volumes with these costs.
     pub fn new(costs: &Costs, tuning: Tuning) -> Best {
         let mut rules: Vec<Simple> = costs.allowed().map(Simple::Stay).collect();
         let stays = rules.len();
@@ -135,7 +135,7 @@ impl Best {
         }
     }
 
-    /// What each rule would have paid for all units, in nanoseconds, the past counting less.
+    /// Returns each rule's cost over all units in nanoseconds, with decay.
     pub fn shadows(&self) -> impl Iterator<Item = (Simple, f64)> + '_ {
         self.rules.iter().copied().zip(self.paid)
     }
@@ -216,8 +216,8 @@ impl Rule for Best {
     }
 }
 
-/// What a change of rule costs a unit that was in `here` where its new rule was in `before`: what the request
-/// cost more, and the way.
+/// Returns the cost of changing the rule of a unit that was in `here` while its new rule had it in
+/// `before`: the additional cost of the request, and the switch.
 fn change(costs: &Costs, here: Layout, before: Layout, to: Layout, class: Class) -> f64 {
     let more = costs.cost(here, class).saturating_sub(costs.cost(before, class));
     let way = if here == to { 0 } else { costs.switch(here, to) };

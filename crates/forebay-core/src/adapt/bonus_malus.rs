@@ -17,7 +17,8 @@ impl Factor {
     /// Thresholds as they are.
     pub const ONE: Factor = Factor { times: 1, over: 1 };
 
-    /// By how much a score is at or beyond its threshold, in parts of the factor's divisor: nothing is rounded.
+    /// Returns how far a score is at or beyond its threshold, in parts of the factor's divisor, so
+    /// that nothing is rounded.
     #[inline]
     fn beyond(self, score: u32, threshold: u64) -> Option<u64> {
         let threshold = threshold.saturating_mul(u64::from(self.times));
@@ -75,7 +76,8 @@ impl Rule for BonusMalus {
     }
 }
 
-/// One request that costs `row` by layout: scores of all layouts but `layout`, in their order.
+/// Records a request that costs `row` by layout; updates the scores of all layouts except `layout`,
+/// in order.
 #[inline]
 pub(super) fn step(
     costs: &Costs,

@@ -5,7 +5,7 @@ use crate::contract::request::Op;
 /// A layout: its row in [`Costs`].
 pub type Layout = u8;
 
-/// What matters of a request, and the passing of time: a column of [`Costs`].
+/// The relevant properties of a request, or the passing of time: a column of [`Costs`].
 pub type Class = u8;
 
 /// Layouts that a unit can choose from, at most: a layout is three bits of what is kept of a unit.
@@ -121,14 +121,14 @@ impl Costs {
         (2 * self.width) as Class
     }
 
-    /// What a request of this class costs, by layout.
+    /// Returns the cost of a request of this class, by layout.
     #[inline]
     pub fn row(&self, class: Class) -> &[u64] {
         let class = usize::from(class).min(2 * self.width);
         &self.cost[class * self.layouts..][..self.layouts]
     }
 
-    /// What a request of this class costs in this layout.
+    /// Returns the cost of a request of this class in this layout.
     #[inline]
     pub fn cost(&self, layout: Layout, class: Class) -> u64 {
         self.row(class)[self.known(layout)]
@@ -221,7 +221,8 @@ fn halves(switch: &[u64], layouts: usize) -> Vec<u64> {
     (0..layouts * layouts).map(|at| half(at / layouts, at % layouts)).collect()
 }
 
-/// Two layouts in points: writes, and for 6 to 10 and 10 to 6 the cost of a switch and its threshold.
+/// Returns two layouts with costs in points: writes, and the cost and the threshold of a switch
+/// from 6 to 10 and back.
 fn paper(point: u64, writes: [[u64; 4]; 2], switch: [u64; 2], threshold: [u64; 2]) -> Costs {
     let square = |[there, back]: [u64; 2]| vec![0, there * point, back * point, 0];
     let mut cost: Vec<u64> =

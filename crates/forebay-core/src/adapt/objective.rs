@@ -14,7 +14,7 @@ pub struct Objective {
     pub performance: u32,
     /// The weight of rents.
     pub capacity: u32,
-    /// By layout, the rent of a unit for a period, in nanoseconds.
+    /// The rent of a unit per period in nanoseconds, by layout.
     pub rents: Vec<u64>,
     /// A bit for each layout that is reliable enough; none counts as all.
     pub floor: u8,

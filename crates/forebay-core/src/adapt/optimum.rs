@@ -5,7 +5,7 @@ use super::costs::{Class, Costs, LAYOUTS_MAX, Layout};
 /// The optimum of one unit's requests so far, request by request. Takes L² steps a request and keeps L numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Optimum {
-    /// By layout: the least that the requests so far cost for a unit that now is in it.
+    /// By layout: the minimum cost of the requests so far for a unit that is now in this layout.
     least: [u64; LAYOUTS_MAX],
 }
 
@@ -37,7 +37,7 @@ impl Optimum {
         }
     }
 
-    /// What the requests so far cost at least.
+    /// Returns the minimum cost of the requests so far.
     pub fn cost(&self) -> u64 {
         self.least.iter().copied().min().unwrap_or(0)
     }
@@ -54,7 +54,8 @@ pub fn optimum(
     optimum.cost()
 }
 
-/// By what share of the optimum a rule paid more: 0.05 is 5 % more, 0 where nothing was to be paid.
+/// Returns how much more a rule paid than the optimum: 0.05 means 5 % more, and 0 if there were no
+/// costs.
 pub fn regret(paid: u64, optimum: u64) -> f64 {
     if optimum == 0 { 0.0 } else { (paid as f64 - optimum as f64) / optimum as f64 }
 }

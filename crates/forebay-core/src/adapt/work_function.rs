@@ -58,7 +58,7 @@ pub(super) fn start(costs: &Costs, work: &mut [u32], layout: Layout) {
     pack(&full[..layouts], work);
 }
 
-/// One request that costs `row` by layout.
+/// Records a request that costs `row` by layout.
 #[inline]
 pub(super) fn step(costs: &Costs, work: &mut [u32], layout: Layout, row: &[u64]) -> Option<Layout> {
     let layouts = costs.layouts();

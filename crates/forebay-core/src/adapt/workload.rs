@@ -12,7 +12,7 @@ use super::costs::Class;
 /// The kinds of requests within a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Within {
-    /// One size, drawn once and repeated.
+    /// One random size, which is repeated.
     Repeats,
     /// Sizes drawn for each write with the run's bias.
     Draws,
@@ -44,7 +44,7 @@ pub struct Mix {
     pub within: Within,
     /// The kind of run that follows.
     pub after: After,
-    /// Where the dice begin.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
@@ -76,7 +76,7 @@ impl Mix {
     }
 }
 
-/// Where a unit is in its run; its sizes do not depend on the order of units.
+/// The position of a unit in its run; its sizes do not depend on the order of units.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     dice: u64,

@@ -58,7 +58,7 @@ fn what_was_read_once_or_would_not_pay_stays() {
     assert!(learnt(scattered).rearrangement.is_none());
 }
 
-/// Two threads that read one file by turns skip each other's part: that is no jump.
+/// Two threads that read one file in turns skip each other's parts, which does not count as a jump.
 #[test]
 fn a_file_read_by_two_threads_is_in_order() {
     let half = |n: u64| request(Op::Read, (n % 2) as u32, n * 128 * KIB, 128 * KIB);

@@ -35,7 +35,7 @@ pub struct MissRatioCurve {
     keys: Vec<u64>,
     /// Position of each block's last use.
     last: Vec<u32>,
-    /// One bit at each position that is a block's last use.
+    /// One bit for each position, set if it is the last use of a block.
     words: Vec<u64>,
     /// Fenwick tree of bits set in each stretch.
     stretches: Vec<u32>,
@@ -67,7 +67,7 @@ impl Default for MissRatioCurve {
 }
 
 impl MissRatioCurve {
-    /// One that keeps at most this many blocks, and a sample where there are more.
+    /// Creates a curve that tracks at most `kept_max` blocks, and samples if there are more.
     pub fn keeping(kept_max: usize) -> MissRatioCurve {
         let positions = 16 * STRETCH_BITS;
         MissRatioCurve {
@@ -150,7 +150,7 @@ impl MissRatioCurve {
         self.blocks.clear();
         self.blocks.extend(0..self.keys.len() as u32);
         self.mark();
-        // Two neighbouring distances are one in the smaller sample.
+        // Two adjacent distances become one in the smaller sample.
         self.distances = self.distances.chunks(2).map(|pair| pair.iter().sum()).collect();
         let len = self.distances.len().max(self.keys.len());
         self.distances.resize(len, 0);
@@ -327,7 +327,7 @@ mod tests {
         });
         let off: Vec<f64> = off.collect();
         let mean = off.iter().sum::<f64>() / off.len() as f64;
-        // At the hottest block, which is in no sample, it is off most.
+        // The error is largest at the hottest block, which is in no sample.
         let most = off.iter().fold(0.0, |most: f64, &off| most.max(off));
         assert!(mean < 0.01 && most < 0.05, "{mean} {most}");
         assert!(sampled.error_share() < 0.05, "{}", sampled.error_share());

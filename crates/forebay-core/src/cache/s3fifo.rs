@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn blocks_used_twice_are_promoted_and_ghosts_come_back_to_the_main_queue() {
         let mut cache = S3Fifo::new(10);
-        // One goes to the small queue; nine find it full before the first eviction.
+        // One key goes to the small queue; nine find the queue full before the first eviction.
         (0..10).for_each(|key| assert!(!cache.access(key)));
         assert_eq!((cache.small.len(), cache.main.len()), (1, 9));
         // The small queue's only block was not used again, so it is evicted and remembered.

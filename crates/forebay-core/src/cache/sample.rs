@@ -6,7 +6,7 @@
 //! halved repeatedly, so that one in 1, 2, 4, ... blocks is in the sample, and each sample contains
 //! all smaller ones (the paper lowers the threshold to the highest hash in the sample).
 
-/// One in a power of two of the blocks; all of them by default.
+/// A sample of one block in a power of two; by default all blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     power: u32,

@@ -16,7 +16,7 @@ use crate::stack::placed::Placed;
 const RULES: &[&str] =
     &["never", "bonus-malus", "half-thresholds", "twice-thresholds", "work-function", "best"];
 
-/// What an array for one run is made of.
+/// The parameters of a new array.
 const MADE: &[Parameter] = &[
     Parameter::choice("level", &["raid6", "raid0", "raid5", "raid10", "raid10x3", "raid10x4"])
         .about("the RAID level of newly written data"),
@@ -236,7 +236,7 @@ pub fn with_rules(
     Ok(Placed::over(array, disks))
 }
 
-/// One scheduler a disk.
+/// Returns a scheduler for each disk.
 fn schedulers_of(spec: &Spec, disks: usize, len_max: u32) -> Result<Vec<AnyPolicy>, SpecError> {
     let name = spec.inner("disk").unwrap_or_else(|| "noop".to_string());
     let build = |_| {

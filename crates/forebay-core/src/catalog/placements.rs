@@ -51,7 +51,7 @@ const ID: Parameter = Parameter::whole("id", 0, 0)
 /// The default block size of a cache.
 const BLOCK_KIB: u32 = 4;
 
-/// What moves between the tiers, where something does.
+/// The parameters of migration between the tiers.
 const MIGRATION: &[Parameter] = &[
     Parameter::whole("extent-kib", 1024, 4)
         .about("what is counted and moved together; a multiple of 4"),
@@ -132,7 +132,7 @@ pub fn is_placement(spec: &str) -> bool {
             && spec.inner("over").is_some_and(|over| is_placement(&over))
 }
 
-/// What a placement has to know of the flash device.
+/// The properties of the flash device that a placement needs.
 #[derive(Clone, Copy, Debug)]
 pub struct FlashLane {
     /// Its longest I/O in bytes.
@@ -305,7 +305,7 @@ fn known(error: SpecError) -> SpecError {
     ))
 }
 
-/// What placements are built from.
+/// The inputs for building a placement.
 struct Place<'a> {
     spec: &'a Spec,
     given: Given<'a>,
@@ -315,7 +315,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// What binds a placement to its flash, if it has to be found after a restart.
+    /// Returns what binds a placement to its flash, if it must survive a restart.
     fn bound(&self) -> Result<Option<Bound>, SpecError> {
         let (formats, id) = (!self.given.is_first("format")?, self.given.whole("id")?.into());
         let (disk_bytes, pairing) = (self.lanes.disk_bytes, self.pairing);

@@ -325,7 +325,7 @@ impl Asked {
             .map(Classes::new)
     }
 
-    /// Of all tiers, with one request in the first bound for the rest.
+    /// Returns the capacity of all tiers, plus one request in the first bound for the rest.
     fn capacity(&self) -> Capacity {
         let scaled_iops = self.rates.iter().copied().fold(0, u64::saturating_add);
         Capacity { scaled_iops, fixed_iops: SERVICE.div_ceil(self.within[0].0) }
@@ -416,11 +416,11 @@ fn clients(spec: &Spec) -> Result<Vec<Share>, SpecError> {
     Ok(clients)
 }
 
-/// What `promised` promises each stream.
+/// Returns the promises of `promised` to each stream.
 fn promises(spec: &Spec) -> Result<Vec<Promise>, SpecError> {
     let text: String = spec.get("cmin", String::new(), RATE)?;
     if text.is_empty() {
-        // As for every shaper that needs it.
+        // `cmin` is required, as for other shapers.
         rates(spec, "cmin")?;
     }
     let expected = "whole requests a second from 0 (no promise) to 1000000000 for each stream";

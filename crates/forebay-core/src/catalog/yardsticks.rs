@@ -23,7 +23,7 @@ fn is_named(spec: &Spec) -> bool {
     YARDSTICKS.iter().any(|listed| listed.name == spec.name())
 }
 
-/// As [`with_placed`], where `disk` is the model of each disk: a yardstick may be asked for too.
+/// Like [`with_placed`], but also accepts yardsticks; `disk` is the model of each disk.
 pub fn with_measured<V: PolicyVisitor>(
     spec: &str,
     lanes: &DeviceSet,
@@ -41,7 +41,7 @@ pub fn with_measured<V: PolicyVisitor>(
     Ok(visitor.visit(PerDisk::new(each.collect())))
 }
 
-/// As [`with_measured`], as a boxed value.
+/// Like [`with_measured`], but returns a boxed policy.
 pub fn build_measured(
     spec: &str,
     lanes: &DeviceSet,

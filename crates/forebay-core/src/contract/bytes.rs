@@ -15,7 +15,7 @@
 /// A buffer of the driver's; 0 has no content.
 pub type Buf = u32;
 
-/// Where the bytes of a request begin.
+/// The position of the bytes of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bytes {
     /// The buffer.
@@ -28,7 +28,7 @@ impl Bytes {
     /// No content.
     pub const NONE: Bytes = Bytes { buf: 0, at: 0 };
 
-    /// From the first byte of a buffer.
+    /// Returns a position at the start of a buffer.
     #[inline]
     pub fn of(buf: Buf) -> Bytes {
         Bytes { buf, at: 0 }
@@ -66,10 +66,10 @@ impl Piece {
     }
 }
 
-/// What can be done to bytes without an I/O. A driver implements it.
+/// Operations on bytes without an I/O, implemented by a driver.
 ///
-/// Ranges must lie within their buffers, and no I/O that reads into them may be under way: else the
-/// driver panics, for the policy is wrong.
+/// Ranges must lie within their buffers, and no I/O that reads into them may be outstanding.
+/// Otherwise the driver panics, because the policy is wrong.
 pub trait Slots {
     /// Allocates a buffer of `len` bytes with one hold. Its contents are undefined.
     fn take(&mut self, len: u32) -> Buf;

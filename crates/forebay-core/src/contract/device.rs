@@ -7,7 +7,7 @@ use super::outcome::Outcome;
 use super::request::Request;
 use super::time::Nanos;
 
-/// Where a disk's time went for one I/O. All zero on devices without moving parts.
+/// The breakdown of a disk's time for one I/O. All zero on devices without moving parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mechanics {
     /// Cylinder under the heads when the I/O started.
@@ -24,7 +24,7 @@ pub struct Mechanics {
     pub transfer: Nanos,
 }
 
-/// What a disk's arm did that no I/O waited for: it emptied its write cache.
+/// Work of a disk's arm that no I/O waited for, such as emptying the write cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WriteBack {
     /// Time moving the arm, settling included.
@@ -62,11 +62,11 @@ impl WriteBack {
 pub struct Completion {
     /// The I/O as it was started.
     pub io: Request,
-    /// When the device took it.
+    /// When the device started the I/O.
     pub started: Nanos,
-    /// When it was done.
+    /// When the I/O completed.
     pub at: Nanos,
-    /// Where the time went.
+    /// The breakdown of the time.
     pub mechanics: Mechanics,
     /// The outcome of the I/O.
     pub outcome: Outcome,
@@ -120,7 +120,8 @@ pub trait Device {
 /// An implementation is a separate model that its user keeps in step, so that a policy still
 /// depends only on its calls.
 pub trait Positioning {
-    /// What `io`, which moves data, would take if it were started now, less its transfer.
+    /// Returns the time that `io`, which must transfer data, would take if it started now, without
+    /// its transfer time.
     fn positioning(&self, now: Nanos, io: &Request) -> Nanos;
 
     /// `io`, which moves data, is started now.

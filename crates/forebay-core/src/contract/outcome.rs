@@ -45,7 +45,7 @@ impl Fault {
 /// Done, or why not.
 pub type Outcome = Result<(), Fault>;
 
-/// What came of two halves of a thing.
+/// Combines the outcomes of two parts.
 #[inline]
 pub fn worst(a: Outcome, b: Outcome) -> Outcome {
     match (a, b) {

@@ -17,20 +17,21 @@ pub enum Origin {
     LinuxBefore2_6_33,
     /// Forebay, in the data path.
     Forebay,
-    /// Nobody: it decides by process, which only a scheduler inside the kernel sees.
+    /// Not available: the policy distinguishes processes, which only a scheduler inside the kernel
+    /// can see.
     KernelOnly,
 }
 
 /// A policy that can be asked for by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Listed {
-    /// Its name, as in `--policy`.
+    /// The name, as in `--policy`.
     pub name: &'static str,
     /// The origin of the policy.
     pub origin: Origin,
     /// A one-line description.
     pub summary: &'static str,
-    /// Its parameters, by table: as in `name:key=value`.
+    /// The parameters, by table: as in `name:key=value`.
     pub parameters: &'static [&'static [Parameter]],
 }
 
@@ -57,7 +58,7 @@ enum Takes {
 /// A parameter: its key, its kind of value and its default.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameter {
-    /// As in `key=value`.
+    /// The key, as in `key=value`.
     pub key: &'static str,
     /// A one-line description.
     pub about: &'static str,
@@ -111,7 +112,7 @@ impl Parameter {
     }
 }
 
-/// As help shows it: `key=default` or `key=first|other`.
+/// Formats a parameter as in help: `key=default` or `key=first|other`.
 impl fmt::Display for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.choices() {
@@ -129,14 +130,14 @@ pub struct Given<'a> {
     tables: &'a [&'a [Parameter]],
 }
 
-/// Each of these panics where the tables do not have the key as such a parameter.
+/// Each of these methods panics if the tables do not have the key with this type.
 impl<'a> Given<'a> {
-    /// By `spec`, of `tables`.
+    /// Returns the values of `spec` for the parameters in `tables`.
     pub fn new(spec: &'a Spec, tables: &'a [&'a [Parameter]]) -> Given<'a> {
         Given { spec, tables }
     }
 
-    /// What `read` makes of the defaults of a table.
+    /// Returns the result of `read` for the defaults of a table.
     pub fn defaults<T>(
         table: &[Parameter],
         read: impl FnOnce(&Given<'_>) -> Result<T, SpecError>,

@@ -21,14 +21,14 @@ pub struct Done {
     /// The time from its arrival until its stream's turn came: in Linux the task would have slept for a place in the
     /// request queue, and would have submitted it only then.
     pub held: Nanos,
-    /// What came of it: the worst of what came of its parts and could not be mended.
+    /// The outcome: the worst outcome of its parts that could not be corrected.
     pub outcome: Outcome,
     /// Which of [`Policy::classes`] it was served in; 0 where there are none.
     pub class: u16,
 }
 
 impl Done {
-    /// One that never waited, of no class.
+    /// Returns a request that never waited and has no class.
     pub fn at_once(request: Request, outcome: Outcome) -> Done {
         Done { request, wait: Nanos::ZERO, held: Nanos::ZERO, outcome, class: 0 }
     }
@@ -43,7 +43,7 @@ impl Done {
 /// A class of service that a policy keeps apart from others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// Its name: `q1`, `q2`, ... or `all`.
+    /// The name: `q1`, `q2`, ... or `all`.
     pub name: String,
     /// The response time that its requests are measured against.
     pub within: Nanos,
@@ -58,7 +58,7 @@ pub struct Cx<'a> {
     pub now: Nanos,
     /// The driver's memory, by name.
     pub slots: &'a mut dyn Slots,
-    /// Where answers go.
+    /// Receives the answers.
     pub finished: &'a mut Finished,
 }
 
@@ -100,10 +100,10 @@ pub trait Policy {
     /// and not have completed.
     fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece));
 
-    /// Who submits as this stream from now on is somebody else than before.
+    /// Called when a stream number is reassigned to a new submitter.
     fn begin_stream(&mut self, _stream: u32) {}
 
-    /// What it counted for itself; nothing for most.
+    /// Returns the policy's own statistics; most have none.
     fn figures(&self) -> Vec<Figure> {
         Vec::new()
     }

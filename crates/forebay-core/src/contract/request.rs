@@ -2,7 +2,7 @@
 
 use crate::contract::time::Nanos;
 
-/// One device queue: a disk, a flash device. Small integers from 0.
+/// A device queue, such as a disk or a flash device. Small integers from 0.
 pub type Lane = u16;
 
 /// Names a request. Client requests are named by the workload, I/Os by the policy.
@@ -57,7 +57,7 @@ pub struct Flags(pub u8);
 impl Flags {
     /// No flag.
     pub const NONE: Flags = Flags(0);
-    /// Somebody waits for it (Linux `REQ_SYNC`). Reads are waited for without it.
+    /// Somebody waits for the request (Linux `REQ_SYNC`). Reads are synchronous without it.
     pub const SYNC: Flags = Flags(1);
     /// Durable before it completes (Linux `REQ_FUA`).
     pub const FUA: Flags = Flags(2);
@@ -65,10 +65,10 @@ impl Flags {
     pub const META: Flags = Flags(4);
     /// Read ahead of need (Linux `REQ_RAHEAD`).
     pub const READAHEAD: Flags = Flags(8);
-    /// What was written before is durable before it is begun (Linux `REQ_PREFLUSH`). Policies part
-    /// such a write: a flush, then the write.
+    /// Earlier writes become durable before this one starts (Linux `REQ_PREFLUSH`). Policies split
+    /// such a write into a flush and the write.
     pub const PREFLUSH: Flags = Flags(16);
-    /// Nobody knows who submitted it, so that no task can sleep for it. Not in traces.
+    /// The submitter is unknown, so no task can sleep for the request. Not in traces.
     pub const ANONYMOUS: Flags = Flags(32);
     /// A write of the page cache, for whose answer nobody waits. Not in traces.
     pub const WRITE_BACK: Flags = Flags(64);
@@ -91,7 +91,8 @@ impl Flags {
 /// A request, without its data. 40 bytes, plain values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// When it arrived (client requests) or was dispatched (I/Os), since the start of the run.
+    /// When the request arrived (client requests) or was dispatched (I/Os), since the start of the
+    /// run.
     pub at: Nanos,
     /// First byte.
     pub offset: u64,

@@ -62,7 +62,7 @@ use spots::{Spot, Spots};
 use turns::{Pick, Turns};
 use write_cache::WriteCache;
 
-/// All figures of a disk with a controller.
+/// The parameters of a disk with a controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DriveSpec {
     /// Arm and platters. Its overhead is the controller's to say and is not used.
@@ -109,7 +109,8 @@ pub struct Drive {
     controller: Controller,
     buffer: Option<Buffer>,
     cache: Option<WriteCache>,
-    /// In the order they came, which is that of their keys and that in which the cache takes them.
+    /// In order of arrival, which is the order of their keys and the order in which the cache
+    /// accepts them.
     waiting: Vec<Command>,
     /// The target positions of the arm.
     spots: Spots,
@@ -188,7 +189,7 @@ impl Drive {
         Nanos(self.mechanism.curve.time(distance))
     }
 
-    /// One turn of the platters.
+    /// Returns the time of one revolution.
     pub fn revolution(&self) -> Nanos {
         Nanos(self.mechanism.surface.revolution)
     }
@@ -206,7 +207,7 @@ impl Drive {
         (first, count.min(sectors - first))
     }
 
-    /// What is known of a command when it comes.
+    /// Prepares a command on arrival.
     fn command(&mut self, now: u64, io: Request) -> Command {
         let (first, count) = self.extent(&io);
         let overheads = &self.controller.overheads;
@@ -259,7 +260,8 @@ impl Drive {
                 // While the arm serves a run, no further run is chosen; the end of the run triggers
                 // the next choice.
                 None if self.mechanism.motion.free_at > now && !self.served.is_empty() => return,
-                // All that waits may wait for room in the cache: then there are runs.
+                // All waiting commands may be waiting for space in the cache; in that case there
+                // are runs.
                 None if self.write_nearest(now, 0).is_none() => return,
                 None => (),
             }
@@ -376,7 +378,7 @@ impl Drive {
         let age = |index: usize| (self.waiting[index].arrived, self.waiting[index].io.id);
         let oldest = self.oldest()?;
         let drains = self.cache.as_ref().is_some_and(WriteCache::drains);
-        // As with commands, the arm moved on when its last access had ended.
+        // As with commands, the arm started when its last access had ended.
         let run = drains.then(|| self.nearest_run(0)).flatten();
         let arrived = self.waiting[oldest].arrived;
         if self.is_due(now - arrived) && run.is_none_or(|run| !run.forced || arrived <= run.since) {
@@ -390,7 +392,7 @@ impl Drive {
         let is_before = |a, b| self.named(a).map(age) < self.named(b).map(age);
         let sought = self.spots.nearest(&self.mechanism, (free_at, margin), is_before);
         let sought = sought.and_then(|(at, key)| Some((at, self.named(key)?)));
-        // What moves no data waits for the arm to be free.
+        // Commands without data wait until the arm is free.
         let places = if self.still > 0 { 0..self.waiting.len() } else { 0..0 };
         let still = places.filter(|&index| self.waiting[index].is_still());
         let still = still.map(|index| (free_at.max(self.waiting[index].spot.from), index));

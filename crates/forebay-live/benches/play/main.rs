@@ -224,7 +224,7 @@ impl Drop for Made {
     }
 }
 
-/// What somebody waits for an emulated device, against what the simulator says.
+/// Compares the waiting times on an emulated device with the simulator's.
 fn emulated() {
     let load = Timed::new(EMULATED_IOPS, SECONDS, FILE_BYTES);
     let model = || Fixed::new(EMULATED_IOPS / 0.8).unwrap();

@@ -62,7 +62,7 @@ impl Room {
         Server::start(&Config { file: None, listen, metrics: None, backs: vec![back] })
     }
 
-    /// Why it is refused, as a mistake of the user's; what was there is there unchanged.
+    /// Returns the message of a refusal, which must be a user error and must not change anything.
     fn refused(&self, back: Back) -> String {
         let files: Vec<PathBuf> = match &back.on {
             On::Target { path, flash } => Some(path).into_iter().chain(flash).cloned().collect(),
@@ -179,7 +179,7 @@ fn a_copy_of_the_flash_from_before_a_kill_is_refused_once_the_mark_is_newer() {
             std::thread::sleep(std::time::Duration::from_millis(100));
         };
         assert!(told.contains("or older than the disk's mark"), "{told}");
-        // What was not put back is served.
+        // Serving works with files that were not restored.
         room.copy("disk", "killed");
         room.copy("flash", "back");
         let server = room.start_at("other", room.back(BACK, "killed", Some("back"))).unwrap();
@@ -232,13 +232,13 @@ fn a_disk_alone_is_refused_under_every_policy_while_its_flash_has_its_newest_dat
         let told = room.refused(room.back(policy, "disk", Some("blank")));
         assert!(told.contains("on another flash"), "{told}");
     }
-    // Whoever only looks changes nothing.
+    // Read-only access changes nothing.
     let looks = Back { read_only: true, ..forced(room.back("noop", "disk", None)) };
     let (byte, notes) = room.reads(looks);
     assert_eq!(byte, 0, "the disk as it is");
     assert!(notes.iter().any(|note| note.contains("warning: the newest data of")), "{notes:?}");
     assert_eq!(room.reads(room.back(BACK, "disk", Some("flash"))).0, 1);
-    // Whoever may write makes the flash an older one.
+    // Write access makes the flash outdated.
     room.served(forced(room.back("noop", "disk", None)), |client| client.write(8192, &[9; 4096]));
     room.refused(room.back("noop", "disk", None));
     let told = room.refused(room.back(BACK, "disk", Some("flash")));
@@ -318,7 +318,7 @@ fn a_newest_record_that_is_damaged_or_gone_is_an_error() {
     let room = Room::with_pair("disk", "flash", 1);
     room.writes(BACK, "disk", "flash", 2);
     let flash = fs::read(room.at("flash")).unwrap();
-    // Records 1 and 2 are there; nothing changed with the second write of the same block.
+    // Records 1 and 2 exist; the second write of the same block changed nothing.
     let newest = 8192 + 2 * 8192;
     assert!(flash[newest..newest + 8192].iter().any(|byte| *byte != 0));
     for at in (0..8192).step_by(61) {
@@ -370,7 +370,7 @@ fn a_placement_log_of_version_1_is_refused_by_its_number() {
                 "{told}"
             );
         }
-        // Without its label it is not taken for blank.
+        // Without its label, the flash does not count as blank.
         room.change("flash", 0, &[0; 8192]);
         room.refused(room.back(&formats, "disk", Some("flash")));
     }

@@ -46,10 +46,10 @@ pub(crate) struct Job {
     /// Operations, unless the time is over before.
     pub(crate) count: u64,
     pub(crate) seconds: u64,
-    /// Values that are there already, the numbers 0 and up.
+    /// The number of existing values, numbered from 0.
     pub(crate) there: u64,
-    /// Operations a second that are begun, whether or not earlier ones have ended; 0: as many as there are
-    /// answers. How long one takes counts from when it should have begun.
+    /// The rate at which operations start, whether or not earlier ones have completed; 0 to start
+    /// one for each completion. Latency counts from when an operation was due.
     pub(crate) rate: u64,
     /// Keys in order, else drawn.
     pub(crate) is_sequential: bool,
@@ -59,7 +59,7 @@ pub(crate) struct Job {
 const RANGE_VALUES: u64 = 100;
 
 impl Job {
-    /// Returns the settings as both programs take them.
+    /// Returns the settings as arguments of both programs.
     pub(crate) fn words(&self) -> Vec<String> {
         let number = |name: &str, number: u64| format!("{name}={number}");
         vec![

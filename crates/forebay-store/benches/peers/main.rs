@@ -52,7 +52,7 @@ impl Bench {
         (0..count).map(|at| name(at).display().to_string()).collect::<Vec<_>>().join(",")
     }
 
-    /// An engine does a job in a folder; `None` where it cannot be had.
+    /// Runs a job with an engine in a folder; `None` if the engine is not available.
     fn run(&self, engine: &str, folder: &Path, cell: &Cell, job: &Job) -> Option<Outcome> {
         if engine == "fio" {
             return Some(others::fio(folder, job));
@@ -138,7 +138,7 @@ impl Bench {
         }
     }
 
-    /// How long puts took that began at a rate, whether or not earlier ones had ended.
+    /// Prints the latencies of puts at a fixed rate, whether or not earlier ones had completed.
     fn table_of_tails(&self, folder: &Path) {
         let Options { values, writers, puts_per_s, .. } = &self.options;
         println!("puts at {puts_per_s} a second, how long each took from when it was due, in ms:");

@@ -15,7 +15,7 @@ pub(crate) struct Options {
     /// Bytes of a value.
     pub(crate) values: Vec<u64>,
     pub(crate) writers: Vec<u64>,
-    /// Which of `bare` and `held`.
+    /// Which of `bare` and `held` to run.
     pub(crate) modes: Vec<String>,
     /// Which of `puts` and `reads`.
     pub(crate) parts: Vec<String>,
@@ -73,7 +73,7 @@ impl Options {
     pub(crate) fn room_bytes(&self) -> u64 {
         let of =
             |part: &str, mb: u64| if self.parts.iter().any(|name| name == part) { mb } else { 0 };
-        // Readers are there together.
+        // The readers run at the same time.
         let reads = of("reads", self.reads_mb) * self.engines.len() as u64;
         of("puts", self.mb).max(reads) * 1_700_000 + (1 << 30)
     }

@@ -1,5 +1,5 @@
-//! Where engines work: the disk as it is, or a file system of its own held to one disk's rate by blkio; in a
-//! process that may be held to some memory.
+//! The environments of the engines: the unlimited disk, or a separate file system limited to the
+//! rate of one disk with blkio; and processes with limited memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    /// As fast as it goes.
+    /// No limit.
     const NONE: Rate = Rate { mb_per_s: 0, writes_per_s: 0 };
 }
 
@@ -107,7 +107,7 @@ impl Drop for Held {
     }
 }
 
-/// What a program is run in: nothing, or a memory group.
+/// The environment of a program: nothing, or a memory cgroup.
 pub(crate) struct Cell(Option<PathBuf>);
 
 impl Cell {

@@ -1,4 +1,5 @@
-//! Writes that are done though the disk says that they failed: what comes after them counts all the same.
+//! Tests writes that are executed although the disk reports an error: later writes count
+//! nevertheless.
 
 use std::collections::BTreeSet;
 
@@ -87,7 +88,8 @@ fn config_of(seed: u64, retry: Nanos) -> (Vec<Layout>, Config) {
     (layouts, config)
 }
 
-/// A life with a write that is denied, and a cut at its end: what is on the disks then, and what was denied.
+/// Runs a life with a denied write, and a power cut at its end; returns the contents of the disks,
+/// and what was denied.
 fn live(
     store: &(Vec<Layout>, Config),
     (is_one, left): (fn(&[u8]) -> bool, u32),
@@ -190,7 +192,7 @@ fn a_full_file_system_is_told_and_the_store_goes_on_once_there_is_space() {
     assert!(!troubles.is_empty() && troubles.len() < puts - 20, "{} refused", troubles.len());
     assert_eq!(troubles.iter().filter(is_told).count(), troubles.len(), "{troubles:?}");
     assert!(told.answers[puts - 10..].iter().all(Result::is_ok), "it goes on");
-    // Whoever operates it sees that, and that it is over.
+    // The operator sees the failure, and its end.
     let health = told.view.health();
     assert!(health.iter().all(|health| health.name() == "ok" && health.read_errors == 0));
     assert_eq!(health.iter().map(|health| health.no_space_errors).sum::<u64>(), 60);

@@ -1,4 +1,4 @@
-//! Batches of a log that rot: what they had is unknown, and nothing else is.
+//! Tests damaged batches of a log: their contents are unknown, and nothing else is.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -179,7 +179,8 @@ fn only_the_keys_of_lost_batches_are_unknown() {
     }
 }
 
-/// Two damaged batches or more at the end are no torn one: all but the last of them are known to have been there.
+/// Two or more damaged batches at the end are not a torn write: all but the last are known to have
+/// existed.
 #[test]
 fn damage_at_the_end_of_a_log_is_told_but_for_its_last_batch() {
     let store = store(0);
@@ -300,7 +301,7 @@ fn the_next_log_knows_the_last_batches_of_the_one_before() {
         .chain([Operation::Close])
         .collect();
     let (whole, answers, _) = told((&layouts, config.clone()), media(9, &layouts), None, &life);
-    // It cannot close well: what is in logs stays there.
+    // The store cannot close properly: the contents of logs stay there.
     assert!(answers[..=count].iter().all(Result::is_ok));
     let mut told_of = 0;
     for disk in 0..layouts.len() {

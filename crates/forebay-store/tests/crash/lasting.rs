@@ -37,7 +37,7 @@ impl Store {
         Store { layouts, config }
     }
 
-    /// A life that ends in a kill. What its operations answered, and what is on its disks then.
+    /// Runs a life that ends in a kill; returns the answers, and the contents of the disks.
     fn live(
         &self,
         media: Vec<Medium>,
@@ -58,7 +58,7 @@ impl Store {
             (self.layouts, self.config) = cramped(&whole.0, 0, &whole.1);
         }
         let puts = (0..puts).map(|number| put(number, has_room));
-        // Nothing tries again behind that.
+        // Nothing is retried after that.
         let end = (!has_room).then_some(Operation::Close);
         let all: Vec<_> = [Operation::Open].into_iter().chain(puts).chain(end).collect();
         let (media, answers) = self.live(media(7, &whole.0), Vec::new(), &all);

@@ -35,7 +35,7 @@ impl BestUnit {
         (self.packed >> COHORT_SHIFT) as usize
     }
 
-    /// From now on the unit follows a rule; answers whether it did.
+    /// Makes the unit follow a rule; returns whether it does.
     #[inline]
     pub(super) fn enter(&mut self) -> bool {
         let entered = self.packed & ENTERED != 0;

@@ -32,7 +32,7 @@ struct Segment {
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     segment: usize,
-    /// At this time the head had just passed this stream time.
+    /// The time at which the head had just passed this stream time.
     time: u64,
     passed: u64,
     limit: u64,
@@ -91,7 +91,7 @@ impl Buffer {
 
     /// Returns whether `sector` is in a segment.
     fn holds(&self, sector: u64) -> bool {
-        // Without branches: which segment has it is anybody's guess.
+        // Avoids branches, because which segment has the sector is unpredictable.
         let has = |segment: &Segment| (segment.start <= sector) & (sector < segment.end);
         self.segments.iter().fold(false, |held, segment| held | has(segment))
     }
@@ -118,7 +118,7 @@ impl Buffer {
         (segment.start, stream.map_or(segment.end, |stream| stream.limit.max(segment.end)))
     }
 
-    /// What is there at `now` of `count` sectors from `first` on.
+    /// Returns how much of `count` sectors from `first` on is in the buffer at `now`.
     pub(super) fn find(&self, surface: &Surface, now: u64, first: u64, count: u64) -> Option<Hit> {
         if !self.holds(first) && !self.has_come(surface, now, first) {
             return None;

@@ -11,7 +11,7 @@ pub(super) struct Busy {
     settled_ns: u64,
     /// Others, apart from one another.
     spans: Vec<(u64, u64)>,
-    /// Since when commands are outstanding.
+    /// Since when commands have been outstanding.
     open: Option<u64>,
 }
 

@@ -23,9 +23,9 @@ pub struct ExtraDisconnect {
     pub command: Nanos,
     /// The additional wait of the arm.
     pub seek_delay: Nanos,
-    /// To let go of the bus, to stay away, until the bus is asked for again.
+    /// The time off the bus until it is requested again.
     pub away: Nanos,
-    /// To let go of the bus when the data is over.
+    /// The time to release the bus after the data.
     pub disconnect: Nanos,
 }
 
@@ -40,18 +40,18 @@ pub struct Overheads {
     pub write_hit: Overhead,
     /// Writes to the media.
     pub write_miss: Overhead,
-    /// From the last sector on the bus to the end of a read.
+    /// The time from the last sector on the bus to the end of a read.
     pub read_completion: Nanos,
     /// The time to complete a write.
     pub write_completion: Nanos,
     /// The time before data is transferred over the bus.
     pub data_preparation: Nanos,
-    /// To get hold of the bus again: after a write is on the media; while a read passes, so that
-    /// only what is longer than that is waited for.
+    /// The time to reacquire the bus: after a write has reached the media, or while a read passes,
+    /// so that only longer times cause a wait.
     pub reselect: Nanos,
     /// The same the second time, after an extra connection.
     pub reselect_again: Nanos,
-    /// To let go of the bus when a write's data is over.
+    /// The time to release the bus after the data of a write.
     pub write_disconnect: Nanos,
     /// The extra connection of some drives.
     pub extra_disconnect: Option<ExtraDisconnect>,
@@ -74,14 +74,14 @@ pub struct Bus {
 pub enum ReadAhead {
     /// Not at all.
     None,
-    /// To the end of the track.
+    /// Up to the end of the track.
     Track,
-    /// To the end of the cylinder.
+    /// Up to the end of the cylinder.
     Cylinder,
     /// Up to this number of sectors.
     #[default]
     Limit,
-    /// To the end of the track after the one where the segment begins ("DEC prefetch scheme").
+    /// Up to the end of the track after the one where the segment begins ("DEC prefetch scheme").
     NextTrack,
 }
 
@@ -94,7 +94,7 @@ pub struct BufferSpec {
     pub segment_sectors: u64,
     /// How far the drive reads ahead.
     pub read_ahead: ReadAhead,
-    /// By how many sectors it reads on at most with [`ReadAhead::Limit`].
+    /// The maximum number of sectors to read ahead with [`ReadAhead::Limit`].
     pub read_ahead_sectors: u64,
     /// Data that was written can be read from the buffer.
     pub hits_on_written: bool,
@@ -104,11 +104,12 @@ pub struct BufferSpec {
     pub read_ahead_replaces: bool,
     /// A hit in a segment that no longer reads on makes it do so again.
     pub read_ahead_on_hit: bool,
-    /// On arrival at a track the head reads at once, and keeps what comes before the request.
+    /// Whether the head reads as soon as it arrives at a track, and keeps the sectors before the
+    /// request.
     pub read_before: bool,
     /// Read-ahead is given up at once, even within a sector; else at the end of one.
     pub stop_in_sector: bool,
-    /// What share of a read the media must have delivered before the bus is asked for.
+    /// The share of a read that the media must have delivered before the bus is requested.
     pub watermark_share: f64,
 }
 
@@ -180,8 +181,8 @@ pub struct Controller {
     ///
     /// [`HddSpec::write_settle`]: crate::device::hdd::HddSpec::write_settle
     pub write_seek_less: Nanos,
-    /// What share of a write's data must have come before its first sector is written ("Low
-    /// (write) water mark"); one sector at least.
+    /// The share of a write's data that must have arrived before its first sector is written ("Low
+    /// (write) water mark"), at least one sector.
     pub write_watermark_share: f64,
 }
 

@@ -13,7 +13,7 @@ use crate::device::hdd::{HddSpec, Power};
 use super::spots::Spot;
 use super::surface::{Format, Surface};
 
-/// What an access is to do.
+/// The task of an access.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task {
     /// When the arm may move.
@@ -25,7 +25,7 @@ pub(super) struct Task {
     pub(super) seek_least: u64,
     /// May begin with any of its sectors.
     pub(super) zero_latency: bool,
-    /// For a write, when its data begins to come over the bus, and ns a sector.
+    /// For a write, when its data begins to arrive over the bus, and the time per sector in ns.
     pub(super) data: (u64, f64),
     /// How much of the data must have arrived before the media write begins.
     pub(super) watermark: u64,
@@ -41,7 +41,7 @@ impl Task {
         self.data.0 + (self.data.1 * count as f64) as u64 + self.seek_least
     }
 
-    /// To read `count` sectors from `first` on.
+    /// Returns a task that reads `count` sectors from `first` on.
     pub(super) fn read(start: u64, first: u64, count: u64) -> Task {
         let (write, seek_least, zero_latency) = (false, 0, false);
         Task { start, first, count, write, seek_least, zero_latency, data: (0, 0.0), watermark: 0 }
@@ -103,7 +103,7 @@ pub(super) struct Mechanism {
     head_switch: u64,
     pub(super) motion: Motion,
     meter: Meter,
-    /// When the platters are to stand still, if nothing comes before.
+    /// When the platters will stop, unless a command arrives earlier.
     rests_at: Option<u64>,
 }
 
@@ -138,7 +138,8 @@ impl Mechanism {
         Spot { cylinder, head, first, angle: self.turn.divide(begins).1, from, write, key: 0 }
     }
 
-    /// When the head reaches `spot`, to which a seek takes so long, if the arm starts at `start`.
+    /// Returns when the head reaches `spot` after a seek of this duration, if the arm starts at
+    /// `start`.
     #[inline]
     pub(super) fn reach(&self, spot: &Spot, start: u64, seek: u64) -> u64 {
         let arrived = start.saturating_add(self.settled(seek, spot.head, spot.write));
@@ -224,7 +225,7 @@ impl Mechanism {
         Access { seek, rotation, transfer, first_begins, first_ends, ends, from, last }
     }
 
-    /// By how much the data of a write that begins at `begins` comes too late for the media.
+    /// Returns how much too late for the media the data of a write arrives that begins at `begins`.
     fn late(&self, task: &Task, from: Place, begins: u64) -> u64 {
         if task.there(task.count) <= begins {
             return 0;
@@ -238,7 +239,8 @@ impl Mechanism {
         while sector < task.count {
             let (_, last) = self.surface.track(task.first + sector);
             let end = (last + 1 - task.first).min(task.count);
-            // On a track data and media both run evenly: its first or its last block is worst.
+            // On a track, data and media both progress evenly, so its first or its last block is
+            // the worst.
             let [first, last] = [sector.next_multiple_of(block), (end - 1) / block * block];
             if first <= last {
                 latest = latest.max(late(first)).max(late(last));

@@ -327,7 +327,7 @@ impl Drive {
         all.moved(1, access.last.cylinder.abs_diff(access.from.cylinder));
     }
 
-    /// What the drive does until `now` while no command waits for the arm: it empties its cache.
+    /// Simulates the drive until `now` while no command waits for the arm: it empties its cache.
     pub(super) fn idle_until(&mut self, now: u64) {
         if self.served.iter().any(|served| served.at_media) {
             return;

@@ -13,9 +13,9 @@ use super::search::search;
 /// Over what the spares of a zone are spread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpareRange {
-    /// Each track has its own.
+    /// Each track has its own spares.
     Track,
-    /// Each group of this many cylinders has its own.
+    /// Each group of this many cylinders has its own spares.
     Cylinders(u32),
     /// The zone has them at its end.
     #[default]
@@ -33,7 +33,7 @@ pub struct Sparing {
     pub at_front: bool,
     /// A slip moves all sectors up to the end of the zone, not of its range.
     pub to_zone_end: bool,
-    /// Each slip turns the tracks that come after its range on by one sector.
+    /// Whether each slip shifts the tracks after its range by one sector.
     pub turns: bool,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Spared {
     front: u64,
     to_zone_end: bool,
     slips: Vec<u64>,
-    /// For each slip, the first place in the order of data that comes after it.
+    /// For each slip, the first later position in the order of data.
     passed: Vec<u64>,
     remaps: Vec<(u64, u64)>,
     turns: bool,
@@ -169,8 +169,8 @@ impl Spared {
         remap.map_or(physical, |(_, good)| good * self.unit + rest)
     }
 
-    /// Whole tracks of `track` sectors without data that come before sector `index` of the zone's
-    /// order, which lies at `physical`. The head need not pass over them.
+    /// Returns the number of whole tracks of `track` sectors without data before sector `index` of
+    /// the zone's order, which is at `physical`. The head need not pass over them.
     #[inline]
     pub(super) fn empty_tracks(&self, index: u64, physical: u64, track: u64) -> u64 {
         if self.unit > 1 {
@@ -250,7 +250,7 @@ mod tests {
         };
         let tracks = Sparing { whole_tracks: true, ..Sparing::default() };
         assert_eq!([9, 10, 19, 20].map(|index| empty(tracks, 2, &[1, 3], index)), [0, 1, 1, 2]);
-        // Of the 20 sectors of a cylinder 12 are spares, the second track and a part of the first.
+        // Of the 20 sectors of a cylinder, 12 are spares: the second track and a part of the first.
         let cylinders = Sparing { range: SpareRange::Cylinders(1), ..Sparing::default() };
         assert_eq!([7, 8, 23].map(|index| empty(cylinders, 12, &[], index)), [0, 1, 2]);
         let front = Sparing { at_front: true, ..cylinders };

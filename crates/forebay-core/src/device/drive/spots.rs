@@ -18,7 +18,7 @@ pub(super) struct Spot {
     /// The arm does not start for it sooner.
     pub(super) from: u64,
     pub(super) write: bool,
-    /// Its name, which no other of the same spots has.
+    /// The key, which is unique among these positions.
     pub(super) key: u64,
 }
 

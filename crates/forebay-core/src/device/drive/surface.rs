@@ -17,15 +17,15 @@ use super::sparing::{Defects, Extent, Spared, Sparing};
 /// Fixed-point places of a sector's time.
 const PLACES: u32 = 20;
 
-/// In which order the heads of a cylinder take their turn.
+/// The order in which the heads of a cylinder are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeadOrder {
-    /// From the first to the last on every cylinder.
+    /// From the first to the last head on every cylinder.
     #[default]
     Forward,
-    /// To and fro, beginning anew with the first head in each zone.
+    /// Back and forth, starting again with the first head in each zone.
     SerpentineByZone,
-    /// To and fro over the whole disk: backward on odd cylinders.
+    /// Back and forth over the whole disk: backward on odd cylinders.
     Serpentine,
 }
 
@@ -51,7 +51,7 @@ pub struct Format {
     pub head_order: HeadOrder,
     /// How defects are dealt with.
     pub sparing: Sparing,
-    /// One for each zone.
+    /// The format of each zone.
     pub zones: Vec<ZoneFormat>,
 }
 

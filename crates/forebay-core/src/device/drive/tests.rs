@@ -118,10 +118,11 @@ fn read_ahead_answers_full_and_partial_hits() {
     serve(&mut drive, 0, io(Op::Read, 10, 4));
     // Read-ahead has reached sector 33 by 3400 us, so everything is in the buffer.
     assert_eq!(serve(&mut drive, 4_000, io(Op::Read, 14, 8)), 4_000 + 200 + 80);
-    // It went on after that hit, which asked for more, to sector 42 at 4200 us.
+    // Read-ahead continued after that hit to sector 42 at 4200 us.
     let mut drive = with(|_| ());
     serve(&mut drive, 0, io(Op::Read, 10, 4));
-    // At 1410 us sector 14 is not there yet: a miss, but nothing has to turn round for it.
+    // At 1410 us sector 14 has not arrived yet: a miss, but the head need not wait a revolution for
+    // it.
     assert_eq!(serve(&mut drive, 1_410, io(Op::Read, 18, 4)), 2_210);
     let mut drive = with(|_| ());
     serve(&mut drive, 0, io(Op::Read, 10, 4));
@@ -171,7 +172,7 @@ fn the_watermark_is_reached_before_a_switch() {
     let mut drive = Drive::new(&spec).unwrap();
     // Five of ten sectors have arrived at 10 ms, and the bus is as fast as the media.
     assert_eq!(serve(&mut drive, 0, io(Op::Read, 95, 10)), 12_600);
-    // Of a slow bus all ten take 10 times 500 us from then on.
+    // On a slow bus, all ten take 10 times 500 us from then on.
     spec.controller.bus.read_ns_per_sector = 500e3;
     let mut drive = Drive::new(&spec).unwrap();
     assert_eq!(serve(&mut drive, 0, io(Op::Read, 95, 10)), 15_000);
@@ -253,10 +254,10 @@ fn a_write_begins_when_its_data_cannot_come_too_late() {
     };
     // Data of 1 sector in 100 us from 200 us on: all in time for 10 sectors from 300 us on.
     assert_eq!(serve(&mut with(1e5, 0), 0, io(Op::Write, 3, 10)), 1_300);
-    // With 20 us more a sector the last would come at 1400 us, 100 us after it began.
+    // With 20 us more per sector, the last one would arrive at 1400 us, 100 us after it began.
     assert_eq!(serve(&mut with(1.2e5, 0), 0, io(Op::Write, 4, 10)), 11_400);
     assert_eq!(serve(&mut with(1.2e5, 0), 0, io(Op::Write, 5, 10)), 1_500);
-    // With a least time 8 sectors have to be there by then: at 200 + 88 + 15 us.
+    // With a minimum time, 8 sectors must have arrived by then: at 200 + 88 + 15 us.
     assert_eq!(serve(&mut with(1.1e4, 15), 0, io(Op::Write, 3, 10)), 11_300);
     assert_eq!(serve(&mut with(1.1e4, 12), 0, io(Op::Write, 3, 10)), 1_300);
     // Or all of fewer, at 200 + 77 + 15 us.
@@ -343,10 +344,10 @@ fn emptying_the_cache_keeps_the_drive_busy() {
     // A command that comes while it writes adds only what is after that.
     assert_eq!(serve(&mut drive, 5_000, io(Op::Read, 60, 1)), 6_110);
     assert_eq!(drive.busy(us(9_000)), us(6_110));
-    // One that is long done when the arm goes on.
+    // A write that was finished long before the arm continues.
     assert_eq!(serve(&mut drive, 20_000, io(Op::Write, 70, 2)), 20_220);
     drive.start(us(40_000), io(Op::Read, 70, 2));
-    // From 20000 us on it worked until this was written, and from 40000 us on again.
+    // From 20000 us on the arm worked until this was written, and again from 40000 us on.
     let written = drive.busy(us(39_000)).0 / 1_000 - 6_110 + 20_000;
     assert!((20_220..39_000).contains(&written), "{written}");
     assert_eq!(drive.busy(us(40_100)), us(6_110 + written - 20_000 + 100));
@@ -387,7 +388,7 @@ fn a_full_cache_makes_room_first() {
     assert_eq!(serve(&mut drive, 0, io(Op::Write, 50, 4)), 240);
     // The arm writes the first until 5400 us, and only then is there room.
     assert_eq!(serve(&mut drive, 240, io(Op::Write, 90, 1)), 5_410);
-    // One that never fits goes past the cache: sector 200 comes round at 12 ms.
+    // A write that can never fit bypasses the cache: sector 200 passes at 12 ms.
     assert_eq!(serve(&mut drive, 10_050, io(Op::Write, 200, 9)), 12_900);
 }
 
@@ -453,7 +454,7 @@ fn runs_of_the_cache_share_these_turns() {
     while let Some(at) = drive.next() {
         last = drive.finish(at).at.0 / 1_000;
     }
-    // All in one turn of the platters; as they came, each would take nearly one.
+    // All in one revolution; in order of arrival, each would take almost one.
     assert!(last < 30_000, "{last} us");
 }
 
@@ -489,7 +490,7 @@ fn parked_it_writes_its_cache_and_stands_still_until_a_command_comes() {
     let written = 0.00499 * 1.0 + 0.00001 * 10.0 + 0.0004 * 100.0;
     let close = |got: f64, expected: f64| assert!((got - expected).abs() < 1e-9, "{got}");
     close(energy(&drive, 20), written + 0.0146 * 0.1);
-    // It turns at 50 ms, as sector 0 passes; sector 10 follows a millisecond later.
+    // The platters start at 50 ms, as sector 0 passes; sector 10 follows a millisecond later.
     assert_eq!(serve(&mut drive, 20_000, io(Op::Read, 10, 1)), 51_110);
     close(energy(&drive, 50), written + 0.0146 * 0.1 + 5.0);
     // A command that comes before the arm is at rest does not wait for platters that never stopped.
@@ -518,14 +519,14 @@ fn a_cache_that_is_drained_writes_what_the_head_reaches_first() {
         }
         (order, drive)
     };
-    // Two of four places are taken: the read has the arm, past sector 30.
+    // Two of four places are in use: the read gets the arm, past sector 30.
     let expected = [(90, 9_110), (30, 9_120), (80, 9_130), (60, 16_110)];
     assert_eq!(drive(4).0, expected);
-    // Two of two are: 30 is written on the way to 60, and 80 is not.
+    // Two of two are in use: 30 is written on the way to 60, and 80 is not.
     let (order, mut drained) = drive(2);
     assert_eq!(order, expected);
     assert_eq!(serve(&mut drained, 16_200, io(Op::Flush, 0, 0)), 18_100, "80 is left");
-    // In the other drive both are, and 30 comes round a turn later.
+    // In the other drive both are, and 30 passes a revolution later.
     let mut other = drive(4).1;
     assert_eq!(serve(&mut other, 16_200, io(Op::Flush, 0, 0)), 23_100);
 }

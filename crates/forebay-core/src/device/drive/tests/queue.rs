@@ -38,7 +38,8 @@ fn a_sector_that_comes_within_the_margin_counts_as_a_turn_later() {
     };
     // Sector 10 has passed at 1100 us; the arm is at cylinder 1 at 2100 us, 113 begins at 2300 us.
     assert_eq!(order(200), [(10, 1_110), (113, 2_410), (140, 5_110)]);
-    // It is not counted on, but once 140 is read it comes round as early as it can.
+    // The drive does not expect to catch it, but once 140 has been read it passes as early as
+    // possible.
     assert_eq!(order(201), [(10, 1_110), (140, 5_110), (113, 12_410)]);
     // A margin does not delay an access: nothing else waits.
     let mut drive = queued(|queue| queue.catch_margin = Nanos::from_millis(9));
@@ -102,7 +103,7 @@ fn a_drive_that_waits_for_the_answer_counts_with_it() {
     };
     // 5 is chosen as 10 is done, though the answer would be reached sooner.
     assert_eq!(order(0, 1_110), (10, vec![(5, 10_610), (20, 12_110), (30, 13_110)]));
-    // Of two at once the drive has the first; of the answers to it both.
+    // Of two commands at once, the drive has the first; of the responses to it, both.
     assert_eq!(order(-1, 610), (5, vec![(10, 1_110), (20, 2_110), (30, 3_110)]));
     // An answer that comes later finds the choice made.
     assert_eq!(order(-1, 611), (5, vec![(10, 1_110), (20, 2_110), (30, 3_110)]));
@@ -130,6 +131,6 @@ fn the_last_write_may_get_the_next_place() {
     // 50 has the place at once, 60 the one that is free when 50 is written.
     assert_eq!(order(Admits::Oldest, 1_000_000), [50, 60, 70, 80, 90]);
     assert_eq!(order(Admits::Newest, 1_000_000), [50, 60, 90, 80, 70]);
-    // Once 70 has waited too long it goes first.
+    // Once 70 has waited too long it is served first.
     assert_eq!(order(Admits::Newest, 6_000), [50, 60, 90, 70, 80]);
 }
