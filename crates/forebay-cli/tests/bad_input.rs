@@ -104,7 +104,7 @@ fn columns_can_be_declared() {
 #[test]
 fn units_that_cannot_be_right_are_refused_and_may_be_insisted_on() {
     let folder = Folder::new();
-    // Two thousand requests in 2 s: as milliseconds 23 days without a burst.
+    // Two thousand requests in 2 s, which would be 23 days without a burst in milliseconds.
     let mut state = 1u64;
     let rows: String = (0..2000u64)
         .map(|n| {

@@ -60,7 +60,7 @@ fn missing() -> Option<String> {
     (read("current_tracer").trim() != "nop").then(|| "a tracer nobody uses".into())
 }
 
-/// One test at a time.
+/// Serializes the tests.
 static TRACER: Mutex<()> = Mutex::new(());
 
 /// Creates a loop device over a new file in `folder`, if the prerequisites exist.
@@ -79,7 +79,7 @@ fn device_in(folder: &Path, options: &[&str]) -> Option<Loop> {
     device.ok()
 }
 
-/// What `play` does on a device is what the trace says: each request, nothing else.
+/// `play` does exactly the requests of the trace on a device, and nothing else.
 #[test]
 fn what_is_played_is_captured() {
     let _alone = TRACER.lock().unwrap_or_else(PoisonError::into_inner);

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::shell;
 
-/// What the lock file pins, as cargo knows it. Where cargo cannot say (a package without its dependencies' sources), loudly none.
+/// Returns the dependencies pinned in the lock file from cargo's metadata, or `None` with a loud
+/// message if cargo cannot provide it (a package without the sources of its dependencies).
 fn metadata() -> Option<Value> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let words = ["metadata", "--offline", "--locked", "--format-version", "1"];
@@ -95,7 +96,8 @@ fn every_dependency_may_be_carried_and_comes_from_the_registry() {
     }
 }
 
-/// Each dependency with its version and the features it is built with; loudly nothing where cargo cannot say.
+/// Returns each dependency with its version and features, or `None` with a loud message if cargo
+/// cannot provide them.
 fn features(of: &[&str]) -> Option<Vec<String>> {
     let all = ["--edges", "normal,build,dev"];
     tree(&[of, &all].concat())

@@ -52,7 +52,8 @@ fn a_disksim_drive_is_imported_and_validated() {
     assert!(message.contains("bad.trace, line 1") && message.lines().count() == 1, "{message}");
 }
 
-/// One job of fio's results: random reads of 4 KiB at a depth, its rate and latencies in us.
+/// Returns a job of fio's results: random reads of 4 KiB at a depth, with its rate and latencies in
+/// us.
 fn job(depth: u32, [iops, mean, p50, p99]: [f64; 4]) -> String {
     format!(
         r#"{{"jobname": "depth{depth}", "groupid": {depth}, "error": 0,

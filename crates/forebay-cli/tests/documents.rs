@@ -55,7 +55,7 @@ fn pages() -> Vec<String> {
     pages
 }
 
-/// What a page shows of answers: the blocks of text that follow its commands.
+/// Returns the expected output on a page: the blocks of text after its commands.
 fn shown(page: &str) -> Vec<&str> {
     let after = page.split("```sh\n").skip(1).filter_map(|rest| rest.split_once("```\n"));
     after

@@ -108,7 +108,7 @@ fn every_example_does_what_it_says() {
         }
     };
     FIRST.into_iter().for_each(run);
-    // None of the rest needs what another makes.
+    // None of the rest depends on another's output.
     let (some, others) = rest.split_at(rest.len() / 2);
     std::thread::scope(|scope| {
         scope.spawn(|| some.iter().for_each(|verb| run(verb)));

@@ -1,4 +1,5 @@
-//! What an installation holds: the version, completions, manual pages, and where `make install` puts them.
+//! Tests the contents of an installation: the version, completions, manual pages, and their
+//! locations after `make install`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ fn completions_name_every_verb() {
     fails(&mut forebay(&["completions", "cmd"]), 2, &["cmd", "bash", "zsh", "fish"]);
 }
 
-/// What bash answers after `words` and Tab.
+/// Returns bash's completions after `words` and Tab.
 fn completed(folder: &Folder, words: &[&str]) -> String {
     let words = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
     let text = format!(
@@ -160,7 +161,8 @@ fn make_installs_and_uninstalls_all_of_it() {
     assert_eq!(fs::read_dir(folder.root()).unwrap().count(), 2, "something is beside it");
 }
 
-/// What the build script prints for an optimized build in a checkout at `root` that has this crate at `place`.
+/// Returns the output of the build script for an optimized build in a checkout at `root` that has
+/// this crate at `place`.
 fn built(root: &Path, place: &str) -> String {
     built_for("release", root, place)
 }
@@ -199,7 +201,8 @@ fn the_version_follows_the_commit_of_forebay_s_own_checkout_only() {
     let said = built(folder.root(), own);
     let expected = format!("cargo::rustc-env=FOREBAY_VERSION=9.8.7 ({})\n", short.trim());
     assert!(said.ends_with(&expected), "{said}");
-    // It is run again when the branch moves or another is checked out, and for nothing else of the checkout.
+    // The build script runs again when the branch moves or another one is checked out, and for no
+    // other change of the checkout.
     let watched = said.lines().filter_map(|line| line.strip_prefix("cargo::rerun-if-changed="));
     let names: Vec<&str> = watched.map(|path| path.split(".git/").last().unwrap()).collect();
     assert_eq!(names, ["build.rs", "HEAD", "logs/HEAD", "refs/heads/main"], "{said}");

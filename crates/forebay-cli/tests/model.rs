@@ -121,7 +121,8 @@ fn a_fio_job_is_one_that_fio_takes() {
     assert!(fio.status.success() && said.is_empty(), "{said}");
 }
 
-/// What a run ends with and says, in a folder that must hold these files afterwards.
+/// Checks the exit status and the message of a run, in a folder that must still contain these files
+/// afterwards.
 fn refused(folder: &Path, words: &[&str], status: i32, parts: &[&str]) {
     let names = |folder: &Path| {
         let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());

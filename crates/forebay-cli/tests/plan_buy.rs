@@ -296,7 +296,7 @@ fn serve_takes_what_is_proposed() {
         let flash = ["--flash", "samsung-830:capacity-gb=1", "--clients", clients];
         let (folder, found) = set_up(layout, &flash);
         let serve = found["configuration"]["serve"].as_str().unwrap();
-        // What md puts together is one file, which nothing emulates.
+        // An md device is one file, which cannot be emulated as drives.
         let level = match layout {
             "mirror" => Some("--level=10 --chunk=512K --raid-devices=2 DRIVES"),
             "raid6" => Some("--level=6 --chunk=512K --raid-devices=6 DRIVES"),

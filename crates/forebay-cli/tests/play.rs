@@ -41,7 +41,8 @@ fn json_and(command: &mut Command, code: i32) -> (Value, String) {
     (serde_json::from_slice(&output.stdout).unwrap(), said)
 }
 
-/// One message that holds all `parts`, exit status 2, nothing on standard output.
+/// Checks that a command fails with status 2, one message with all `parts`, and nothing on standard
+/// output.
 fn refused(command: &mut Command, parts: &[&str]) {
     let output = command.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -78,7 +79,7 @@ fn a_trace_is_played_whatever_the_driver_replay_and_policy() {
         assert!(result["lateness_p99_ms"].as_f64().is_some() && result["cpu_user_s"].is_number());
         let closed = options.contains(&"closed");
         assert_eq!(result["wanted_iops"].is_null(), closed);
-        // One that waits for others is wanted later.
+        // A request that waits for others is due later.
         if !closed && !options.contains(&"dependent") {
             let times = if options.contains(&"--intensity") { 3.0 } else { 1.0 };
             let wanted = result["wanted_iops"].as_f64().unwrap() / times;
@@ -178,7 +179,7 @@ fn a_limit_on_file_size_is_counted() {
     let trace = trace_of(&folder, &rows);
     fs::write(folder.path("disk"), vec![0; 2 << 20]).unwrap();
     for driver in ["io_uring", "threads"] {
-        // In blocks of 512 bytes: the first half of the file.
+        // In blocks of 512 bytes, which is the first half of the file.
         let script = "ulimit -f 2048 && exec \"$0\" \"$@\"";
         let play = play(&folder, &trace);
         let mut limited = Command::new("sh");
@@ -249,7 +250,7 @@ fn time_and_an_interruption_end_it_with_the_results_so_far() {
     let mut play = play(&folder, &trace);
     play.args(["--target", "b", "--format", "json"]).stdout(Stdio::piped()).stderr(Stdio::null());
     let child = play.spawn().unwrap();
-    // It is made by what an interruption shortens.
+    // The file is created while the interrupted run continues.
     while !folder.path("b").exists() {
         std::thread::yield_now();
     }
@@ -283,7 +284,7 @@ fn a_cache_moves_the_data_itself() {
     let folder = Folder::new();
     let mut written: Vec<_> =
         (0..40).map(|n| (n * 50, "write", n * 7919 % 512 * 4096, 8192)).collect();
-    // Of parts of blocks too.
+    // Also with parts of blocks.
     written.extend((0..40).map(|n| (2000 + n * 50, "write", n * 104_729 % 2_000_000 + 77, 5000)));
     written.extend((0..80).map(|n| (4000 + n * 50, "read", n * 7919 % 512 * 4096, 4096)));
     let trace = trace_of(&folder, &written);

@@ -233,7 +233,7 @@ fn help_is_a_verb_like_others() {
     }
 }
 
-/// One request, on one disk, of one client.
+/// One request of one client on one disk.
 #[test]
 fn one_is_no_plural() {
     let folder = Folder::new();

@@ -1,4 +1,5 @@
-//! Where a report goes: each verb that writes one, to places that can and cannot be written to.
+//! Tests the destinations of reports: each verb that writes one, with writable and unwritable
+//! paths.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -42,7 +43,7 @@ fn command(words: &[String], page: &Path) -> assert_cmd::Command {
     command
 }
 
-/// Returns the files of a folder.
+/// Returns the number of files in a folder.
 fn files(folder: &Folder) -> usize {
     fs::read_dir(folder.root()).unwrap().count()
 }
@@ -204,7 +205,7 @@ fn other_writers(folder: &Folder) -> Vec<(Vec<String>, Vec<PathBuf>)> {
     all.into_iter().map(whole).collect()
 }
 
-/// One end of a pipe that nobody reads.
+/// Returns the write end of a pipe that nobody reads.
 fn unread() -> Stdio {
     let (ours, theirs) = UnixStream::pair().unwrap();
     drop(theirs);

@@ -10,7 +10,7 @@ use crate::served::{Folder, Serving, does, have, mixed, ran, skipped, sparse};
 
 const MIB: usize = 1 << 20;
 
-/// Each way that bytes go.
+/// All ways of transferring data.
 const WAYS: [&[&str]; 8] = [
     &[],
     &["--buffered"],
@@ -231,7 +231,7 @@ fn fio_finds_what_it_wrote() {
     }
 }
 
-/// What libnbd's client does with many requests under way, in Python.
+/// A libnbd client in Python with many outstanding requests.
 const MANY: &str = include_str!("served/many.py");
 
 #[test]
@@ -265,7 +265,7 @@ fn nbdkit_stands_in_front_and_nbd_client_lists() {
     fs::write(folder.path("source"), &data).unwrap();
     let serving = Serving::start(&folder, &["disk", "--export", "first", "--policy", "bid"]);
     if have(&["nbdkit", "nbdcopy"]) {
-        // What passwords, TLS and other addresses are left to.
+        // The tools that add passwords, TLS and other addresses.
         let copies = "nbdcopy source \"$uri\" && nbdcopy \"$uri\" sink && nbdinfo \"$uri\"";
         let socket = format!("socket={}", folder.socket().display());
         let words = ["-U", "-", "nbd", &socket, "export=first", "--run", copies];

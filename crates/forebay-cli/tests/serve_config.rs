@@ -40,7 +40,7 @@ offset = "4MiB"
     )
 }
 
-/// What `forebay top` says as JSON.
+/// Returns the JSON output of `forebay top`.
 fn top(folder: &Folder) -> Value {
     let socket = folder.socket();
     command::json(&mut command::forebay(&["top", socket.to_str().unwrap()])).0
@@ -69,7 +69,7 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     let config = |policy| config(policy).replace("127.0.0.1:0", &format!("127.0.0.1:{metrics}"));
     fs::write(folder.path("serve.toml"), config("noop")).unwrap();
     let serving = Serving::start(&folder, &["serve.toml"]);
-    // Without zeros, which would be trimmed.
+    // Data without zeros, which would be trimmed.
     let data: Vec<u8> = (0..4_u32 << 20).map(|nth| (nth / 7 % 251 + 1) as u8).collect();
     fs::write(folder.path("data"), &data).unwrap();
     let uri = |name: &str| format!("nbd+unix:///{name}?socket={}", folder.socket().display());
@@ -112,7 +112,7 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     let line = "forebay_serve_written_bytes_total{back=\"data\",export=\"steady\"} 4194304";
     assert!(page.lines().any(|other| other == line), "{page}");
 
-    // What makes all durable at the end is asked for then.
+    // The final flush is issued at that time.
     let idle_ms = 300;
     std::thread::sleep(Duration::from_millis(idle_ms));
     serving.signal("-INT");
@@ -210,7 +210,7 @@ fn what_is_wrong_with_a_configuration_is_said_in_one_message() {
     refused(&whole.replace("[[disk]]", "[[disks]]"), &[], "unknown field");
     refused(&whole.replace("\"noop\"", "\"nonsense\""), &[], "nonsense");
     refused("\u{0}", &[], "serve.toml, line 1");
-    // What cannot be read or written beside disks: its key, and advice that a configuration can follow.
+    // Errors of files other than disks name the key, and give advice for a configuration file.
     for (from, to, part) in [
         (
             "\"asked.parquet\"",
@@ -309,7 +309,7 @@ fn what_is_not_the_newest_state_of_disk_and_flash_is_served_by_force_only() {
     assert_eq!(client.does((FLUSH, 0), (0, 0), &[]), 0);
     serving.signal("-KILL");
     serving.ends();
-    // Nothing but the flash says which record is the newest, and that it is damaged.
+    // Only the flash records which record is the newest, and that it is damaged.
     let flash = folder.read("flash");
     let slots = (0..16).map(|slot| 8192 + slot * 8192);
     let newest = slots.filter(|at| flash[at + 24..at + 32] == *b"forebayC").max().unwrap();

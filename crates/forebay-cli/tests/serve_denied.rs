@@ -9,7 +9,7 @@ use crate::served::{Folder, Serving, have, serve, skipped};
 use crate::shell;
 
 const BYTES: u64 = 8 << 20;
-/// Whole blocks of any device.
+/// A multiple of every device's block size.
 const LEN: usize = 300 << 10;
 
 /// Returns the same command without io_uring, or `None` if the system has no such filter.

@@ -92,7 +92,7 @@ fn writes(mut client: Client, stamps: &mut u64, known: &mut BTreeMap<u64, Known>
     }
 }
 
-/// What came before it can not come back.
+/// Records a durable write: earlier contents cannot come back.
 fn promise(known: &mut Known, stamp: u64) {
     known.promised = stamp;
     known.later.retain(|later| *later > stamp);
@@ -179,7 +179,7 @@ fn interrupted_under_load_it_answers_what_is_under_way_and_ends_well() {
     for nth in 0..count {
         client.request((WRITE, 0), nth, (nth * BLOCK, BLOCK as u32), &block(nth + 1));
     }
-    // One answer: the others are under way or on their way here.
+    // One answer; the others are outstanding or on their way.
     let first = client.answer(0);
     serving.signal("-INT");
     let mut answered = vec![first.cookie];
@@ -215,7 +215,7 @@ fn a_second_interruption_ends_it_at_once() {
     }
     client.answer(0);
     serving.signal("-INT");
-    // Until it has begun to end.
+    // Waits until the server has begun to shut down.
     thread::sleep(Duration::from_millis(300));
     serving.signal("-INT");
     let begun = Instant::now();
@@ -343,7 +343,8 @@ impl Drop for Unmounted<'_> {
     }
 }
 
-/// One message with these parts, exit 2, no socket left.
+/// Checks that the server refuses with one message with these parts and status 2, and leaves no
+/// socket.
 fn refused(folder: &Folder, words: &[&str], parts: &[&str]) {
     let output = serve(folder, words).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();

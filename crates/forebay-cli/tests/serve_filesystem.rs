@@ -81,7 +81,7 @@ fn a_file_system_lives_on_it() {
     }
 }
 
-/// What clients meet between nbdfuse and the server: QEMU, which connects again where nbdfuse does not.
+/// A proxy between nbdfuse and the server: QEMU, which reconnects, because nbdfuse does not.
 struct Between(Child);
 
 impl Between {
@@ -101,16 +101,16 @@ impl Between {
 
 impl Drop for Between {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What happens while somebody works on the file system.
+/// The events while the file system is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
-    /// To another policy.
+    /// The policy is switched.
     Switch,
     /// A drive has nothing any more.
     Loss,
@@ -218,7 +218,7 @@ fn outlives(on: On, events: impl Iterator<Item = Event>) {
         troubled.happens(event);
         let is_cut = (event, on) == (Event::Kill, On::Volume);
         if is_cut {
-            // Nobody may go on with what was in a cache of the server.
+            // No client may continue with data from a cache of the server.
             drop(between);
             work.kill().unwrap();
             drop(mounted);
@@ -226,7 +226,7 @@ fn outlives(on: On, events: impl Iterator<Item = Event>) {
             mounted = mount(State::Cut).unwrap();
         }
         assert!(work.wait().unwrap().success() != is_cut, "{event:?}, the {nth}th");
-        // As it is on the disk, not as the system remembers it.
+        // Reads the state of the disk, not of the page cache.
         fs::write("/proc/sys/vm/drop_caches", "3").unwrap();
         git(&folder, &["fsck", "--strict"]);
         does(&folder, "python3", &["-c", DATABASE]);

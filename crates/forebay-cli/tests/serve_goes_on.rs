@@ -120,7 +120,7 @@ fn libnbds_clients_go_on_after_the_server_was_killed_and_started_again() {
     let mut says = BufReader::new(client.stdout.take().unwrap());
     let mut line = String::new();
     for _ in 0..3 {
-        // It has written for a while.
+        // The client has been writing for a while.
         assert!(says.read_line(&mut line).unwrap() > 0);
         serving = restarted(&folder, serving, &words);
     }
@@ -139,7 +139,7 @@ fn nbd_client_shakes_hands_again() {
     }
     let folder = Folder::new();
     folder.holes("disk", 8 << 20);
-    // Without the kernel's module there is no device to give it: it gets as far as the handshake.
+    // Without the kernel's module there is no nbd device: the client only completes the handshake.
     fs::write(folder.path("device"), "").unwrap();
     let mut serving = Serving::start(&folder, &["disk"]);
     for _ in 0..2 {

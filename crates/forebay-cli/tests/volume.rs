@@ -109,7 +109,7 @@ fn a_volume_is_made_written_checked_and_outlives_two_drives() {
     fs::rename(&paths[2], folder.root().join("old2")).unwrap();
     let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
     assert_eq!(checked["lost_units"], 0, "{checked}");
-    // One that was replaced is back, and named.
+    // A replaced drive is back, and the command names it.
     fs::rename(folder.root().join("old1"), &paths[1]).unwrap();
     let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
     assert_eq!(status["drives_replaced"], serde_json::json!([2]));
@@ -144,7 +144,7 @@ fn data_that_rot_beyond_redundancy_are_named_at_every_look() {
     json(&mut forebay(&folder, &play));
     let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
     assert_eq!((&status["lost_bytes"], &status["lost"]), (&0.into(), &serde_json::json!([])));
-    // Two are mended, three are too many.
+    // Damage on two drives can be repaired, on three it cannot.
     paths[..2].iter().for_each(|path| wipe_cells(path, &status));
     let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
     assert_eq!(checked["lost_units"], 0);
@@ -153,7 +153,7 @@ fn data_that_rot_beyond_redundancy_are_named_at_every_look() {
     assert_eq!(checked["lost_units"], 20, "{checked}");
     let lost = checked["lost"].as_array().unwrap();
     let bytes: u64 = lost.iter().map(|range| range["bytes"].as_u64().unwrap()).sum();
-    // Of each unit one to three chunks are data.
+    // Each unit has one to three data chunks there.
     assert!((20 * 65_536..=60 * 65_536).contains(&bytes), "{checked}");
     assert_eq!(checked["lost_bytes"], bytes);
     for range in lost {
@@ -273,7 +273,7 @@ fn a_volume_of_two_sets_follows_its_workload_and_hints() {
     let made = json(&mut forebay(&folder, &["volume", "create", "v", "--ssd", "s"]));
     assert_eq!((&made["drives"], &made["ssds"]), (&12.into(), &6.into()));
     let trace = writes(&folder, 200);
-    // To eight units again and again, so far apart that none waits for another.
+    // Repeated writes to eight units, far enough apart in time that none waits for another.
     let row = |n: u64| format!("{},write,{},4096,0,0,1000000,,,,\n", n * 3_000_000, n % 8 * MIB);
     let small = (0..100).map(row).collect::<String>();
     let small = folder.file("small.csv", HEADER.to_string() + &small);
@@ -328,7 +328,7 @@ fn a_volume_grows_by_drives_and_with_its_drives() {
     let trace = writes(&folder, 400);
     let play = ["play", trace.to_str().unwrap(), "--volume", "v", "--map", "wrap"];
     json(&mut forebay(&folder, &play));
-    // Its drives become larger, all but one of them four times.
+    // The drives become larger, all but one of them four times.
     paths[1..].iter().for_each(|path| size(path, 128));
     let capacity = |of: &Value| of["capacity_bytes"].as_u64().unwrap();
     let grown = json(&mut grow(&[]));
@@ -345,7 +345,7 @@ fn a_volume_grows_by_drives_and_with_its_drives() {
     for name in ["a", "b"] {
         fs::rename(folder.root().join(name), folder.root().join("v").join(name)).unwrap();
     }
-    // What it holds is spread over all: each of the new ones has some.
+    // The data is spread over all drives: each of the new ones has some.
     let holds = |path: &Path| fs::read(path).unwrap().iter().filter(|byte| **byte != 0).count();
     assert!(holds(&folder.root().join("v/a")) > MIB as usize);
     // There is no more space for records. Any two drives may fail, including original ones.
@@ -564,7 +564,7 @@ fn a_volume_that_does_not_grow_says_which_drives_are_too_small() {
     paths[1..].iter().for_each(|path| larger(path, 40 * MIB));
     let said = grown();
     assert!(said.contains("The volume holds as much as before. Drive 1 is too small by"), "{said}");
-    // With just so many bytes more it grows, and not with a sector less.
+    // With exactly this many more bytes the volume grows, and with a sector less it does not.
     let lacks = said.split_once("too small by ").unwrap().1.split_once(" byte").unwrap().0;
     let lacks: u64 = lacks.parse().unwrap();
     larger(&paths[0], 32 * MIB + lacks - 512);

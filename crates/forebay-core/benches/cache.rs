@@ -41,7 +41,7 @@ fn records() -> Vec<u8> {
     bytes
 }
 
-/// As libCacheSim does, the record is decoded within the loop.
+/// Decodes records within the loop, as libCacheSim does.
 fn keys(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.chunks_exact(RECORD).map(|record| u64::from_le_bytes(record[4..12].try_into().unwrap()))
 }

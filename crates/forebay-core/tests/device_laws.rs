@@ -12,7 +12,8 @@ use proptest::prelude::*;
 
 use crate::devices::{drives, flash, models};
 
-/// One call: the pause before it in ns, what to do, where (a place, or right after the last).
+/// One call: the pause before it in ns, the operation, the location (a given one, or right after
+/// the last).
 type Step = (u64, u8, Option<u64>, u32);
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -44,7 +45,7 @@ fn says(device: &impl Device, io: &Request, now: Nanos) -> (Nanos, u32, u64, u32
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// In a box, or where nothing fails, a device is what it is.
+    /// Wrapping a device in a box, or in a wrapper without failures, changes nothing.
     #[test]
     fn what_wraps_a_device_changes_nothing(steps in steps()) {
         for (name, mut model) in models().into_iter().chain(drives(3)) {

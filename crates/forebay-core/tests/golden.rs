@@ -91,8 +91,8 @@ struct Figures {
     seek: Nanos,
     rotation: Nanos,
     transfer: Nanos,
-    /// Of client requests: sums over all, weighted by their number in order of completion, so that
-    /// two that change places show.
+    /// Sums over all client requests, weighted by their order of completion, so that exchanging two
+    /// of them changes the sums.
     finished: u64,
     ordered: u64,
     latency: Nanos,

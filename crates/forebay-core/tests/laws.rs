@@ -141,7 +141,7 @@ fn lanes(disks: u16) -> DeviceSet {
     DeviceSet { disks, disk_len_max: LEN_MAX, disk_bytes: 1 << 40, flash, restarts: false }
 }
 
-/// As [`check`], for policies that move data between devices: they do I/Os of their own.
+/// Like [`check`], for policies that move data between devices and issue their own I/Os.
 fn check_placed(spec: &str, disks: u16, requests: &[Request], depth: usize) {
     let build = || build_placed(spec, &lanes(disks)).unwrap();
     // Not asked for its wakeup: a lane that is busy may be due.
@@ -187,7 +187,7 @@ const ARRAY_SPECS: &[&str] = &[
     "array:ssds=6:hints=0-1@ssd/1-2@raid10x3:adapt=bonus-malus:rent-ms=1:period-ms=5",
 ];
 
-/// As [`check_placed`], for arrays: what was never written is read without an I/O.
+/// Like [`check_placed`], for arrays: blocks that were never written are read without an I/O.
 fn check_array(spec: &str, disks: u16, requests: &[Request], depth: usize) {
     // A small one: its table is looked at for whatever needs care.
     let flash = Some(FlashLane { len_max: 64 << 10, capacity_bytes: 32 << 20 });
@@ -257,7 +257,7 @@ fn check_rearranged(spec: &str, copied_from: Option<Nanos>, requests: &[Request]
     kept(spec, same(&mut rearranged(spec, copied_from), &policy.calls));
 }
 
-/// What is done when, in which class and after which wait.
+/// When each request completes, in which class and after which wait.
 #[derive(Default, PartialEq, Debug)]
 struct Told(Vec<(Nanos, Done)>);
 

@@ -1,6 +1,6 @@
-//! What shaping promises, held against arrivals that come in bursts of all kinds.
+//! Tests the promises of shapers with bursts of all kinds.
 //!
-//! The server serves exactly `1 / rate` seconds: rates divide 10^9, so nothing is rounded.
+//! The server takes exactly `1 / rate` seconds: rates divide 10^9, so nothing is rounded.
 
 mod dmclock;
 mod fair;
@@ -175,8 +175,8 @@ proptest! {
         prop_assert_eq!(starts.iter().map(|start| start.0).collect::<Vec<_>>(), expected);
     }
 
-    /// Whatever the policy, a request that changes what an unfinished one touches, or touches what an
-    /// unfinished one changes, starts after that is complete, and in no class before it.
+    /// With every policy, a request that conflicts with an unfinished one starts after that
+    /// completes, and in no earlier class.
     #[test]
     fn dependent_requests_never_overtake(
         rows in prop::collection::vec((0u64..40, 1u32..40, 0u8..8, 0u64..4), 1..150),

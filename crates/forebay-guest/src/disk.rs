@@ -31,13 +31,14 @@ impl Disk {
         Ok(Disk { model: open.model, line: VecDeque::new(), under_way: 0, ahead: 0 })
     }
 
-    /// As Linux's block layer sees a disk that has no budget, as ublk's: it takes one more request from the scheduler than
-    /// the disk accepts, and gives that one as soon as it can.
+    /// Makes the disk behave as Linux's block layer treats a disk without a budget, such as ublk's:
+    /// it takes one more request from the scheduler than the disk accepts, and passes that one on
+    /// as soon as it can.
     pub(crate) fn taken_ahead(self) -> Disk {
         Disk { ahead: 1, ..self }
     }
 
-    /// Whole blocks that it holds.
+    /// Returns the number of bytes in its whole blocks.
     pub(crate) fn bytes(&self) -> u64 {
         let bytes = self.model.capacity();
         (if bytes == u64::MAX { CAPACITY } else { bytes }) / 4096 * 4096

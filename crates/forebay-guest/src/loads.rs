@@ -5,7 +5,7 @@ use forebay_testing::{below, mixed};
 
 use crate::script::{Io, Pace, Script, Task};
 
-/// Draws a load's tasks.
+/// Draws the tasks of a load.
 type Load = fn(&mut Draw) -> Vec<Task>;
 
 const LOADS: [(&str, Load); 9] = [
@@ -50,7 +50,7 @@ struct Draw {
 }
 
 impl Draw {
-    /// From 0 to 1, without 1.
+    /// Returns a number from 0 up to, but not including, 1.
     fn share(&mut self) -> f64 {
         below(&mut self.state, 1 << 53) as f64 / (1u64 << 53) as f64
     }
@@ -71,7 +71,7 @@ impl Draw {
         }
     }
 
-    /// From 4 to 64 KiB, small ones more often.
+    /// Returns a length from 4 to 64 KiB; small ones are more frequent.
     fn len(&mut self) -> u32 {
         let doublings = below(&mut self.state, 5).min(below(&mut self.state, 5));
         (BLOCK << doublings) as u32

@@ -181,7 +181,7 @@ impl Volumes {
         self.volumes.iter().fold(0, |sum, volume| sum.saturating_add(volume.used_mib()))
     }
 
-    /// Returns all ranges.
+    /// Returns the number of all ranges.
     pub fn ranges(&self) -> usize {
         self.areas() << (2 * self.level)
     }

@@ -1,4 +1,5 @@
-//! Parquet as pandas, fastparquet, Polars and DuckDB write it, their columns called as people call them: `others/make.py`.
+//! Tests Parquet files written by pandas, fastparquet, Polars and DuckDB with common column names:
+//! `others/make.py`.
 
 use std::path::Path;
 

@@ -4,7 +4,7 @@ use crate::fio::Shape;
 use crate::servers::{Measured, Server};
 use crate::{Made, Options, median};
 
-/// Where the file is, and how it is read and written.
+/// The location of the file, and how it is read and written.
 struct Place {
     name: &'static str,
     ours: &'static [&'static str],

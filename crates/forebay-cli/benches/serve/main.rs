@@ -66,7 +66,7 @@ impl Options {
 pub(crate) struct Made(PathBuf);
 
 impl Made {
-    /// With a file that was written, so that reads are not of holes.
+    /// Creates a file with data, so that reads do not hit holes.
     pub(crate) fn new(within: &Path) -> Made {
         // qemu-nbd wants its socket from the root on.
         let within = within.canonicalize().unwrap();

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use crate::killed::steps::{SECTORS, Step};
 
 pub(crate) struct History {
-    /// For each sector the steps it may be of, the oldest first; 0 is zeros.
+    /// For each sector, the steps that may have written its contents, the oldest first; 0 means
+    /// zeros.
     may_be: Vec<Vec<u64>>,
     /// Writes that were answered, but not durable yet.
     answered: BTreeSet<u64>,

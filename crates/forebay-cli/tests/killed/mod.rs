@@ -65,7 +65,8 @@ fn writes_until_it_is_killed() {
 fn write_and_kill(drives: &[PathBuf], round: u64, dice: &mut Dice, history: &mut History) -> usize {
     let mut child = writer(drives, round * ROUND_STEPS + 1);
     let mut said = BufReader::new(child.stdout.take().unwrap());
-    // One time in eight it is killed by the clock, which may be while it opens the volume.
+    // One time in eight the writer is killed after some time, which may be while it opens the
+    // volume.
     let lines = if dice.below(8) == 0 { 0 } else { dice.below(1500) };
     let mut text = Vec::new();
     while (text.iter().filter(|byte| **byte == b'\n').count() as u64) < lines {

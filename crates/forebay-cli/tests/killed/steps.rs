@@ -32,7 +32,7 @@ impl Step {
         if dice.below(16) == 0 {
             return Step::Flush;
         }
-        // From a sector to half a MiB, small ones more often.
+        // From a sector to half a MiB; small sizes are more frequent.
         let count = 1 + dice.next() % (1 << dice.below(11));
         let first = dice.below(SECTORS - count);
         Step::Write { first, count, durable: dice.below(16) == 0 }
@@ -47,7 +47,7 @@ impl Step {
     }
 }
 
-/// What step `number` writes to a sector.
+/// Returns the contents that step `number` writes to a sector.
 pub(crate) fn content(number: u64, sector: u64) -> [u8; SECTOR] {
     let mut dice = Dice(number << 32 ^ sector);
     let mut bytes = [0; SECTOR];

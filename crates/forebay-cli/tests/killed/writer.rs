@@ -51,7 +51,7 @@ impl Writer {
     }
 }
 
-/// At once on the pipe: a line in one call.
+/// Writes a line to the pipe in one call.
 fn say(word: &str, number: u64) {
     let line = format!("{word} {number}\n");
     std::io::stdout().write_all(line.as_bytes()).unwrap();

@@ -86,7 +86,7 @@ fn leaves(at: &str, value: &Value, found: &mut BTreeMap<String, String>) {
     }
 }
 
-/// What each row of the answer of a verb has by column.
+/// Returns the expected columns of each row of a verb's answer.
 fn expected(verb: &str, answer: &Value) -> Vec<BTreeMap<String, String>> {
     let row = |value: &Value| {
         let mut found = BTreeMap::new();

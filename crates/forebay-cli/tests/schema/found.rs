@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 /// Objects whose keys are names, not fields.
 const OPEN: [&str; 1] = ["placement"];
 
-/// What `value`, a field called `name`, shows of its schema.
+/// Returns the schema that follows from `value`, a field called `name`.
 pub(crate) fn of(name: &str, value: &Value) -> Value {
     match value {
         // Allows anything until some answer has a value.
@@ -43,7 +43,7 @@ pub(crate) fn of(name: &str, value: &Value) -> Value {
     }
 }
 
-/// What both allow.
+/// Returns a schema that allows what both schemas allow.
 pub(crate) fn merged(known: Option<Value>, other: Value) -> Value {
     let Some(mut known) = known else { return other };
     if known.get("const").is_some() {

@@ -100,7 +100,8 @@ const ASKED: &[(&str, &str)] = &[
 
 /// The answer of a server, which is produced separately.
 const TOP: &str = "top";
-/// What no test here prints: it needs a disk to capture, a measured drive, or DiskSim's files.
+/// Verbs that no test here runs, because they need a disk to capture, a measured drive, or
+/// DiskSim's files.
 const NOT_ASKED: &[&str] = &["capture", "device fit", "device import"];
 
 fn path() -> PathBuf {
@@ -209,7 +210,7 @@ fn every_answer_is_as_the_schema_says() {
     }
 }
 
-/// Of the last question of each verb, which may be asked again.
+/// Checks the CSV of the last command of each verb, which can be repeated.
 fn are_csv_too(folder: &Path, answers: &[(&'static str, Value)]) {
     const MEASURED: [&str; 2] = ["play", "store bench"];
     for (at, (name, words)) in ASKED.iter().enumerate() {

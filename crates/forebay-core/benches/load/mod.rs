@@ -1,4 +1,4 @@
-//! What the simulator is measured with: a disk, and streams that keep its queue filled.
+//! The loads for benchmarks of the simulator: a disk, and streams that keep its queue filled.
 
 #![allow(dead_code, clippy::unwrap_used)] // the bench and the test each use a part
 

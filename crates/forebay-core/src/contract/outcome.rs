@@ -18,7 +18,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Every kind, the least bad first.
+    /// All kinds, the least severe first.
     pub const ALL: [Fault; 4] = [Fault::Media, Fault::Full, Fault::Gone, Fault::Refused];
 
     /// Returns the name used in results and tapes: `media`, `full`, `gone`, `refused`.

@@ -14,7 +14,7 @@ struct Habit {
     /// Requests outstanding at a time, and in all.
     window: u32,
     count: u32,
-    /// When it starts, and the least and the most it thinks after an answer, in us.
+    /// When the stream starts, and the minimum and maximum of its think time in us.
     from_us: u64,
     think_us: (u64, u64),
     /// The area of the stream: its first page of 4 KiB, and the number of pages.
@@ -48,7 +48,7 @@ const HABITS: &[Habit] = &[
     Habit { from_page: 3 << 20, len_pages: (8, 8), step_pages: 8, think_us: (800, 1_400), ..READ },
     Habit { from_page: 5 << 20, step_pages: 32, count: 80, ..READ },
     Habit { from_page: (5 << 20) + 16, step_pages: 32, count: 80, from_us: 60, ..READ },
-    // One that seeks, one that reads a hot place again and again, one that comes in bursts.
+    // One stream that seeks, one that rereads a hot place, and one with bursts.
     Habit { len_pages: (1, 4), step_pages: 0, think_us: (0, 9_000), pages: 9 << 20, ..READ },
     Habit {
         pages: 100,

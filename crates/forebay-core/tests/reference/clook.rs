@@ -65,8 +65,8 @@ proptest! {
         for (id, (gap, place, write, takes)) in steps.into_iter().enumerate() {
             now += Nanos(gap);
             let op = if write { Op::Write } else { Op::Read };
-            // Where they merge, places that touch, reads apart from writes, so that no two begin
-            // at one byte; else gaps between them.
+            // Adjacent offsets if requests may merge, with reads and writes apart, so that no two
+            // begin at the same byte; otherwise with gaps between them.
             let offset = place * if merging { 10 } else { 20 } + if write { 10_000 } else { 0 };
             let new = request(id as u64, now, offset, 10, op);
             if plain.touching(op, |r| r.offset < new.end() && new.offset < r.end()).is_none() {

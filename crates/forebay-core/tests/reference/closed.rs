@@ -32,7 +32,7 @@ fn rule(rows: &[Row], index: usize) -> Rule {
     }
 }
 
-/// When each request is issued, tick by tick.
+/// Computes when each request is issued, tick by tick.
 fn issued_by_hand(rows: &[Row], times: f64) -> Vec<(u64, usize)> {
     let rules: Vec<Rule> = (0..rows.len()).map(|index| rule(rows, index)).collect();
     let (mut issued, mut ends) = (Vec::new(), vec![None; rows.len()]);

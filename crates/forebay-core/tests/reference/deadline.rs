@@ -11,7 +11,7 @@ use super::{complete, request};
 /// Deadline and mq-deadline the obvious way: plain lists, scanned whole for every decision.
 struct PlainDeadline {
     config: DeadlineConfig,
-    /// In the order of the fifo.
+    /// Requests in FIFO order.
     waiting: Vec<Request>,
     given: Vec<Request>,
     /// The request that continues the batch (deadline), determined at each dispatch.
@@ -225,7 +225,8 @@ proptest! {
         for (id, (gap, place, write, takes)) in steps.into_iter().enumerate() {
             now += Nanos(gap);
             let op = if write { Op::Write } else { Op::Read };
-            // Where they merge, places that touch; else gaps between them. None twice at a time.
+            // Adjacent offsets if requests may merge, otherwise with gaps between them. No offset
+            // occurs twice at a time.
             let offset = place * if merging { 10 } else { 20 };
             let new = request(id as u64, now, offset, 10, op);
             if plain.touches(op, |r| r.offset < new.end() && new.offset < r.end()).is_none() {

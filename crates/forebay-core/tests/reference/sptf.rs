@@ -12,7 +12,7 @@ use proptest::strategy::ValueTree;
 use super::hdd::spec;
 use super::{complete, request};
 
-/// What `io` takes on a copy of the disk, less its transfer.
+/// Returns the time of `io` on a copy of the disk, without its transfer.
 fn tried(disk: &Hdd, now: Nanos, io: &Request) -> Nanos {
     let mut disk = disk.clone();
     disk.start(now, *io);

@@ -70,7 +70,7 @@ impl Fair {
             let waits = self.queues.iter().any(|queue| !queue.is_empty());
             let now = if waits { free } else { free.max(times[next]) };
             while times.get(next).is_some_and(|at| *at <= now) {
-                // What arrives as the last service ends finds the server idle.
+                // A request that arrives as the last service ends finds the server idle.
                 let is_idle = times[next] >= free && self.queues.iter().all(VecDeque::is_empty);
                 self.arrival(next, classes[next], is_idle);
                 next += 1;

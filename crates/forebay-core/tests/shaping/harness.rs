@@ -1,5 +1,5 @@
-//! What shapers are tested with: servers of constant rate, bursty arrivals, and what came of each
-//! request.
+//! The harness for tests of shapers: servers of constant rate, bursty arrivals, and the result of
+//! each request.
 
 #![allow(dead_code, clippy::unwrap_used)] // each test uses a part
 
@@ -13,7 +13,7 @@ use forebay_core::{
 };
 use proptest::prelude::*;
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) request: Request,
@@ -109,13 +109,13 @@ impl<P: Policy> Policy for Noted<P> {
     }
 }
 
-/// What came of a run.
+/// The result of a run.
 pub(crate) struct Ran {
     /// By completion.
     pub(crate) outcomes: Vec<Outcome>,
     /// Times when a server was left idle while requests waited.
     pub(crate) idled: Vec<Nanos>,
-    /// Of a shaper that follows its server: its pace at the end, in hundredths.
+    /// For a shaper that follows its server: its final pace, in hundredths.
     pub(crate) pace: Option<f64>,
 }
 

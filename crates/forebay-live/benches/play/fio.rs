@@ -29,7 +29,7 @@ fn run(arguments: &[String]) -> Value {
     json["jobs"][0].clone()
 }
 
-/// I/Os a second, and a second of processor time.
+/// Returns I/Os a second, and I/Os per second of CPU time.
 pub(crate) fn random_reads(file: &Path, depth: u32, seconds: u64) -> (f64, f64) {
     let job = run(&[
         format!("--filename={}", file.display()),
@@ -59,7 +59,7 @@ pub(crate) fn write_log(log: &Path, file: &Path, requests: &[Request]) {
     out.flush().unwrap();
 }
 
-/// Replays a log. (With that it refuses to register files.)
+/// Replays a log. (fio refuses to register files in this mode.)
 pub(crate) fn replay(log: &Path) {
     let log = format!("--read_iolog={}", log.display());
     run(&[log, "--iodepth=256".into()]);

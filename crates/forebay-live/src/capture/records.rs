@@ -8,7 +8,7 @@
 pub(crate) const HEAD: usize = 48;
 /// `0x656174` and the version.
 const MAGIC: u32 = 0x6561_7407;
-/// Longest line of text believed to be one.
+/// Maximum length of a line of text.
 const LINE_MAX: usize = 64;
 /// The beginning of a line of text.
 const LINE: &[u8] = b"CPU:";

@@ -427,7 +427,7 @@ fn a_new_drive_takes_the_place_of_one_that_is_gone() {
         let mut media = lanes.cut(Tear::Page);
         oracle.cut();
         media[1] = replaced;
-        // Any two others may be away.
+        // Any two other drives may be missing.
         let mut lanes = sound(media, 5);
         let mut away = numbers(new);
         (away[0], away[2]) = (0, 0);

@@ -251,7 +251,7 @@ fn what_is_given_up_is_what_is_lost() {
             assert!(!is_bound && epoch_ns < from && from <= upto && upto < epoch_ns + (1 << 40));
         }
         assert_eq!(checked(&answers[2]).losses, [], "{lost:?}");
-        // It is a store like any other.
+        // After that, the store works normally.
         let (_, answers) = store.ask(media, &looks());
         assert_eq!(checked(&answers[1]).losses, [], "{lost:?}");
         for (at, answer) in all_keys().into_iter().zip(&answers[2..]) {

@@ -8,7 +8,7 @@ use crate::ground::{BLOCK_BYTES, blocks};
 use crate::places::Nearby;
 use crate::trail::Trail;
 
-/// How much it counts that the end is of another operation, or range.
+/// The penalties for ends of another operation or range.
 const UNLIKE: Unlike = Unlike { op: WHOLE, octave: 0, range: WHOLE / 2 * 3, own: 0 };
 /// The maximum distance to search backwards for free ground if the place is in use.
 const BACK_BLOCKS: u64 = 1024;
