@@ -31,17 +31,17 @@ pub use starving::starves;
 pub enum Law {
     /// See [`Law::text`], also for the other laws.
     Once,
-    /// Of lengths.
+    /// No I/O is longer than the device accepts.
     Length,
-    /// Of bytes.
+    /// I/Os transfer exactly the requested bytes.
     Exactly,
-    /// Of answers that come too soon.
+    /// No answer comes too soon.
     Waited,
-    /// Of wakeups.
+    /// After a declined offer, the wakeup lies ahead.
     Ahead,
-    /// Of purity.
+    /// The same calls return the same results.
     Same,
-    /// Of requests that others pass.
+    /// No request starves while others overtake it.
     Starving,
 }
 
@@ -140,7 +140,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Of a policy that answers without an I/O what was never written.
+    /// Creates a watch for a policy that answers reads of never-written data without an I/O.
     pub fn of_zeros() -> Watch {
         Watch { answers_zeros: true, ..Watch::default() }
     }

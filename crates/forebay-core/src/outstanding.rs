@@ -18,7 +18,7 @@ struct Unanswered {
     bytes: Bytes,
     /// The longest time that a part of it took since it was admitted.
     wait: Nanos,
-    /// Until its stream's turn came.
+    /// The time until its stream's turn.
     held: Nanos,
     holds: u32,
     class: u16,
@@ -80,7 +80,7 @@ impl Outstanding {
         self.requests.remove(key);
     }
 
-    /// Its stream's turn came so long after it arrived.
+    /// Records how long after its arrival its stream's turn came.
     #[cold]
     pub(crate) fn held(&mut self, key: u32, held: Nanos) {
         self.requests[key].held = held;

@@ -19,7 +19,7 @@ pub struct Extent {
 /// A map from old to new addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rearrangement {
-    /// By `from`, disjoint, as long as they can be.
+    /// By `from`, disjoint and as long as possible.
     extents: Vec<Extent>,
     /// Moved on purpose, by `to`; the others made room for them.
     moved: Vec<Extent>,

@@ -93,7 +93,7 @@ impl<I: Iterator<Item = Request>> Workload for Open<I> {
 /// A recorded request as the ones that follow it see it.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// When it finished in this run.
+    /// When the request finished in this run.
     finished: Option<Nanos>,
     /// The number of remaining users: the recording, the run, and each request that waits for it.
     references: u32,
@@ -110,7 +110,7 @@ struct Pending {
     outstanding: u32,
 }
 
-/// One stream's side of the run.
+/// The state of one stream in the run.
 #[derive(Clone, Debug, Default)]
 struct Lineup {
     pending: VecDeque<Pending>,
@@ -185,7 +185,7 @@ impl Closed {
         if let Some(key) = past.last {
             self.known[key].references += 1;
         }
-        // One reference by the recording, one by the run.
+        // The recording and the run each hold one reference.
         let key = self.known.insert(Known { finished: None, references: 2 });
         let since = if past.last.is_some() { past.last_at } else { Nanos::ZERO };
         self.streams[stream].pending.push_back(Pending {
@@ -227,7 +227,7 @@ impl Closed {
     }
 }
 
-/// One stream's side of the recording, while it is read.
+/// The state of one stream in the recording, while it is read.
 #[derive(Default)]
 struct Recording {
     /// Completion times of the requests that were outstanding.

@@ -43,7 +43,7 @@ pub const RATE_MAX_IOPS: u64 = 1_000_000_000;
 pub struct Rtt {
     rate_iops: u64,
     within: Nanos,
-    /// When all that was admitted is done, in units of `1 / rate` nanoseconds.
+    /// When all admitted requests are done, in units of `1 / rate` nanoseconds.
     free: u128,
 }
 
@@ -94,7 +94,7 @@ impl Rtt {
         self.within
     }
 
-    /// When the server is done with all it admitted, rounded up to a nanosecond.
+    /// Returns when the server is done with all admitted requests, rounded up to a nanosecond.
     pub fn free_at(&self) -> Nanos {
         let ns = self.free.div_ceil(u128::from(self.rate_iops));
         Nanos(u64::try_from(ns).unwrap_or(u64::MAX))

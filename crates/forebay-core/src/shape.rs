@@ -82,17 +82,17 @@ pub trait Recombine {
         Capacity::default()
     }
 
-    /// When to ask again, after [`Recombine::next`] gave none at an earlier time.
+    /// Returns when to ask again, after [`Recombine::next`] returned nothing at an earlier time.
     #[inline]
     fn wakeup(&self) -> Option<Nanos> {
         None
     }
 }
 
-/// What every shaper has.
+/// The properties common to all shapers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// What is reported: one entry a class, or one for all.
+    /// The classes to report: one entry per class, or one for all.
     pub classes: Vec<Class>,
     /// The rate of each server in IOPS where there must be several, else nothing.
     pub servers: Vec<u64>,
@@ -136,7 +136,7 @@ impl<R: Recombine> Shaper<R> {
         Shaper { recombine, backlog, shape, servers, wakeup: None, follower }
     }
 
-    /// What the clock shows that rates are counted on.
+    /// Returns the time on the clock that rates are counted on.
     #[inline]
     fn moment(&mut self, now: Nanos) -> Moment {
         let Some(follower) = &mut self.follower else { return Moment::plain(now) };

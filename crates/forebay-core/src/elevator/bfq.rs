@@ -160,7 +160,7 @@ const NEAR_BYTES: u64 = 8 * 100 * 512;
 struct Stream {
     /// The queue of the stream, after its first synchronous request.
     queue: Option<u32>,
-    /// Its requests in that and at the device.
+    /// The number of its requests in that queue and at the device.
     requests: u32,
 }
 
@@ -169,7 +169,7 @@ struct Stream {
 pub struct Bfq {
     config: BfqConfig,
     back: BackSeek,
-    /// When it was last called.
+    /// The time of the last call.
     now: Nanos,
     /// The asynchronous queue, then one for each stream.
     queues: Vec<StreamQueue>,
@@ -183,7 +183,7 @@ pub struct Bfq {
     turn: Turn,
     /// The end of the last request dispatched in this turn.
     active_end: Option<u64>,
-    /// When waiting for the active queue's next request ends.
+    /// When the wait for the active queue's next request ends.
     idle_timer: Option<Nanos>,
     trial: Trial,
     budget_max: BudgetMax,
@@ -417,7 +417,8 @@ impl Elevator for Bfq {
         };
         let limit = u64::from(self.config.requests_max) * u64::from(first) / u64::from(word);
         let share = (limit * u64::from(weight) + sum / 2) / sum.max(1);
-        // Who writes back plugs its requests: the last one counts when the next has to sleep.
+        // A task that writes back plugs its requests: the last one counts when the next has to
+        // sleep.
         let plugged = u32::from(bio.flags.has(Flags::WRITE_BACK));
         let allocated = self.queues[place as usize].allocated.saturating_sub(plugged);
         match u64::from(allocated) >= share {

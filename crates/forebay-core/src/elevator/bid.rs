@@ -211,7 +211,7 @@ impl Bid {
         }
     }
 
-    /// One that diverts the writes of what `packing` calls light processes.
+    /// Creates a scheduler that diverts the writes of light processes, as defined by `packing`.
     pub(crate) fn hybrid(config: BidConfig, packing: Packing) -> Self {
         Bid { packing: Some(packing), ..Bid::new(config) }
     }

@@ -32,7 +32,7 @@ use crate::outstanding::{Outstanding, Release, is_parted, preflush};
 
 /// Decides the order of the request queue. Requests named in the calls are in the queue.
 pub trait Elevator {
-    /// Only bios and requests of one scope (and one direction) merge.
+    /// Returns the merge scope: only bios and requests of one scope (and one direction) merge.
     fn scope(&self, bio: &Request) -> u32;
 
     /// Returns how many tags of each word of `word` tags `bio` may use (Linux `limit_depth`), where
@@ -144,7 +144,7 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// What chooses the order.
+    /// Returns the elevator, which chooses the order.
     pub fn elevator(&self) -> &E {
         &self.elevator
     }
@@ -166,7 +166,7 @@ impl<E: Elevator> BlockLayer<E> {
         self.queue.started(io.id as QueuedId);
     }
 
-    /// It failed elsewhere: each of its parts is done here, by itself.
+    /// Takes back a request that failed elsewhere: each of its parts is executed here, separately.
     pub(crate) fn back(&mut self, cx: &mut Cx<'_>, io: &Request) {
         self.again(cx.now, io.id as QueuedId);
     }
@@ -453,7 +453,7 @@ impl<E: Elevator> BlockLayer<E> {
         if let Some(id) = self.bypass.pop_front() {
             return Some(id);
         }
-        // Whatever a task submits that is woken comes after the choice of the next request.
+        // Requests that a woken task submits come after the choice of the next request.
         let taken = self.take(now);
         if !self.wake_later(now) || taken.is_some() {
             return taken;

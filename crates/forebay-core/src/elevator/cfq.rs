@@ -172,9 +172,9 @@ pub struct Cfq {
     positions: Sorted,
     active: Option<u32>,
     serving: Kind,
-    /// Until when queues of the kind that is served come before others.
+    /// Until when queues of the current kind come before others.
     kind_end: Option<Nanos>,
-    /// When waiting for the active queue's next request ends.
+    /// When the wait for the active queue's next request ends.
     idle_timer: Option<Nanos>,
     /// The end of the last dispatched request.
     head: u64,
@@ -186,7 +186,7 @@ pub struct Cfq {
     busy_sync: u32,
     /// Slow mean of the number of queues in service trees.
     busy_mean: u64,
-    /// When a waited-for request last completed late.
+    /// When a synchronous request last completed late.
     last_delayed_sync: Option<Nanos>,
 }
 

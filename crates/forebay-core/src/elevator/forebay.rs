@@ -160,7 +160,7 @@ pub struct Forebay {
     sides: [Side; 2],
     /// Requests at the device.
     in_flight: u32,
-    /// By queued id.
+    /// The state of each queued request, by id.
     known: Vec<Known>,
     trails: Trails,
     cost: Cost,
@@ -168,7 +168,7 @@ pub struct Forebay {
     turn: usize,
     turn_began: Nanos,
     sharing: Sharing,
-    /// Where the sweep over both kinds is: first byte of the last request given in it.
+    /// The position of the common sweep: the first byte of the last request dispatched in it.
     place: u64,
     /// The end of the last dispatched request.
     head: u64,

@@ -75,7 +75,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// That of a request which is not counted.
+    /// Returns the place of a request that is not counted.
     pub(crate) fn uncounted(kind: Kind) -> Place {
         Place { kind, tag: None, is_throttled: false }
     }
@@ -112,7 +112,7 @@ struct Task {
     /// The number of tags of a word that the waiting bio may use, computed once before the stream
     /// sleeps.
     first_tags: u32,
-    /// That bio has a place for write-back.
+    /// Whether that bio has a slot for write-back.
     is_throttled: bool,
     /// The line in which it sleeps again after an unsuccessful wakeup.
     line: usize,
@@ -183,7 +183,7 @@ pub(crate) struct Gate {
     tags_of: [u32; 3],
     /// Slots for write-back, if it is throttled.
     throttle: Option<Writeback>,
-    /// What the last bio lacked that could not enter.
+    /// The slots that the last rejected bio was waiting for.
     lack: Lack,
     held: Slab<Held>,
     tasks: Tasks,
@@ -431,7 +431,7 @@ impl Gate {
             self.ended -= wake_batch;
             return self.asleep.min(wake_batch as usize);
         }
-        // With a limit below the batch, nothing would ever wake them.
+        // With a limit below the batch size, nothing would ever wake them.
         usize::from(self.asleep > 0 && self.total() == 0)
     }
 
@@ -536,7 +536,7 @@ impl Gate {
         self.asleep += 1;
     }
 
-    /// What `stream` holds first.
+    /// Returns the first request held by `stream`.
     #[inline]
     pub(crate) fn first(&self, stream: u32) -> Option<&Held> {
         Some(&self.held[self.tasks.of(stream)?.first])

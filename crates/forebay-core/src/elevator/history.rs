@@ -47,7 +47,7 @@ impl ThinkTime {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SeekHistory {
     far: u32,
-    /// Where the last request ended; 0 before the first.
+    /// The end of the last request; 0 before the first.
     last_end: u64,
 }
 

@@ -85,13 +85,13 @@ const WRITES: usize = 1;
 const TOKENS_MAX: [u32; 2] = [256, 128];
 /// Reads and writes in a row while the other domain may give.
 const BATCH: [u32; 2] = [16, 8];
-/// Only that many of the newest requests of a software queue are tried for merging.
+/// Only this many of the newest requests of a software queue are considered for merging.
 const MERGE_DEPTH: u32 = 8;
 
 /// Reads or writes.
 #[derive(Clone, Debug)]
 struct Domain {
-    /// In software queues, in the order of arrival: stream, name.
+    /// Requests in software queues, in order of arrival: stream, name.
     arrived: Vec<(u32, QueuedId)>,
     /// Requests moved here from the queues, in dispatch order.
     fifo: VecDeque<QueuedId>,
@@ -110,9 +110,9 @@ pub struct Kyber {
     /// The domain that is dispatching, and the number of its consecutive dispatches.
     current: usize,
     batched: u32,
-    /// When each request at the device was given, by queued id.
+    /// When each request at the device was dispatched, by queued id.
     given: Vec<Nanos>,
-    /// When tokens are to be looked at.
+    /// When to check the tokens.
     due: Option<Nanos>,
 }
 

@@ -41,7 +41,7 @@ pub(super) const SERVED: Parameter = Parameter::whole("requests-max", 128, 1).ab
         served device",
 );
 
-/// Who waits for a place in the request queue.
+/// What waits for a slot in the request queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
     /// All, in one line: the **bid** paper's appendix.
@@ -68,7 +68,8 @@ pub struct Limits {
     pub writes_max: u32,
     /// The same of writes that somebody waits for, which [`Limits::writes_max`] does not count then.
     pub sync_writes_max: Option<u32>,
-    /// All together: the tags of a multi-queue device. `u32::MAX` before multi-queue.
+    /// The total number: the tags of a multi-queue device, or `u32::MAX` for single-queue
+    /// schedulers.
     pub requests_max: u32,
     /// What waits when there is no free slot.
     pub waiting: Waiting,
@@ -129,7 +130,8 @@ impl Limits {
 }
 
 impl Limits {
-    /// As the legacy queue has them: reads and writes that somebody waits for on one list, other writes on another.
+    /// Returns the limits of the legacy queue: reads and synchronous writes on one list, other
+    /// writes on another.
     pub(super) fn legacy(self) -> Limits {
         match self.waiting {
             Waiting::Line => self,
@@ -137,7 +139,7 @@ impl Limits {
         }
     }
 
-    /// As Linux has them without a scheduler: an eighth of the tags are handed on at a time.
+    /// Returns Linux's limits without a scheduler: an eighth of the tags are passed on at a time.
     pub(super) fn shared(self) -> Limits {
         self.waking(self.requests_max / WAIT_QUEUES)
     }

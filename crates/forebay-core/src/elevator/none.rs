@@ -43,10 +43,10 @@ impl Scheduler for NoScheduler {
     }
 }
 
-/// Only that many of the newest requests of a software queue are tried for merging.
+/// Only this many of the newest requests of a software queue are considered for merging.
 const MERGE_DEPTH: u32 = 8;
 
-/// One submitter's requests.
+/// The requests of one submitter.
 #[derive(Clone, Copy, Debug, Default)]
 struct SoftwareQueue {
     fifo: List,

@@ -120,7 +120,7 @@ impl Elevator for PaperDeadline {
 #[derive(Clone, Debug)]
 pub struct PaperCfq {
     quantum: u32,
-    /// Each stream's queue, oldest first; a stream keeps its place in the rounds.
+    /// The queue of each stream, oldest first; a stream keeps its place in the rounds.
     queues: Vec<List>,
     /// Streams in the order they first came.
     streams: VecDeque<u32>,

@@ -23,9 +23,9 @@ pub(crate) const NIL: u32 = u32::MAX;
 pub(crate) struct Part {
     /// The client request, as the block layer names it.
     pub(crate) client: u32,
-    /// When it entered the queue.
+    /// When the bio entered the queue.
     pub(crate) admitted: Nanos,
-    /// Where its bytes are.
+    /// The location of its bytes.
     pub(crate) bytes: Bytes,
     pub(crate) len: u32,
     next: u32,
@@ -44,7 +44,7 @@ impl Part {
 pub(crate) struct Owner {
     /// The client request, as the block layer names it.
     pub(crate) client: u32,
-    /// Where the bio's bytes are.
+    /// The location of the bio's bytes.
     pub(crate) bytes: Bytes,
 }
 
@@ -69,7 +69,7 @@ pub struct Queued {
     pub flags: Flags,
     /// The elevator does not know it: a flush, a trim, a part of a request that failed.
     pub(crate) bypasses: bool,
-    /// Its place in the queue.
+    /// The position in the queue.
     pub(crate) place: Place,
     parts_head: u32,
     parts_tail: u32,

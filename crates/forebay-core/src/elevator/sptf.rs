@@ -30,7 +30,7 @@ pub struct Sptf<P> {
     bound: Nanos,
     disk: P,
     fifo: List,
-    /// In the order of their coming: of equal ones the first is found.
+    /// Requests in order of arrival, so that the first of equal ones is found.
     waiting: Vec<QueuedId>,
 }
 

@@ -24,7 +24,7 @@ struct Word {
 pub(crate) struct Tags {
     words: Vec<Word>,
     depth: u32,
-    /// Where to look first.
+    /// The tag to try first.
     hint: u32,
 }
 

@@ -37,7 +37,7 @@ const UNKNOWN_MAX: u32 = 5;
 /// Steps beyond which nothing changes.
 const STEP_MAX: i32 = 31;
 
-/// What came of a window.
+/// The result of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     Exceeded,

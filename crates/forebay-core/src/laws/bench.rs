@@ -21,7 +21,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// One that takes `depth` I/Os at a time.
+    /// Creates a device that accepts `depth` I/Os at a time.
     pub fn new(depth: usize) -> Self {
         Bench { depth, running: VecDeque::new(), last: Nanos::ZERO }
     }

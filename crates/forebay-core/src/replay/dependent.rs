@@ -39,7 +39,7 @@ const NONE: u32 = u32::MAX;
 /// A request that was read and is not answered.
 #[derive(Clone, Copy, Debug)]
 struct Active {
-    /// As recorded, at the time that the intensity makes of it.
+    /// The recorded request, at its time divided by the intensity.
     request: Request,
     /// The number of requests read before it.
     number: u64,
@@ -55,7 +55,7 @@ struct Active {
     follower: u32,
 }
 
-/// When a request was answered in the recording, and in this run.
+/// The completion of a request, in the recording and in this run.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     recorded: Nanos,
@@ -66,7 +66,7 @@ struct Answer {
     references: u8,
 }
 
-/// One that waits for another's answer, and how long after that it comes.
+/// A request that waits for another's completion, and the delay after it.
 #[derive(Clone, Copy, Debug)]
 struct Edge {
     waits: u32,
@@ -77,7 +77,7 @@ struct Edge {
 /// The answers of one task in the recording.
 #[derive(Clone, Debug, Default)]
 struct History {
-    /// Those still to come: when, to which request, and which.
+    /// Upcoming completions: the time, the number of the request, and its key.
     coming: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
     /// The last that came.
     last: Option<u32>,
@@ -98,9 +98,9 @@ impl History {
 #[derive(Clone, Debug, Default)]
 struct Stream {
     history: History,
-    /// Its last request: key and number.
+    /// The key and the number of its last request.
     last: Option<(u32, u64)>,
-    /// When that may be issued, once that is known.
+    /// When that request may be issued, once that is known.
     ready_at: Nanos,
     lag: Lag,
 }
@@ -117,7 +117,7 @@ pub struct Dependent<I> {
     ready: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
     read: u64,
     streams: Vec<Stream>,
-    /// Of all requests of unknown tasks.
+    /// The history of all requests of unknown tasks.
     anonymous: History,
     overlaps: Overlaps,
     /// The time.
@@ -320,7 +320,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         let stream = &mut self.streams[request.stream as usize];
         let ready_at = stream.ready_at;
         match stream.last.replace((key, number)) {
-            // Its place may be another's by now.
+            // Its place may have been reused by now.
             Some((last, number))
                 if self.active[last].number == number && self.active[last].blockers > 0 =>
             {
@@ -334,7 +334,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         }
     }
 
-    /// Nothing keeps `key` any more, and so perhaps its followers.
+    /// Issues `key`, which nothing blocks any more, and possibly its followers.
     fn issue(&mut self, mut key: u32) {
         loop {
             let Active { request, number, not_before, follower, .. } = self.active[key];
@@ -350,7 +350,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         }
     }
 
-    /// One of the things that `key` waits for lets it go from `at` on; answers whether it was the last.
+    /// Removes one of the blockers of `key`, from `at` on; returns whether it was the last.
     fn unblock(&mut self, key: u32, at: Nanos) -> bool {
         let active = &mut self.active[key];
         active.not_before = active.not_before.max(at);
@@ -358,7 +358,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         active.blockers == 0
     }
 
-    /// What the edges from `edge` on wait for happened `now`.
+    /// Reports that the event awaited by the edges from `edge` on happened at `now`.
     fn let_go(&mut self, mut edge: u32, now: Nanos) {
         while edge != NONE {
             let Edge { waits, think, next } = self.edges.remove(edge);

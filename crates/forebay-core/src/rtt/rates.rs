@@ -91,8 +91,8 @@ impl Gaps {
         })
     }
 
-    /// One stretch of requests in `by`, from all over the trace, a day apart from each other: what
-    /// it says of the whole is a guess, at a fraction of the work.
+    /// Returns one stretch of requests in `by`, from the whole trace, a day apart from each other.
+    /// The result for the whole is an estimate, at a fraction of the work.
     pub fn thinned(&self, by: usize) -> Gaps {
         const STRETCH: usize = 512;
         const APART: u64 = 86_400_000_000_000;

@@ -166,7 +166,7 @@ proptest! {
         prop_assert_eq!(gaps.len(), times.len());
     }
 
-    /// Each tier sees just what those before it refused.
+    /// Each tier gets exactly the requests that earlier tiers refused.
     #[test]
     fn tiers_are_rtt_on_what_is_left(times in arrivals(300), rate in 1u64..2000) {
         let tier = |within| Rtt::new(rate, Nanos(within)).unwrap();
@@ -227,7 +227,7 @@ fn thinned_arrivals_are_every_so_many_stretches_a_day_apart() {
     let mut gaps = Gaps::default();
     (0..6 * 512 + 7).for_each(|nth| gaps.push(Nanos(nth * 10)));
     let thin: Vec<u64> = gaps.thinned(3).times().map(|at| at.0).collect();
-    // Of seven stretches the first, the fourth, and the last, which is short.
+    // Of seven stretches, it keeps the first, the fourth, and the last, which is short.
     let day = 86_400_000_000_000;
     let stretch = |from: u64, count: u64| (0..count).map(move |nth| from + nth * 10);
     let second = 2 * day + 511 * 10;

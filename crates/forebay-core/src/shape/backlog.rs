@@ -171,7 +171,7 @@ impl Backlog {
         pending.outcome = worst(pending.outcome, outcome);
         if pending.preflush == Preflush::UnderWay {
             pending.preflush = Preflush::None;
-            // What was to be durable before is not: the write is not begun.
+            // If the preflush failed, the write is not started.
             pending.is_sent = outcome.is_err();
         }
         if pending.parts > 0 || !pending.is_sent {

@@ -24,7 +24,7 @@ const SECOND: u128 = 1_000_000_000 << FRACTION;
 pub struct Share {
     /// Requests a second that it gets whatever the others ask; 0 for none.
     pub reservation_iops: u64,
-    /// Its part of what is left; above 0.
+    /// Its share of the remaining capacity; above 0.
     pub weight: u64,
     /// Requests a second that it gets at most, beyond its reservation; 0 for no limit.
     pub limit_iops: u64,

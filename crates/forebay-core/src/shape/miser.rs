@@ -72,8 +72,8 @@ fn paced(at: Moment, places: i64) -> i64 {
 /// How a tier admits requests.
 #[derive(Clone, Debug)]
 pub enum Admission {
-    /// Those that a server of the tier's rate alone finishes in time: the most that can be. Some may
-    /// be late, as the rest was served meanwhile.
+    /// Requests that a server with only the tier's rate finishes in time, which is the maximum.
+    /// Some may be late, because other requests were served in the meantime.
     Rate(Classes),
     /// Those that find a place among the tier's requests that are not complete, as in the source's
     /// listing. None is late where the server does one request more than there are places within

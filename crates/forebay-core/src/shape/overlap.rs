@@ -28,7 +28,7 @@ struct Bucket {
     number: u64,
     oldest: u32,
     newest: u32,
-    /// Of its requests, those that change the data: where none does, reads need not look.
+    /// The number of its requests that change data; if there are none, reads need not search it.
     changes: u32,
 }
 

@@ -36,7 +36,7 @@ const PERIOD_LEAST: Nanos = Nanos::from_millis(50);
 const PERIOD_MOST: Nanos = Nanos::from_millis(1000);
 /// Requests that a rate is measured over, at least.
 const MEASURED_LEAST: u64 = 16;
-/// One step of the pace, as a part of it.
+/// One step of the pace, as a fraction of it.
 const STEP: u64 = 16;
 /// The factor by which a period without late requests shrinks the margin, as a part of the
 /// remaining rate.
@@ -53,7 +53,7 @@ const LATE_ONE_IN: u64 = 100;
 pub struct Pace(u64);
 
 impl Pace {
-    /// As fast as time.
+    /// The pace of real time.
     pub const ONE: Pace = Pace(1 << 16);
 
     /// Returns a pace of this percentage, at least 1.
@@ -66,7 +66,7 @@ impl Pace {
         self.0 as f64 * 100.0 / Pace::ONE.0 as f64
     }
 
-    /// As much of `figure` as it leaves, rounded down.
+    /// Returns `figure` multiplied by the pace, rounded down.
     #[inline]
     pub fn of(self, figure: u64) -> u64 {
         let scaled = u128::from(figure) * u128::from(self.0) / u128::from(Pace::ONE.0);
@@ -148,11 +148,11 @@ pub(super) struct Follower {
     following: Following,
     period: Nanos,
     pace: Pace,
-    /// What the clock shows, in parts of a nanosecond, and when it did.
+    /// The paced clock, in fractions of a nanosecond, and when it was read.
     clock: u128,
     clock_at: Nanos,
     begun: Nanos,
-    /// Since when the window is full, and how long it was in this period.
+    /// Since when the window has been full, and for how long in this period.
     full_since: Option<Nanos>,
     full: Nanos,
     /// The time with a full window since the last measurement, the part of it before the last
@@ -160,19 +160,19 @@ pub(super) struct Follower {
     measuring: Nanos,
     ended_in: Nanos,
     ended: u64,
-    /// What the server does, in thousandths of a request a second.
+    /// The server's rate, in thousandths of a request a second.
     measured: Option<u64>,
     /// The share of the rate that the margin leaves, out of `Pace::ONE`.
     left: u64,
     lowered_at: Nanos,
-    /// Of what should have been in time in this period.
+    /// The number of requests that were due in this period.
     due: u64,
     late: u64,
     slowest: Pace,
 }
 
 impl Follower {
-    /// For promises of which `shortest` is the shortest bound.
+    /// Creates a follower for promises whose shortest bound is `shortest`.
     pub(super) fn new(following: Following, shortest: Nanos) -> Follower {
         let period = Nanos(shortest.0.saturating_mul(BOUNDS_A_PERIOD));
         let pace = Pace::ONE.clamp(following.least, following.most);

@@ -28,10 +28,10 @@ pub(super) struct Pending {
     pub(super) preflush: Preflush,
 }
 
-/// What comes before a write.
+/// The preflush of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Preflush {
-    /// Nothing, or it is done.
+    /// There is none, or it is done.
     None,
     Due,
     UnderWay,

@@ -25,7 +25,7 @@ use crate::rtt::{Rtt, SERVICE};
 pub struct Promise {
     /// Its rate and bound; `None` if nothing is promised.
     pub kept: Option<(Rtt, Nanos)>,
-    /// Its part of what is left; above 0.
+    /// Its share of the remaining capacity; above 0.
     pub weight: u64,
 }
 

@@ -7,7 +7,7 @@
 
 /// Fractional bits of virtual times, which count requests.
 const FRACTION: u32 = 40;
-/// One request served by the whole server.
+/// The time of one request served by the whole server.
 pub(super) const UNIT: u128 = 1 << FRACTION;
 
 #[derive(Clone, Copy, Debug)]

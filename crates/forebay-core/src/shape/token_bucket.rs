@@ -11,13 +11,13 @@ use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
 use crate::rtt::SERVICE;
 
-/// One bucket for all requests, full at first.
+/// One bucket for all requests, initially full.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenBucket {
     rate_iops: u128,
     full: u128,
     level: u128,
-    /// On the clock that tokens are poured by.
+    /// The time of the last refill, on the paced clock.
     filled_at: Nanos,
     wakeup: Option<Nanos>,
 }

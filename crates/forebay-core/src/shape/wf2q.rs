@@ -19,7 +19,7 @@ use crate::rtt::Classes;
 pub struct Wf2q {
     tiers: Classes,
     flows: Flows,
-    /// Of all weights, which are rates.
+    /// The sum of all weights, which are rates.
     sum_iops: u64,
 }
 

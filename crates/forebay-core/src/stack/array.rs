@@ -94,7 +94,7 @@ const RECORD: u64 = 2;
 const OPENING: u64 = 3;
 const PASSES: u64 = 4;
 
-/// What an array counted.
+/// The statistics of an array.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     full_writes: u64,
@@ -113,7 +113,7 @@ struct Counts {
 
 /// Whether requests are served.
 enum Phase {
-    /// Until the first request: then the table is read, or made.
+    /// Before the first request, which makes the table be read or created.
     Closed {
         creates: bool,
     },
@@ -127,7 +127,7 @@ enum Phase {
 /// An array.
 pub struct Array {
     geometry: Geometry,
-    /// Of units that are written for the first time.
+    /// The level of units that are written for the first time.
     first: Level,
     /// The level that fits all promised data.
     leanest: Level,

@@ -41,9 +41,9 @@ pub(super) struct Process {
     think: ThinkTime,
     seeks: SeekDistance,
     has_read: bool,
-    /// Its waited-for requests in the queue.
+    /// The number of its synchronous requests in the queue.
     pub(super) queued: u32,
-    /// Its waited-for requests at the device.
+    /// The number of its synchronous requests at the device.
     pub(super) in_flight: u32,
 }
 
@@ -110,7 +110,7 @@ impl Newcomers {
         self.think = Some(self.think.map_or(think, |mean| Nanos((7 * mean.0 + think.0) / 8)));
     }
 
-    /// One was waited for in vain.
+    /// Records that the scheduler waited for a process in vain.
     pub(super) fn end(&mut self) {
         self.ended = (7 * self.ended + 256) / 8;
     }

@@ -73,7 +73,8 @@ impl BudgetMax {
         self.bytes
     }
 
-    /// What a queue begins with: less than the largest, which is believed after eleven turns.
+    /// Returns the initial budget of a queue: less than the maximum, which is trusted after eleven
+    /// turns.
     #[inline]
     pub(super) fn first(&self) -> u64 {
         self.believed() / 3 * 2
@@ -185,11 +186,12 @@ impl BudgetMax {
         let next = match how {
             // The queue may issue more only when those requests have completed.
             Ended::TooIdle if has_more => budget.saturating_mul(2).min(self.bytes),
-            // It leaves the disk waiting: a small budget makes it harmless, and soon served.
+            // The queue leaves the disk idle: a small budget makes it harmless, and it is served
+            // soon.
             Ended::TooIdle if budget > 5 * least => budget - 4 * least,
             Ended::TooIdle => least,
             Ended::TimedOut => budget.saturating_mul(2).min(self.bytes),
-            // It could use more.
+            // The queue could use more.
             Ended::Exhausted => budget.saturating_mul(4).min(self.bytes),
             Ended::NoRequests => served.max(least),
             Ended::Preempted => budget,

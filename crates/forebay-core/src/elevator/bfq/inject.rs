@@ -13,13 +13,13 @@ use crate::elevator::queue::{Queue, QueuedId};
 
 /// The limit is reset after this time.
 const RENEWED_AFTER: Nanos = Nanos::from_secs(1);
-/// It is not tried again so soon after it was lowered.
+/// The limit is not raised again this soon after it was lowered.
 const TRIED_AFTER: Nanos = Nanos::from_millis(10);
 /// A short think time counts for the limit only so long after that was changed.
 const SETTLED_AFTER: Nanos = Nanos::from_millis(100);
 /// A request that arrives this soon after the completion of another one may have waited for it.
 const WOKEN_WITHIN: Nanos = Nanos::from_millis(4);
-/// So often in a row makes the other a waker, within this many idle times.
+/// This many times in a row, each within this many idle times, make the other queue a waker.
 const WOKEN_TIMES: u32 = 3;
 const WOKEN_IDLES: u64 = 128;
 
@@ -34,7 +34,7 @@ pub(super) struct Injection {
     pub(super) changed: Nanos,
     /// The queue that it waits for.
     waker: Option<u32>,
-    /// One that may be, how often in a row it seemed so, and since when.
+    /// A queue that may be a waker, how often in a row it seemed so, and since when.
     suspect: Option<u32>,
     times: u32,
     since: Nanos,
@@ -45,7 +45,7 @@ pub(super) struct Injection {
 /// The current trial.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trial {
-    /// When the request came that is timed, and which one it is, once it is given.
+    /// When the measured request arrived, and which one it is, once it has been dispatched.
     came: Nanos,
     awaited: bool,
     timed: Option<QueuedId>,
@@ -196,7 +196,7 @@ impl Bfq {
     fn choose(&self, now: Nanos, place: u32, queue: &Queue) -> Option<u32> {
         let active = &self.queues[place as usize];
         let Injection { limit, alone, .. } = active.injection;
-        // It has been waited for in vain for so long that the device is wasted.
+        // The scheduler has waited for it in vain for so long that the device is underused.
         let waits_long = self.turn.idle_since.is_some_and(|since| {
             self.idle_timer.is_some() && now >= since + self.config.slice_idle
         });

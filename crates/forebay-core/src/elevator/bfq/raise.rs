@@ -69,9 +69,9 @@ impl Burst {
 /// Why a queue is raised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
-    /// It began, or was silent.
+    /// The stream is new, or was idle.
     Interactive,
-    /// It asks for little at a steady pace, and was interactive before until so long.
+    /// The stream has a low steady rate, and was interactive until this time.
     Steady { interactive_until: Option<Nanos> },
 }
 
@@ -176,7 +176,7 @@ impl Raised {
         !was_raised && self.is_raised()
     }
 
-    /// Its first request after none.
+    /// Called when the first request arrives after none.
     pub(super) fn backlogged(&mut self, now: Nanos) {
         (self.busy_since, self.busy_bytes, self.looks) = (now, 0, false);
     }
@@ -195,12 +195,12 @@ impl Raised {
         };
     }
 
-    /// It is raised no longer: another queue is in its place.
+    /// Ends the raised weight: another queue has replaced it.
     pub(super) fn lower(&mut self) {
         self.why = None;
     }
 
-    /// It is raised as `other` is, unless it is.
+    /// Raises the weight like that of `other`, unless it is already raised.
     pub(super) fn inherit(&mut self, other: &Raised) {
         if !self.is_raised() && other.is_raised() {
             (self.why, self.since, self.lasts) = (other.why, other.since, other.lasts);
@@ -249,7 +249,7 @@ impl Raised {
         (self.why, self.since) = (None, now);
     }
 
-    /// Its turn ended without a request in the queue; `in_flight` are at the device.
+    /// Called when its turn ended without a request in the queue; `in_flight` are at the device.
     pub(super) fn dry(&mut self, now: Nanos, in_flight: u32, slice_idle: Nanos) {
         match in_flight {
             0 => self.look(now, slice_idle),

@@ -14,15 +14,15 @@ const QUEUEING_DEPTH: u32 = 3;
 /// Ends of requests while there is that much to give, after which that is told.
 const QUEUEING_SAMPLES: u32 = 32;
 
-/// So many requests of others at the device delay a raised queue's next one.
+/// This many requests of other queues at the device delay the next one of a raised queue.
 const CROWD: u32 = 4;
 
 /// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// It was waited for in vain.
+    /// The scheduler waited for it in vain.
     TooIdle,
-    /// Its time was up.
+    /// Its time was used up.
     TimedOut,
     /// The next request costs more than is left of the budget.
     Exhausted,
@@ -36,9 +36,9 @@ pub(super) enum Ended {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Turn {
     started: Nanos,
-    /// When it has to end.
+    /// When the turn must end.
     ends: Nanos,
-    /// When waiting for it began, if it is waited for.
+    /// When the wait for the queue began, if there is one.
     pub(super) idle_since: Option<Nanos>,
     /// The oldest request's age was looked at.
     pub(super) fifo_checked: bool,
@@ -146,7 +146,7 @@ impl Bfq {
         self.list(place);
     }
 
-    /// Who seeks gets a share of time, for its share of bytes would cost everyone dear.
+    /// Charges a seeking queue for time, because its share of bytes would cost all others too much.
     fn charge_time(&mut self, place: u32, span: Nanos, how: Ended) {
         let ending = &self.queues[place as usize];
         let served = self.fair.served(place);

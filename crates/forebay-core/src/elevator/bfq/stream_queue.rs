@@ -34,7 +34,7 @@ pub(super) struct StreamQueue {
     pub(super) think: ThinkTime,
     /// Whether it thinks for less than half of the time that it is waited for; unless known otherwise.
     pub(super) thinks_briefly: bool,
-    /// It ran dry in its last turn, with some of its budget left.
+    /// Whether it ran out of requests in its last turn, with some of its budget left.
     pub(super) may_be_back: bool,
     pub(super) injection: Injection,
     /// Whether the queue almost always has requests, determined from the time without any.
@@ -43,19 +43,19 @@ pub(super) struct StreamQueue {
     idle_for: Nanos,
     /// When the queue's first request since it was last empty was dispatched.
     pub(super) first_given: Nanos,
-    /// When its first request came; none before.
+    /// When its first request arrived; `None` before that.
     pub(super) created: Option<Nanos>,
-    /// When its stream came back to it.
+    /// When its stream returned to it.
     pub(super) split: Option<Nanos>,
-    /// Where the scheduler lists this queue by position, if it does.
+    /// The position under which the scheduler lists this queue, if it does.
     pub(super) listed_at: Option<u64>,
     /// Streams that use it.
     pub(super) streams: u32,
-    /// Its streams no longer cooperate and shall use queues of their own.
+    /// Whether its streams no longer cooperate and should use separate queues.
     pub(super) splitting: bool,
     /// A queue that began shortly before it, to share when it is known well enough.
     pub(super) sibling: Option<u32>,
-    /// Its streams began together and are one task: they never part.
+    /// Whether its streams started together and are one task, so that they are never separated.
     pub(super) is_family: bool,
 }
 
@@ -89,7 +89,7 @@ impl StreamQueue {
         }
     }
 
-    /// Its first request comes.
+    /// Called when its first request arrives.
     pub(super) fn begin(&mut self, now: Nanos, raised: Raised, budget: u64) {
         self.created = Some(now);
         (self.raised, self.budget) = (raised, budget);

@@ -27,8 +27,8 @@ fn bytes_of(given: &[Request], stream: u32) -> u64 {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Two streams that always have four requests waiting: at any moment their service over weight
-    /// is apart by a budget over either weight at most.
+    /// Two streams always have four requests waiting: at any moment, their service divided by
+    /// weight differs by at most a budget divided by either weight.
     #[test]
     fn two_backlogged_streams_get_their_shares(
         weights in (1u32..=1000, 1u32..=1000),

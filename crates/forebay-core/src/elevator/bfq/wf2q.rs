@@ -27,13 +27,13 @@ fn virtual_span(bytes: u64, weight: u32) -> u128 {
     (u128::from(bytes) << FRACTION) / u128::from(weight.max(1))
 }
 
-/// Where a queue is.
+/// The state of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Place {
     /// The queue has no requests, and its past service no longer counts.
     #[default]
     Forgotten,
-    /// It has none, and its last service ends later than the virtual time.
+    /// The queue has no requests, and its last service ends later than the virtual time.
     Resting,
     Waiting,
     Serving,
@@ -61,7 +61,7 @@ impl Entity {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wf2q {
     entities: Vec<Entity>,
-    /// In the order in which they were entered.
+    /// Queues in the order in which they were entered.
     waiting: Vec<u32>,
     resting: Vec<u32>,
     serving: Option<u32>,

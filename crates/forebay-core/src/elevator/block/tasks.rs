@@ -44,7 +44,7 @@ impl<E: Elevator> BlockLayer<E> {
         while let Some(stream) = self.gate.wake_throttled(now) {
             self.run_task(now, stream, u32::MAX);
         }
-        // One whose bios all merge leaves the place that it was woken for to the next one.
+        // A task whose bios all merge leaves its slot to the next one.
         while let Some(stream) = self.gate.wake_for(now, kind) {
             let before = self.gate.count(kind);
             self.run_task(now, stream, u32::MAX);

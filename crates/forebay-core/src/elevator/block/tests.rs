@@ -49,7 +49,7 @@ fn what_waits_whole_is_nobodys_until_it_is_admitted() {
     let limits = Limits { waiting: Waiting::Line, ..limits };
     let mut layer = BlockLayer::new(Noop::default(), limits);
     let preflush = Request { flags: Flags::PREFLUSH, ..write(3, 300, 10) };
-    // In bios of their own: one admitted, one that waits; and a flush, after which a write comes.
+    // As separate bios: one admitted, one that waits; and a flush, followed by a write.
     for request in [write(0, 0, 100), write(1, 100, 10), write(2, 200, 10), preflush] {
         layer.submit_bare(Nanos::ZERO, request);
     }

@@ -16,7 +16,7 @@ pub(super) enum Kind {
     /// Synchronous streams that seek or think for a long time; the scheduler waits for all of them
     /// together.
     SyncNoidle,
-    /// Nobody waits for it.
+    /// Asynchronous requests.
     Async,
 }
 

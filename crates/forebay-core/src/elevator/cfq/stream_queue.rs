@@ -33,7 +33,7 @@ impl Slice {
 #[derive(Clone, Debug)]
 pub(super) struct StreamQueue {
     pub(super) order: SeekOrder,
-    /// Where the scheduler lists this queue by position, if it does.
+    /// The position under which the scheduler lists this queue, if it does.
     pub(super) listed_at: Option<u64>,
     pub(super) is_sync: bool,
     /// The kind and key under which it waits for service, while it has requests or is active.

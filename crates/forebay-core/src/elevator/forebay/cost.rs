@@ -28,9 +28,9 @@ pub(super) enum Step {
 pub(super) struct Cost {
     /// The least time that a byte takes, ns in 1024ths. It rises slowly, for rates differ by zone.
     byte: u64,
-    /// To get elsewhere.
+    /// The cost of moving elsewhere.
     away: Nanos,
-    /// To go on after a pause.
+    /// The cost of continuing after a pause.
     on: Nanos,
     /// The whole of an I/O, of all kinds together and of each.
     service: Nanos,
@@ -76,7 +76,7 @@ impl Cost {
         }
     }
 
-    /// What it saves to go on, even after a pause, and not to come back later.
+    /// Returns the saving of continuing, even after a pause, instead of coming back later.
     pub(super) fn saving(&self) -> Nanos {
         self.away - self.on
     }

@@ -28,14 +28,14 @@ const LATE_UNTIL: u64 = 10;
 /// How the kinds share the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sharing {
-    /// One sweep over both.
+    /// One sweep over both kinds.
     Together,
     /// The sweep over both, left for turns of reads alone.
     Excursions,
     /// A request is late, but both kinds are still dispatched together, because there are few
     /// writes.
     TogetherLate,
-    /// Somebody is late: turns of reads alone and of writes alone.
+    /// A request is late: separate turns of reads and of writes.
     Turns,
 }
 

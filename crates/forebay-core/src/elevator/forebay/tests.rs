@@ -109,7 +109,8 @@ fn what_lies_on_the_way_is_taken_along() {
 
 #[test]
 fn kinds_take_turns_while_somebody_is_late_and_never_run_the_device_dry() {
-    // Two fifths of the bound are 1.6 s; the write that is passed over has to go at 3.9 s or so.
+    // Two fifths of the bound are 1.6 s; the write that is passed over must be served at about 3.9
+    // s.
     let run = busy_streams(ForebayConfig { bound: ms(4000.0), ..ForebayConfig::default() }, 3500.0);
     let turns = |from: f64, to: f64| -> Vec<usize> {
         let given: Vec<_> =

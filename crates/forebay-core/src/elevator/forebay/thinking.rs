@@ -9,7 +9,7 @@ use crate::contract::time::Nanos;
 
 /// Classes of time; the last has no end.
 const CLASSES: usize = 9;
-/// Where the first class ends.
+/// The end of the first class.
 const FIRST: Nanos = Nanos(125_000);
 /// The sum of all shares, except for rounding.
 const WHOLE: u32 = 1 << 16;

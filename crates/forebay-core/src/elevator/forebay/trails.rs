@@ -37,16 +37,16 @@ pub(super) struct Trail {
     end: u64,
     /// The process that issued the last request.
     process: Option<u32>,
-    /// Its requests in the queue.
+    /// The number of its requests in the queue.
     pub(super) queued: u32,
-    /// Its requests at the device.
+    /// The number of its requests at the device.
     pub(super) in_flight: u32,
-    /// When its last answer came.
+    /// When its last request completed.
     pub(super) answered: Nanos,
     thinking: Thinking,
     /// Share, of [`ALL`], of requests after an answer that came near the end of the one before.
     near: u64,
-    /// When it was used last, as a count of uses.
+    /// When it was last used, as a count of uses.
     used: u64,
 }
 
@@ -88,7 +88,7 @@ impl Trail {
         thinks.then(|| now - self.answered)
     }
 
-    /// It reaches to `end` now.
+    /// Extends the trail to `end`.
     pub(super) fn reach(&mut self, end: u64) {
         self.end = self.end.max(end);
     }

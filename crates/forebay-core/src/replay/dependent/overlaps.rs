@@ -20,7 +20,7 @@ type ByAddress = [BTreeSet<(u64, u32)>; CLASSES];
 /// Active requests by address.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overlaps {
-    /// Those that change data and are not wide, which all others have to look at.
+    /// Requests that change data and are not wide, which all others must consider.
     changing: ByAddress,
     /// Requests that do not change data.
     reading: ByAddress,

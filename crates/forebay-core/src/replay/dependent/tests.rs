@@ -41,7 +41,7 @@ fn request(index: usize, at: u64, place: u64, len: u32, op: Op, stream: u32) -> 
         id: index as u64,
         len,
         stream,
-        // Its place in the recording, in what nobody looks at.
+        // Its index in the recording, stored in an unused field.
         lane: index as u16,
         op,
         flags: Flags::NONE,
@@ -58,7 +58,8 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
     prop::collection::vec(row, 1..100)
 }
 
-/// Of these rows, in ms. The last stream is of unknown tasks, whose requests never overlap.
+/// Returns the recording of these rows, in ms. The last stream is of unknown tasks, whose requests
+/// never overlap.
 fn recording(rows: &[Row]) -> (Vec<(Request, Option<Nanos>)>, Vec<u64>) {
     const MS: u64 = 1_000_000;
     let mut at = 0;
@@ -94,7 +95,7 @@ fn expected(recorded: &[(Request, Option<Nanos>)], took: &[u64], times: u64) -> 
             let near = !is_anonymous || came + NEAR >= request.at;
             (ours(other) && came <= request.at && near).then_some((came.0, ran.1))
         });
-        // Of answers of one instant that of the later request.
+        // Among completions at one instant, the one of the later request counts.
         let latest = answers.enumerate().max_by_key(|(place, (came, _))| (*came, *place));
         let mut issue = match latest {
             Some((_, (came, now))) => now + (request.at.0 - came) / times,
@@ -146,8 +147,8 @@ proptest! {
 
 const MS: u64 = 1_000_000;
 
-/// Two reads of one stream, 100 ms each as recorded, 50 ms of thought between, and a write of the
-/// page cache during the second.
+/// Two reads of one stream, 100 ms each in the recording, with a think time of 50 ms, and a
+/// page-cache write during the second.
 fn reader() -> [(Request, Option<Nanos>); 3] {
     let latency = Some(Nanos(100 * MS));
     let mut write = request(2, 200 * MS, 2, 4096, Op::Write, 0);
@@ -181,7 +182,8 @@ fn an_unknown_task_follows_what_it_overlaps() {
     let over = request(1, 150 * MS, 0, 4096, Op::Write, 0);
     let over = anonymous((over, later.1));
     let last = anonymous((request(2, 600 * MS, 9, 4096, Op::Read, 0), None));
-    // Its answer was due 50 ms before; one that is no nearer, and overlaps nothing, is free to go.
+    // Its dependency was due 50 ms before; a request that is not closer, and overlaps nothing, may
+    // be issued.
     assert_eq!(issued_ms(&[read, over, last], [400, 1, 1], 1.0), [0, 450, 600]);
     assert_eq!(issued_ms(&[read, later, last], [400, 1, 1], 1.0), [0, 150, 600]);
 }
