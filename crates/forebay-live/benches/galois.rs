@@ -57,7 +57,7 @@ fn stripe(width: usize) {
     assert!(first == blocks[1] && second == blocks[2], "the blocks came back");
 }
 
-/// Returns the best of some runs: others on the machine only ever slow it down.
+/// Returns the best of several runs, because other processes can only slow a run down.
 fn gigabytes_s(width: usize, mut stripe: impl FnMut()) -> f64 {
     let rounds = WORK_BYTES / BLOCK / width;
     let seconds = (0..RUNS).map(|_| {
@@ -70,7 +70,7 @@ fn gigabytes_s(width: usize, mut stripe: impl FnMut()) -> f64 {
     (rounds * width * BLOCK) as f64 / 1e9 / seconds.fold(f64::INFINITY, f64::min)
 }
 
-/// A sum as one would write it down.
+/// The straightforward XOR, byte by byte.
 fn xor(to: &mut [u8], from: &[u8]) {
     for (to, from) in to.iter_mut().zip(from) {
         *to ^= from;

@@ -136,7 +136,8 @@ pub struct Volumes {
 }
 
 impl Volumes {
-    /// Of volumes reached so far (in bytes), on these stretches and so busy, to about `level`.
+    /// Creates volumes from the extent, the used stretches and the number of requests of each,
+    /// divided to at most `level`.
     pub(crate) fn new(
         reached: &[u64],
         mut stretches: Vec<Vec<Stretch>>,

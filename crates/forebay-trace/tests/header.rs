@@ -364,7 +364,7 @@ fn a_header_without_end_is_none() {
         assert!(read(text.as_bytes(), None).unwrap_err().len() < 2000);
         assert!(read(text.as_bytes(), Some("csv")).unwrap_err().len() < 2000);
     }
-    // As many as are looked at, after blank lines.
+    // The maximum number of columns that are examined, after blank lines.
     let text = format!(
         "{}time_us,op,offset,len{}\n5,R,0,1{}\n",
         "\n".repeat(300),
@@ -374,7 +374,7 @@ fn a_header_without_end_is_none() {
     assert_eq!(declared(&text), "at:us,op,offset,len,skip=301");
 }
 
-/// A name for a column and what it is declared as.
+/// Generates a column's name and the declaration expected for it.
 fn column(role: usize) -> impl Strategy<Value = (&'static str, &'static str)> {
     const NAMES: [&[(&str, &str)]; 8] = [
         &[

@@ -378,7 +378,7 @@ fn rot_is_found_and_mended() {
             oracle.settle();
             drive(shape.found(&[]), &mut lanes, &mut oracle);
             assert_eq!(oracle.failed, 0, "failures are told");
-            // All of it is read and mended; then any two others may be away.
+            // Everything is read and repaired; afterwards, any two drives may be missing.
             oracle.settle();
             drive(shape.found(&[]).scrubbing().mending(), &mut lanes, &mut oracle);
             let mut policy = over(shape.found(&[]).scrubbing().mending());

@@ -94,7 +94,7 @@ impl Placer {
         }
     }
 
-    /// Returns a place for request `number` in about this range, after one of this stream.
+    /// Returns a place for request `number` of this stream, in or near this range.
     #[inline]
     pub(super) fn place(
         &mut self,

@@ -49,7 +49,7 @@ pub(crate) fn declared(path: &Path) -> Option<(String, [String; 3])> {
     if is_ours || is_capture(file.fields()) { None } else { found::declared(file.fields()) }
 }
 
-/// Columns that only the capture form has all of.
+/// Columns that identify the capture form: no other form has all of them.
 const CAPTURE: [&str; 4] = ["time_ns", "pid", "tgid", "lba"];
 
 fn is_capture(fields: &[Field]) -> bool {

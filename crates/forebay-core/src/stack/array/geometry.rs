@@ -183,7 +183,7 @@ impl Geometry {
         u64::from(self.chunk_bytes + self.trailer_bytes())
     }
 
-    /// First byte of a cell.
+    /// Returns the first byte of a cell.
     pub(super) fn cell_at(&self, cell: u32) -> u64 {
         self.cells_at() + u64::from(cell) * self.cell_bytes()
     }
@@ -194,17 +194,17 @@ impl Geometry {
         u32::try_from(cells).unwrap_or(u32::MAX)
     }
 
-    /// Bytes that it needs of each drive.
+    /// Returns the number of bytes needed on each drive.
     pub fn lane_bytes(&self) -> u64 {
         self.cell_at(self.cells)
     }
 
-    /// Bytes of a unit's data.
+    /// Returns the size of a unit's data in bytes.
     pub fn unit_bytes(&self) -> u64 {
         u64::from(self.chunk_bytes) * u64::from(self.chunks)
     }
 
-    /// Bytes that clients may use.
+    /// Returns the number of bytes available to clients.
     pub fn capacity_bytes(&self) -> u64 {
         self.units * self.unit_bytes()
     }

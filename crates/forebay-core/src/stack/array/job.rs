@@ -44,7 +44,7 @@ pub(super) struct Job {
     pub(super) touched: Roles,
     pub(super) covered: Roles,
     pub(super) method: Method,
-    /// Roles that were read, and that could not be.
+    /// Roles that were read, and those that could not be read.
     pub(super) read: Roles,
     pub(super) bad: Roles,
     /// Sums of all roles that are read, where trailers need not be.
@@ -55,7 +55,7 @@ pub(super) struct Job {
     pub(super) parities: [Buf; 2],
     /// The data written to each role.
     pub(super) contents: [Bytes; ROLES_MAX],
-    /// Roles that are to be written, and those that were not.
+    /// Roles to write, and those whose write failed.
     pub(super) writes: Roles,
     pub(super) failed: Roles,
     pub(super) tries: u8,

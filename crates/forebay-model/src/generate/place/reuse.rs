@@ -10,9 +10,9 @@ use crate::past::Was;
 use crate::places::{How, Reuse};
 use crate::trail::Trail;
 
-/// Requests looked at, of the wanted range and of all.
+/// The number of candidate requests from the wanted range, and from all ranges.
 const LOOKED_AT: usize = 12;
-/// Places within a request that are tried.
+/// The number of places tried within a request.
 const TRIES: usize = 8;
 
 /// The properties of the wanted request.

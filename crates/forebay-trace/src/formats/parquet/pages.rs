@@ -69,8 +69,8 @@ impl Pages {
     }
 }
 
-/// Describes a column of another type in place of `column`; without definition levels, one that has
-/// no nulls.
+/// Returns the description of `column` with another physical type; with 0 definition levels, it
+/// has no nulls.
 fn alike(column: &ColumnDescriptor, physical: Physical, levels: i16) -> Result<ColumnDescPtr> {
     let repetition = if levels > 0 { Repetition::OPTIONAL } else { Repetition::REQUIRED };
     let kind = Type::primitive_type_builder(column.name(), physical);
