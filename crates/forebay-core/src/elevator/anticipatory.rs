@@ -52,7 +52,7 @@ impl Scheduler for Anticipatory {
     const LISTED: Listed = Listed {
         name: "anticipatory",
         origin: Origin::LinuxBefore2_6_33,
-        summary: "sweeps in read and write batches, waiting after a read for its process's next",
+        summary: "sweeps in read and write batches; waits after a read for its process's next",
         parameters: &[PARAMETERS],
     };
 

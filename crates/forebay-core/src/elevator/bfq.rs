@@ -80,7 +80,7 @@ impl Scheduler for Bfq {
     const LISTED: Listed = Listed {
         name: "bfq",
         origin: Origin::Linux,
-        summary: "streams take turns of so many bytes each, by fair queueing, new ones weighing more",
+        summary: "fair queueing: streams take turns with budgets of bytes; new streams weigh more",
         parameters: &[PARAMETERS],
     };
 

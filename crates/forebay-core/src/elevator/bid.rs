@@ -57,8 +57,8 @@ impl Scheduler for Bid {
     const LISTED: Listed = Listed {
         name: "bid",
         origin: Origin::KernelOnly,
-        summary: "BID-HDD: stages each process separately and flushes it as a whole, waiting if \
-            that should pay",
+        summary: "BID-HDD: stages each process separately and flushes it as a whole; waits if \
+            that is expected to pay",
         parameters: &[PARAMETERS],
     };
 

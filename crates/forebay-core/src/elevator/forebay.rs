@@ -1,31 +1,35 @@
-//! forebay: one long sweep over reads and writes, apart only where one would drown the other, waiting
-//! for streams found by address as long as it pays, and a bound on every wait.
+//! forebay: one long sweep over reads and writes, separate only where one kind would starve the
+//! other, with waits for streams found by address while they pay, and a bound on every wait.
 //!
-//! Ours, after what the others do well. It sweeps as C-LOOK does, waits after a read for the next one
-//! of its stream as anticipatory does, and serves reads and writes in turns where that is better. It
-//! departs from what is known:
+//! Our own scheduler, built from the strengths of the others. It sweeps like C-LOOK, waits after a
+//! read for the next one of its stream like anticipatory, and serves reads and writes in turns
+//! where that is better. It differs from known schedulers as follows:
 //!
-//! * *Together or apart* ([`sharing`]). What lies on the way is taken along, reads and writes alike,
-//!   while the writes that wait take no more than some times as long as the reads. Few reads beside
-//!   bulk writes are fetched in excursions, from which the sweep goes on where it was. And while some
-//!   request has waited for two fifths of the bound, each kind has a sweep of its own.
-//! * *Long turns.* A turn goes upwards from where its kind's last one ended. While the other kind
-//!   waits it lasts until half (writes: a quarter) of what waits there could have been served, and
-//!   no less than [`ForebayConfig::turn`]: few requests interrupt a sweep soon, many let it go on.
-//!   The next turn begins while the last of the one before are still at the device: a drive that
-//!   queues is never run dry for a change of kinds.
-//! * *Kinds by what is done*, not by who waits: a synchronous write may be as bulky as any other, and
-//!   counted with reads it makes them wait.
-//! * *Streams by address* ([`trails`]): a file read half by one thread and half by another is one.
-//! * *Expected gain* ([`thinking`], [`cost`]). The wait for a stream ends where what it is expected to
-//!   save, by how the stream has thought so far and what the device was seen to take to get elsewhere
-//!   and to go on after a pause, exceeds what it costs by most; there is none if it never does. A
-//!   device that loses a turn on every pause, or gets everywhere soon, is not kept idle, and one that
-//!   queues is let run dry only for a stream that is likely to go on for long.
-//! * *A bound.* A request goes first as soon as serving all that is outstanding, at the pace of late
-//!   and a quarter slower, would take it beyond [`ForebayConfig::bound`]; the oldest such before the
-//!   others. A device that serves a full queue within the bound keeps it; whether this one did, and
-//!   by how much, is counted ([`kept`]).
+//! * *Together or separate* ([`sharing`]). Reads and writes along the way are served alike, as long
+//!   as the waiting writes take at most a certain multiple of the time of the reads. If there are
+//!   few reads beside bulk writes, they are fetched in excursions, after which the sweep resumes
+//!   where it was. While any request has waited for two fifths of the bound, each kind has its own
+//!   sweep.
+//! * *Long turns.* A turn goes upwards from where the last turn of its kind ended. While the other
+//!   kind waits, the turn lasts until half (for writes: a quarter) of the waiting requests of the
+//!   other kind could have been served, and at least [`ForebayConfig::turn`]: a few requests
+//!   interrupt a sweep soon, many let it continue. The next turn begins while the last requests of
+//!   the previous one are still at the device, so a drive that queues is not drained when the kind
+//!   changes.
+//! * *Kinds are operations*, not whether someone waits: a synchronous write may be as bulky as any
+//!   other, and if it counted as a read, it would delay the reads.
+//! * *Streams by address* ([`trails`]): a file of which two threads read one half each is a single
+//!   stream.
+//! * *Expected gain* ([`thinking`], [`cost`]). The wait for a stream ends where its expected saving
+//!   exceeds its cost by most; if it never does, there is no wait. The saving is estimated from the
+//!   stream's think times so far, and from the device's observed times for moving elsewhere and for
+//!   continuing after a pause. A device that loses a revolution on every pause, or that reaches all
+//!   addresses quickly, is not kept idle, and one that queues is drained only for a stream that is
+//!   likely to continue for long.
+//! * *A bound.* A request goes first as soon as serving all outstanding requests, a quarter
+//!   slower than at the recent pace, would take it beyond [`ForebayConfig::bound`]; the oldest such
+//!   request precedes the others. The bound holds on devices that serve a full queue within it;
+//!   [`kept`] counts whether it held on this one, and by how much it was missed.
 //!
 //! Invariants: a request in the queue is in its side's `sorted` and `fifo`; `wait_ends` is set only
 //! while requests are held back.
@@ -70,10 +74,10 @@ impl Scheduler for Forebay {
     const LISTED: Listed = Listed {
         name: "forebay",
         origin: Origin::Forebay,
-        summary: "long sweeps, reads and writes apart where one would drown the other, waiting for \
-                  streams found by address as long as a gain is expected; a bound on waits since \
-                  admission, kept where a full queue is served within it (figures: bound_held, \
-                  ios_beyond_bound)",
+        summary: "long sweeps, reads and writes separate where one would starve the other; waits \
+                  for streams found by address while a gain is expected; a bound on waits since \
+                  admission, which holds if the device serves a full queue within it (figures: \
+                  bound_held, ios_beyond_bound)",
         parameters: &[PARAMETERS],
     };
 

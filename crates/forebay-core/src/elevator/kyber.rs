@@ -56,8 +56,8 @@ impl Scheduler for Kyber {
     const LISTED: Listed = Listed {
         name: "kyber",
         origin: Origin::Linux,
-        summary: "reads and writes first in, first out, as many at a time as keeps latencies near \
-                  targets; writes-max is three quarters of requests-max",
+        summary: "reads and writes first in, first out, each limited in number to keep latencies \
+                  near targets; writes-max is three quarters of requests-max",
         parameters: &[PARAMETERS],
     };
 
