@@ -20,8 +20,8 @@ const BULK: u64 = 16;
 /// long.
 const BULK_LATE: u64 = 2;
 
-/// Late, in percent of the bound: as soon as the oldest has waited so long, until none has waited
-/// for more than the latter.
+/// The waits, in percent of the bound, at which lateness begins and ends: it begins when the oldest
+/// request has waited for the first, and ends when no request has waited for more than the second.
 const LATE_FROM: u64 = 40;
 const LATE_UNTIL: u64 = 10;
 
