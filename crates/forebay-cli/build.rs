@@ -6,7 +6,8 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Where this crate lies in its own repository; in any other it lies elsewhere, as packages under `target/` do.
+/// The location of this crate in its own repository; anywhere else it differs, as in packages under
+/// `target/`.
 const PREFIX: &str = "crates/forebay-cli/";
 
 fn main() {
@@ -23,7 +24,7 @@ fn main() {
     println!("cargo::rustc-env=FOREBAY_VERSION={version}");
 }
 
-/// The commit's short name and its date.
+/// Returns the commit's short name and its date.
 fn commit() -> Option<String> {
     if git(&["rev-parse", "--show-prefix"])? != PREFIX {
         return None;
@@ -44,7 +45,7 @@ fn watch() {
     }
 }
 
-/// What git answers here; nothing where there is no git, or it refuses.
+/// Returns git's output, or `None` if git is missing or fails.
 fn git(words: &[&str]) -> Option<String> {
     let output = Command::new("git").args(words).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

@@ -7,7 +7,7 @@ pub enum Arity {
     Flag,
     /// Required exactly once, unless it has a default.
     One,
-    /// At most once.
+    /// The input may be given once at most.
     Optional,
     /// Several times, or several values in one, separated by commas.
     List,

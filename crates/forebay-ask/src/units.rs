@@ -62,7 +62,7 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
     match whole(number, worth) {
         Some(Ok(nanos)) => Ok(Nanos(nanos)),
         Some(Err(())) => {
-            Err(format!("got '{text}', expected whole nanoseconds, and less than 500 years"))
+            Err(format!("got '{text}', expected whole nanoseconds, less than 500 years in total"))
         }
         None => Err(format!("got '{text}', expected {expected}")),
     }

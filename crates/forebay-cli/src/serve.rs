@@ -45,7 +45,7 @@ forebay_ask::ask! {
         /// I/Os to keep in flight on the file
         depth: Option<u32> [.word("COUNT").between(1.0, 4096.0).otherwise("64")],
         /// How to submit I/Os to the file
-        driver: Option<Driver> [.otherwise("io_uring if the kernel has it")],
+        driver: Option<Driver> [.otherwise("io_uring if available")],
         /// Write a trace of the clients' requests, complete when the server has ended
         trace: Option<PathBuf>,
         /// Write a trace of the I/Os issued to the file, complete when the server has ended
@@ -98,11 +98,11 @@ impl ServeAsk {
     /// Rereads the policies. If anything is wrong, nothing changes.
     fn reread(&self, server: &Server) {
         if !self.is_config() {
-            return tell("SIGHUP: there is no configuration to read again");
+            return tell("SIGHUP: no configuration file to reload");
         }
         match self.read() {
             Ok(now) => server.reread(&now).iter().for_each(|said| tell(said)),
-            Err(error) => tell(&format!("{error}; all stays as it is")),
+            Err(error) => tell(&format!("{error}; nothing was changed")),
         }
     }
 
@@ -135,7 +135,8 @@ impl ServeAsk {
             if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
                 let (what, option) = (self.what.display(), named(option));
                 return Err(forebay_serve::Error::Unfit(format!(
-                    "{what}: got a configuration and {option}, expected it to be said in the file"
+                    "{what}: got a configuration file and {option}, expected the setting in the \
+                     file"
                 ))
                 .into());
             }
@@ -154,7 +155,7 @@ impl ServeAsk {
             unix.into_iter().chain(self.tcp.map(|Loopback(tcp)| Address::Tcp(tcp))).collect();
         if listen.is_empty() {
             return Err(forebay_serve::Error::Unfit(format!(
-                "there is no address to listen on; expected {} or {}",
+                "no address to listen on; expected {} or {}",
                 named("socket=PATH"),
                 named("tcp=127.0.0.1:10809")
             ))

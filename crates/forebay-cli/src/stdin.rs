@@ -56,11 +56,11 @@ pub(crate) fn prepare() -> anyhow::Result<()> {
     let progress = Progress::new("reading standard input");
     let folder = env::temp_dir();
     let mut file = tempfile::tempfile_in(&folder).map_err(|error| {
-        let expected = "a folder to keep standard input in while it is read";
-        refused(folder.clone(), error.to_string(), expected, "name another one by TMPDIR")
+        let expected = "a folder for a temporary copy of standard input";
+        refused(folder.clone(), error.to_string(), expected, "set TMPDIR to another one")
     })?;
     io::copy(&mut io::stdin().lock(), &mut file).with_context(|| {
-        format!("standard input is kept in {} while it is read", folder.display())
+        format!("standard input is copied to {} while it is read", folder.display())
     })?;
     drop(progress);
     let mut again = Command::new(env::current_exe().context("forebay cannot find itself")?);

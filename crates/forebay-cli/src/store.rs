@@ -110,7 +110,8 @@ impl Value for Durability {
         Choice { name: "media", about: "once it is on the disk's media" },
         Choice {
             name: "none",
-            about: "once the system has taken it: a power cut loses what was answered last",
+            about: "once the operating system has it: a power cut loses the latest acknowledged \
+                puts",
         },
     ];
 
@@ -145,7 +146,7 @@ impl StoreCreateAsk {
         let layout = disks.layouts[0];
         let room = (layout.capacity_bytes - layout.segments_at()) * u64::from(layout.disks);
         Ok(output::print(&format!(
-            "The store is made: {} disks with room for {} in all. Serve it: forebay store serve {}",
+            "Store created: {} disks with space for {} in total. Serve it: forebay store serve {}",
             layout.disks,
             bytes(room as f64),
             self.disks.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ")
@@ -167,8 +168,8 @@ impl StoreServeAsk {
         let losses = store.status().losses.len();
         if losses > 0 {
             say!(
-                "not all of the store can be read ({}: see forebay store check and repair); reads that need \
-                 what is lost fail",
+                "part of the store cannot be read ({}: see forebay store check and repair); reads \
+                 of lost data fail",
                 counted(losses as u64, "loss")
             );
         }
@@ -209,7 +210,7 @@ impl StoreServeAsk {
         server.stop();
         store.close();
         if has_failed {
-            anyhow::bail!("the store has ended: its disks cannot be driven");
+            anyhow::bail!("the store has stopped: its disks cannot be driven");
         }
         Ok(())
     }

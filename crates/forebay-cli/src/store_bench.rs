@@ -89,8 +89,9 @@ impl StoreBenchAsk {
     pub(crate) fn run(self, format: Format) -> anyhow::Result<()> {
         if self.workload == Workload::E && self.disks.is_empty() {
             return Err(usage(
-                "workload e scans from a key on, for which Redis has no command: name the disks of a store \
-                 that nobody serves, forebay store bench --workload e DIR DIR DIR DIR",
+                "workload e scans from a given key, which Redis does not support: name the disks \
+                 of a store that is not being served, forebay store bench --workload e DIR DIR \
+                 DIR DIR",
             ));
         }
         let turns = self.turns()?;
@@ -122,7 +123,7 @@ impl StoreBenchAsk {
                 let reader = open::open(path, None)?;
                 let process = Process::recorded(reader, self.operations, rate)?;
                 Some(process.ok_or_else(|| {
-                    usage(format!("{name}: its requests tell no times, expected arrivals"))
+                    usage(format!("{name}: its requests have no times, expected arrival times"))
                 })?)
             }
         };

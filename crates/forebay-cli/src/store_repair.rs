@@ -75,9 +75,9 @@ fn ends(checked: &Checked) -> anyhow::Result<()> {
         return Ok(());
     }
     if is_nothing_lost(checked) {
-        anyhow::bail!("not all of the store is as it was written, but nothing is lost");
+        anyhow::bail!("part of the store is damaged, but nothing is lost");
     }
-    anyhow::bail!("not all of the store can be read");
+    anyhow::bail!("part of the store cannot be read");
 }
 
 impl StoreRepairAsk {
@@ -86,7 +86,7 @@ impl StoreRepairAsk {
         let disks = look(&self.disks, finding)?;
         let missing = disks.missing.map(|disk| disks.layouts[disk]);
         if self.new.is_some() && missing.is_none() {
-            let what = "got a store that has all its disks, expected one that lacks one";
+            let what = "got a complete store, expected one with a missing disk";
             return Err(StoreError::Store(format!("{}: {what}", named("new"))).into());
         }
         if let Some(new) = self.new.as_ref().filter(|new| is_among(new, &self.disks)) {
@@ -99,7 +99,7 @@ impl StoreRepairAsk {
             let checked = check(&self.disks, finding)?;
             let mut text = told(&checked, "would be given up");
             if !checked.losses.is_empty() || missing.is_some() {
-                text += "Nothing was written; --give-up does it.";
+                text += "Nothing was written; --give-up carries it out.";
             }
             output::though_unread(output::print(&text))?;
             return ends(&checked);
@@ -145,12 +145,12 @@ fn told(checked: &Checked, what: &str) -> String {
         bytes(checked.bytes as f64)
     );
     match checked.losses.is_empty() {
-        true => format!("All is as it was written: {all}.\n"),
+        true => format!("Everything is intact: {all}.\n"),
         false if is_nothing_lost(checked) => {
             format!("Nothing is lost: {all}.\n{}", losses(&checked.losses, "is damaged"))
         }
         false => format!(
-            "Not all of the store can be read. Intact: {all}.\n{}",
+            "Part of the store cannot be read. Intact: {all}.\n{}",
             losses(&checked.losses, what)
         ),
     }

@@ -122,7 +122,7 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     let name = if back.name.is_empty() { "The disk" } else { &back.name };
     let mut text = match rate.as_str() {
         "0" => format!("{name} is idle; its policy is {}", back.policy),
-        _ => format!("{name} answers {rate} requests a second through {}", back.policy),
+        _ => format!("{name} serves {rate} requests a second with {}", back.policy),
     };
     if back.switches > 0 {
         let (times, pause) = (back.switches, back.last_pause_ms);
@@ -132,18 +132,18 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     text = output::wrapped(&(text + ".")) + "\n";
     if let Some(PaceFigures { percent, measured_iops }) = back.pace {
         let measured = match measured_iops {
-            Some(iops) => format!("The disk does {} requests a second", significant(iops)),
+            Some(iops) => format!("The disk serves {} requests a second", significant(iops)),
             None => "The disk was not busy for long enough to be measured".into(),
         };
         let told = format!(
-            "{measured}; {} of each promise is held.",
+            "{measured}; {} of each promise is kept.",
             quantities::percent(percent / 100.0)
         );
         text += &(output::wrapped(&told) + "\n");
     }
     if let Some(LateFigures { p99_ms, longest_ms, .. }) = back.late {
         let told = format!(
-            "It is emulated: 99 % of its I/Os ended at most {} late, all {}.",
+            "The disk is emulated: 99 % of its I/Os completed at most {} late, all at most {}.",
             millis(p99_ms),
             millis(longest_ms)
         );
@@ -152,8 +152,10 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     for one in back.exports.iter().filter(|one| one.keep_iops > 0 && one.kept > 0) {
         let share = achieved(one.kept_in_time as f64 / one.kept as f64);
         let (name, iops, within) = (&one.name, one.keep_iops, or_none(one.within_ms, bound));
-        let told =
-            format!("{name}: {share} of what {iops} IOPS within {within} cover were in time.");
+        let told = format!(
+            "{name}: {share} of the requests covered by {iops} IOPS within {within} were \
+                in time."
+        );
         text += &(output::wrapped(&told) + "\n");
     }
     text
@@ -258,7 +260,8 @@ fn rearranged(back: &BackFigures) -> String {
         None => return String::new(),
         Some(true) => "Blocks are at their new places.",
         Some(false) if given_up => {
-            "A copy of its blocks failed, and so all stay where they are. Look at the disk; serving it again begins anew."
+            "Copying blocks failed, so all of them stay where they are. Check the disk; a restart \
+             of the server tries again."
         }
         Some(false) => "Blocks are being copied to their new places whenever it is idle.",
     };
@@ -275,9 +278,9 @@ fn volume(back: &BackFigures) -> String {
     let mut text = match drives_present < drives {
         true => {
             let missing = drives - drives_present;
-            format!("{missing} of its {drives} drives {} missing. ", verb(missing, "is", "are"))
+            format!("{missing} of {drives} drives {} missing. ", verb(missing, "is", "are"))
         }
-        false => format!("All {drives} drives are used. "),
+        false => format!("All {drives} drives are in use. "),
     };
     let level = |(level, units): &(String, u64)| format!("{units} {level}");
     let levels: Vec<String> = units.iter().map(level).collect();
@@ -292,10 +295,13 @@ fn volume(back: &BackFigures) -> String {
     if volume.lost_units > 0 {
         let (units, are) =
             (counted(volume.lost_units, "unit"), verb(volume.lost_units, "is", "are"));
-        text += &format!(" {units} {are} not fully readable: `forebay volume check` says more.");
+        text += &format!(
+            " {units} {are} not fully readable: run `forebay volume check` for \
+            details."
+        );
     }
     if volume.lacks_room > 0 {
-        text += " Its drives have no room: writes wait.";
+        text += " Its drives have no space: writes wait.";
     }
     output::wrapped(&text) + "\n"
 }
@@ -367,7 +373,7 @@ mod tests {
         let mut back = looked(1.0, 0).backs.remove(0);
         assert!(rearranged(&back).starts_with("Blocks are being copied"));
         back.counted.push((ABANDONED.into(), 1.0));
-        assert!(rearranged(&back).starts_with("A copy of its blocks failed"));
+        assert!(rearranged(&back).starts_with("Copying blocks failed"));
         back.rearranged = None;
         assert_eq!(rearranged(&back), "");
     }
@@ -375,16 +381,16 @@ mod tests {
     #[test]
     fn a_page_tells_what_happened_between_two_looks() {
         let text = page(&looked(10.0, 0), &looked(12.0, 80_000));
-        assert!(text.starts_with("data answers 40000 requests a second through noop"), "{text}");
+        assert!(text.starts_with("data serves 40000 requests a second with noop"), "{text}");
         assert!(
-            text.contains("99.90 % of what 300 IOPS within 10 ms cover were in time"),
+            text.contains("99.90 % of the requests covered by 300 IOPS within 10 ms were in time"),
             "{text}"
         );
         for said in [
             "1 of its 6 drives is missing. Units by level: 1200 raid6, 34 raid10x3.",
             "Rebuilding: 25.0 % of 4000 units",
-            "The disk does 287 requests a second; 62.5 % of each promise is held.",
-            "99 % of its I/Os ended at most 1.25 ms late",
+            "The disk serves 287 requests a second; 62.5 % of each promise is kept.",
+            "99 % of its I/Os completed at most 1.25 ms late",
         ] {
             assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");
         }

@@ -75,7 +75,7 @@ impl<V: Verb> Asked<V> {
 /// Returns the hint about where to find the rest of the answer.
 fn more(report: Option<&Path>) -> String {
     let report = report.map_or(String::new(), |path| format!(", or open {}", path.display()));
-    format!("For everything else add --explain{report}.")
+    format!("Add --explain{report} for all details.")
 }
 
 /// Shows progress on a terminal, and collects warnings.

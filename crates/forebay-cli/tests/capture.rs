@@ -41,7 +41,7 @@ impl Drop for Loop {
     }
 }
 
-/// What is missing to capture through tracefs.
+/// Returns what is missing for capturing with tracefs.
 fn missing() -> Option<String> {
     let id = Command::new("id").arg("-u").output().map(|output| output.stdout);
     if id.ok().as_deref() != Some(b"0\n") {
@@ -60,10 +60,10 @@ fn missing() -> Option<String> {
     (read("current_tracer").trim() != "nop").then(|| "a tracer nobody uses".into())
 }
 
-/// One test at a time.
+/// Serializes the tests.
 static TRACER: Mutex<()> = Mutex::new(());
 
-/// A loop device over a new file in `folder`, if what is needed is there.
+/// Creates a loop device over a new file in `folder`, if the prerequisites exist.
 fn device_in(folder: &Path, options: &[&str]) -> Option<Loop> {
     let file = folder.join("disk");
     fs::write(&file, vec![7; DEVICE_BYTES as usize]).unwrap();
@@ -79,7 +79,7 @@ fn device_in(folder: &Path, options: &[&str]) -> Option<Loop> {
     device.ok()
 }
 
-/// What `play` does on a device is what the trace says: each request, nothing else.
+/// `play` does exactly the requests of the trace on a device, and nothing else.
 #[test]
 fn what_is_played_is_captured() {
     let _alone = TRACER.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::command::{Folder, HEADER, ends, fails, forebay, sample};
 
-/// A trace that is compared quickly.
+/// Returns a trace that is compared quickly.
 fn some(folder: &Folder) -> PathBuf {
     let rows =
         (0..200u64).map(|n| format!("{},read,{},4096,{},,,,,,\n", n * 100_000_000, n << 20, n % 3));

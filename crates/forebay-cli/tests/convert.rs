@@ -22,7 +22,7 @@ fn convert(trace: &Path, output: &Path) -> Command {
     command
 }
 
-/// What is said, on standard output if all went well.
+/// Runs a command and returns its output: standard output if it succeeds, otherwise standard error.
 fn said(command: &mut Command, status: i32) -> String {
     let (out, err) = ends(command, status);
     assert!(status == 0 || out.is_empty(), "{out}");
@@ -74,7 +74,7 @@ fn other_folders_and_inputs_are_refused() {
     assert!(text.contains("a partition of"), "{text}");
 }
 
-/// The bundled trace as CSV, anonymised with `options`.
+/// Returns the bundled trace as CSV, anonymized with `options`.
 fn anonymized(folder: &Folder, name: &str, options: &[&str]) -> String {
     let output = folder.path(name);
     let mut command = forebay(&["convert", "--anonymize"]);

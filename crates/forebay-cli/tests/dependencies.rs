@@ -1,5 +1,6 @@
-//! What `deny.toml` asks of every dependency, as far as it can be asked without the network and without cargo-deny: its licence
-//! is one of those allowed, it comes from the registry, and its version is no wildcard. `make audit` asks for advisories too.
+//! Tests the rules of `deny.toml` on every dependency, as far as possible without the network and
+//! cargo-deny: its license is allowed, it comes from the registry, and its version is not a
+//! wildcard. `make audit` also checks advisories.
 
 use std::process::Command;
 
@@ -7,7 +8,8 @@ use serde_json::Value;
 
 use crate::shell;
 
-/// What the lock file pins, as cargo knows it. Where cargo cannot say (a package without its dependencies' sources), loudly none.
+/// Returns the dependencies pinned in the lock file from cargo's metadata, or `None` with a loud
+/// message if cargo cannot provide it (a package without the sources of its dependencies).
 fn metadata() -> Option<Value> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let words = ["metadata", "--offline", "--locked", "--format-version", "1"];
@@ -22,7 +24,7 @@ fn metadata() -> Option<Value> {
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// The licences that `deny.toml` allows.
+/// Returns the licenses that `deny.toml` allows.
 fn allowed() -> Vec<String> {
     let text = std::fs::read_to_string(shell::root().join("deny.toml")).unwrap();
     let list = text.split_once("allow = [").unwrap().1.split_once(']').unwrap().0;
@@ -32,7 +34,8 @@ fn allowed() -> Vec<String> {
         .collect()
 }
 
-/// Whether an SPDX expression can be met with `allowed` licences. `/` is the old way to write OR; AND binds closer.
+/// Returns whether an SPDX expression can be met with `allowed` licenses. `/` is the old way to
+/// write OR; AND binds closer.
 fn is_allowed(expression: &str, allowed: &[String]) -> bool {
     let mut text = expression.replace('/', " OR ");
     while let Some(open) = text.rfind('(') {
@@ -93,13 +96,14 @@ fn every_dependency_may_be_carried_and_comes_from_the_registry() {
     }
 }
 
-/// Each dependency with its version and the features it is built with; loudly nothing where cargo cannot say.
+/// Returns each dependency with its version and features, or `None` with a loud message if cargo
+/// cannot provide them.
 fn features(of: &[&str]) -> Option<Vec<String>> {
     let all = ["--edges", "normal,build,dev"];
     tree(&[of, &all].concat())
 }
 
-/// The same of the edges that `of` names.
+/// Returns the dependency tree for the edges named by `of`.
 fn tree(of: &[&str]) -> Option<Vec<String>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let words = ["tree", "--offline", "--locked", "--prefix", "none", "--format", "{p} {f}"];
@@ -147,7 +151,7 @@ fn the_tests_of_one_crate_build_every_dependency_as_those_of_all_do() {
     }
 }
 
-/// The quoted words of the list that follows `mark` in a text, each time that it is there.
+/// Returns the quoted words of the list that follows `mark` in a text, each time that it is there.
 fn listed<'a>(text: &'a str, mark: &str) -> Vec<&'a str> {
     let lists = text.split(mark).skip(1).filter_map(|rest| rest.split_once(']'));
     lists.flat_map(|(list, _)| list.split('"').skip(1).step_by(2)).collect()
@@ -174,7 +178,7 @@ fn make_installs_every_program_that_a_test_may_skip() {
         .collect();
     for text in &texts {
         used.extend(listed(text, "have(&["));
-        // Behind its type a list that has a name of its own.
+        // Skips the type in front of a named list.
         for named in ["const CLIENTS: [&str;", "const TOOLS: [&str;"] {
             used.extend(text.split(named).skip(1).flat_map(|rest| {
                 let list = rest.split_once('=').map_or("", |(_, list)| list);

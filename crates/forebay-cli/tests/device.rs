@@ -34,10 +34,10 @@ fn a_disksim_drive_is_imported_and_validated() {
     let said =
         import.args(["device", "import"]).arg(&specs).arg("-o").arg(&drive).assert().success();
     let notes = String::from_utf8_lossy(&said.get_output().stderr).into_owned();
-    assert!(notes.contains("Oddity = 7 is not modelled"), "{notes}");
+    assert!(notes.contains("Oddity = 7 is not modeled"), "{notes}");
     let kept = std::fs::read_to_string(&drive).unwrap();
     let noted = kept.lines().find(|line| line.contains("Oddity")).unwrap();
-    assert_eq!(noted, "# x.diskspecs, line 12: Oddity = 7 is not modelled");
+    assert_eq!(noted, "# x.diskspecs, line 12: Oddity = 7 is not modeled");
     let trace = folder.file("x.trace", "R Hit 10 4 5000.0 2000.0\nW Hit 14 4 900.0 20000.0\n");
     let mut validate = forebay(&[]);
     validate.args(["device", "validate"]).arg(&drive).arg(&trace).args(["--format", "json"]);
@@ -52,7 +52,8 @@ fn a_disksim_drive_is_imported_and_validated() {
     assert!(message.contains("bad.trace, line 1") && message.lines().count() == 1, "{message}");
 }
 
-/// One job of fio's results: random reads of 4 KiB at a depth, its rate and latencies in us.
+/// Returns a job of fio's results: random reads of 4 KiB at a depth, with its rate and latencies in
+/// us.
 fn job(depth: u32, [iops, mean, p50, p99]: [f64; 4]) -> String {
     format!(
         r#"{{"jobname": "depth{depth}", "groupid": {depth}, "error": 0,
@@ -89,7 +90,7 @@ fn a_sweep_makes_a_solid_state_drive_and_tells_each_rows_error() {
     assert!(figures["iops_error_share"].as_f64().unwrap() < 0.1, "{figures}");
     let said = String::from_utf8_lossy(&out.get_output().stderr).into_owned();
     assert!(said.contains("--capacity") && said.contains("no random writes"), "{said}");
-    // The file tells what it rests on, and can be compared with other rows.
+    // The file records the basis of the fit, and can be compared with other rows.
     let mut devices = forebay(&["devices"]);
     let told = devices.arg(&output).assert().success().get_output().stdout.clone();
     let told = String::from_utf8_lossy(&told).into_owned();
@@ -117,7 +118,7 @@ fn what_is_no_sweep_is_refused_in_one_line() {
         fit
     };
     let broken = folder.file("broken.json", "{\"jobs\": [");
-    fails(&mut fit(&broken), 2, &["broken.json", "cut short", "--output-format=json"]);
+    fails(&mut fit(&broken), 2, &["broken.json", "truncated", "--output-format=json"]);
     let other = folder.file("other.json", "{\"a\": 1}");
     fails(&mut fit(&other), 2, &["other.json", "without \"jobs\""]);
     let one = folder.file("one.json", results(&[job(1, [7816.3, 125.4, 110.1, 146.4])]));
@@ -126,7 +127,7 @@ fn what_is_no_sweep_is_refused_in_one_line() {
     fails(kind.args(["--kind", "tape"]), 2, &["invalid value 'tape'", "hdd, ssd"]);
     // The results are read, so they are never written over.
     let mut over = forebay(&["device", "fit"]);
-    fails(over.arg(&one).arg("-o").arg(&one), 2, &["one.json", "a file that is read"]);
+    fails(over.arg(&one).arg("-o").arg(&one), 2, &["one.json", "an input file"]);
     assert!(!folder.path("mine.toml").exists());
     let mut printed = forebay(&["device", "job"]);
     let job = printed.assert().success().get_output().stdout.clone();

@@ -44,7 +44,7 @@ fn page(name: &str) -> String {
     fs::read_to_string(shell::root().join(folder).join(name)).unwrap()
 }
 
-/// Every page, by its name.
+/// Returns every page, by its name.
 fn pages() -> Vec<String> {
     let entries = fs::read_dir(shell::root().join("docs")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -55,7 +55,7 @@ fn pages() -> Vec<String> {
     pages
 }
 
-/// What a page shows of answers: the blocks of text that follow its commands.
+/// Returns the expected output on a page: the blocks of text after its commands.
 fn shown(page: &str) -> Vec<&str> {
     let after = page.split("```sh\n").skip(1).filter_map(|rest| rest.split_once("```\n"));
     after
@@ -64,7 +64,7 @@ fn shown(page: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The blocks of code on a page: what each is called, and its lines.
+/// Returns the blocks of code on a page: what each is called, and its lines.
 fn code(page: &str) -> Vec<(&str, Vec<&str>)> {
     let mut blocks: Vec<(&str, Vec<&str>)> = Vec::new();
     let mut within = false;
@@ -83,7 +83,7 @@ fn code(page: &str) -> Vec<(&str, Vec<&str>)> {
     blocks
 }
 
-/// The page's own files, each of a block that begins with its name.
+/// Returns the page's own files, each of a block that begins with its name.
 fn files(page: &str) -> Vec<(&str, String)> {
     let blocks = code(page).into_iter().filter(|(called, _)| *called == "toml");
     let named = blocks.filter_map(|(_, lines)| {
@@ -93,11 +93,12 @@ fn files(page: &str) -> Vec<(&str, String)> {
     named.collect()
 }
 
-/// A page's text with its fixed ports replaced by free ones, and without commands of clients that are not there.
+/// Returns a page's text with its fixed ports replaced by free ones, and without commands of
+/// clients that are not there.
 fn fitted(text: &str) -> String {
     let mut fitted = text.to_string();
     let ports: BTreeSet<&str> = text.split("127.0.0.1:").skip(1).map(digits).collect();
-    // Kept until all are known, lest one be given twice.
+    // Keeps all ports bound until all are known, so that none is assigned twice.
     let mut kept = Vec::new();
     for port in ports.into_iter().filter(|port| port.len() > 3) {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -124,7 +125,7 @@ fn digits(text: &str) -> &str {
     text.split(|one: char| !one.is_ascii_digit()).next().unwrap()
 }
 
-/// Where a program is.
+/// Returns where a program is.
 fn which(tool: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap();
     std::env::split_paths(&path).map(|folder| folder.join(tool)).find(|file| file.is_file())
@@ -150,7 +151,7 @@ fn tried(name: &str, text: &str) {
     let commands = shell::blocks(text).join("\n");
     let files = files(text);
     let all: Vec<&str> = files.iter().map(|(_, text)| &**text).chain([&*commands]).collect();
-    // As one, so that a port is the same everywhere.
+    // Replaces ports in everything at once, so that a port is the same everywhere.
     let fitted = fitted(&all.join("\0"));
     let mut fitted: Vec<&str> = fitted.split('\0').collect();
     let commands = fitted.pop().unwrap();
@@ -176,7 +177,7 @@ fn the_commands_of_every_page_do_what_it_says() {
         .filter(|(text, name)| !shell::blocks(text).is_empty() && !ELSEWHERE.contains(&&**name))
         .collect();
     assert!(tested.len() >= 16, "{}", tested.len());
-    // Most of it is waiting.
+    // Most of the time is spent waiting.
     std::thread::scope(|scope| {
         for half in tested.chunks(tested.len().div_ceil(2)) {
             scope.spawn(move || half.iter().for_each(|(text, name)| tried(name, text)));
@@ -218,7 +219,7 @@ fn what_no_test_runs_is_called_so_and_counted() {
     }
 }
 
-/// The verb that the page of the name is about, or what else has none of its own.
+/// Checks that every verb has a page and every page is in the index.
 #[test]
 fn every_verb_has_a_page_and_every_page_a_line_in_the_index() {
     let index = page("../docs/README.md");

@@ -28,10 +28,10 @@ const FIRST: [&str; 15] = [
     "volume replace",
 ];
 
-/// What only has to be understood.
+/// Verbs whose examples are only parsed.
 const UNDERSTOOD: [&str; 4] = ["capture", "device import", "device validate", "device fit"];
 
-/// The examples of a verb.
+/// Returns the examples of a verb.
 fn examples(verb: &str) -> Vec<String> {
     let words: Vec<&str> = verb.split(' ').chain(["--help"]).collect();
     let (help, _) = ends(&mut forebay(&words), 0);
@@ -58,7 +58,7 @@ fn prepare(folder: &Folder) {
     }
 }
 
-/// What has to be so for an example.
+/// Prepares what an example needs.
 fn meanwhile(folder: &Path, verb: &str) {
     match verb {
         "volume replace" => fs::rename(folder.join("dev/sdh"), folder.join("dev/gone")).unwrap(),
@@ -67,9 +67,10 @@ fn meanwhile(folder: &Path, verb: &str) {
     }
 }
 
-/// The commands of a verb as one script; a server goes to the background, is waited for and ended.
+/// Returns the commands of a verb as one script; a server goes to the background, is waited for and
+/// ended.
 fn script(verb: &str, lines: &[String]) -> String {
-    // Capturing takes a disk.
+    // Capturing needs a disk.
     let lines = lines.iter().filter(|line| !line.starts_with("sudo forebay advise"));
     let lines = lines.map(|line| line.replace("/dev/sd", "dev/sd"));
     let each = lines.map(|line| match verb {
@@ -107,7 +108,7 @@ fn every_example_does_what_it_says() {
         }
     };
     FIRST.into_iter().for_each(run);
-    // None of the rest needs what another makes.
+    // None of the rest depends on another's output.
     let (some, others) = rest.split_at(rest.len() / 2);
     std::thread::scope(|scope| {
         scope.spawn(|| some.iter().for_each(|verb| run(verb)));

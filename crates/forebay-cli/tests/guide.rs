@@ -1,7 +1,8 @@
-//! docs/guide.md: each command of it, in its order, in one folder.
+//! Runs every command of docs/guide.md, in order, in one folder.
 //!
-//! `sudo` runs what it is given, and `/dev/sda` is a loop device. Capturing needs root and a tracer that nobody uses; where that is
-//! not to be had, a part of the bundled trace stands in for what would have been captured, loudly.
+//! `sudo` runs its arguments directly, and `/dev/sda` is a loop device. Capturing needs root and an
+//! unused tracer; if these are not available, a part of the bundled trace replaces the capture,
+//! with a loud message.
 
 use std::fs;
 use std::io::{self, Write};

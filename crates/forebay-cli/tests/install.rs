@@ -1,4 +1,5 @@
-//! What an installation holds: the version, completions, manual pages, and where `make install` puts them.
+//! Tests the contents of an installation: the version, completions, manual pages, and their
+//! locations after `make install`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::process::Command;
 use crate::command::{Folder, ends, fails, forebay};
 use crate::shell;
 
-/// What a command prints, if it is there and goes well.
+/// Returns the output of a command, if it exists and succeeds.
 fn said(command: &mut Command) -> Option<String> {
     let output = command.current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;
     let text = String::from_utf8(output.stdout).unwrap();
@@ -46,7 +47,7 @@ fn completions_name_every_verb() {
     fails(&mut forebay(&["completions", "cmd"]), 2, &["cmd", "bash", "zsh", "fish"]);
 }
 
-/// What bash answers after `words` and Tab.
+/// Returns bash's completions after `words` and Tab.
 fn completed(folder: &Folder, words: &[&str]) -> String {
     let words = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
     let text = format!(
@@ -100,7 +101,7 @@ fn manual_pages_have_options_and_examples() {
     assert!(whole.contains("forebay\\-describe(1)"), "{whole}");
 }
 
-/// `make WHAT` into `root`, whose name may have a blank.
+/// Runs `make WHAT` into `root`, whose name may contain a blank.
 fn make(what: &str, root: &Path) {
     let mut command = Command::new("make");
     command.current_dir(shell::root()).args(["--no-print-directory", what, "PREFIX=/usr"]);
@@ -110,7 +111,7 @@ fn make(what: &str, root: &Path) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The files below `folder`.
+/// Returns the files below `folder`.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut all: Vec<PathBuf> =
@@ -124,7 +125,7 @@ fn make_installs_and_uninstalls_all_of_it() {
     let folder = Folder::new();
     let root = folder.path("a place");
     let share = root.join("usr/share");
-    // What others have installed stays, also what is called alike.
+    // Other files stay, even those with similar names.
     let others: Vec<PathBuf> = ["usr/bin/forebayer", "usr/share/man/man1/forebayer.1"]
         .map(|name| root.join(name))
         .to_vec();
@@ -160,7 +161,8 @@ fn make_installs_and_uninstalls_all_of_it() {
     assert_eq!(fs::read_dir(folder.root()).unwrap().count(), 2, "something is beside it");
 }
 
-/// What the build script prints for an optimized build in a checkout at `root` that has this crate at `place`.
+/// Returns the output of the build script for an optimized build in a checkout at `root` that has
+/// this crate at `place`.
 fn built(root: &Path, place: &str) -> String {
     built_for("release", root, place)
 }
@@ -199,7 +201,8 @@ fn the_version_follows_the_commit_of_forebay_s_own_checkout_only() {
     let said = built(folder.root(), own);
     let expected = format!("cargo::rustc-env=FOREBAY_VERSION=9.8.7 ({})\n", short.trim());
     assert!(said.ends_with(&expected), "{said}");
-    // It is run again when the branch moves or another is checked out, and for nothing else of the checkout.
+    // The build script runs again when the branch moves or another one is checked out, and for no
+    // other change of the checkout.
     let watched = said.lines().filter_map(|line| line.strip_prefix("cargo::rerun-if-changed="));
     let names: Vec<&str> = watched.map(|path| path.split(".git/").last().unwrap()).collect();
     assert_eq!(names, ["build.rs", "HEAD", "logs/HEAD", "refs/heads/main"], "{said}");

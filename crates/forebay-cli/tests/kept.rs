@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::command::{Folder, SPC, ends, fails, forebay, sample};
 
-const SAID: &[&str] = &["a file that is read", "expected another file"];
+const SAID: &[&str] = &["an input file", "expected another file"];
 
-/// The file at `read` by its own name, by a link, by a hard link and through a link of its folder.
+/// Returns the file at `read` by its own name, by a link, by a hard link and through a link of its
+/// folder.
 fn names(folder: &Folder, read: &Path) -> Vec<PathBuf> {
     let at = |name: &str| folder.path(name);
     let paths = [at("link"), at("hard"), at("round").join(read.file_name().unwrap())];

@@ -1,7 +1,7 @@
-//! Memory has the bounds that docs/memory.md states, on the real binary.
+//! Tests the memory limits of docs/memory.md on the real binary.
 //!
-//! The system refuses a command more than its bound (`ulimit -d`: heap, stacks and all that is mapped
-//! to be written), and it fails where it asks for more.
+//! The system refuses a command more than its limit (`ulimit -d`: heap, stacks and all writable
+//! mappings), so the command fails if it needs more.
 
 use std::fs::File;
 use std::io::Write;
@@ -14,7 +14,7 @@ use forebay_trace::{Dictionary, Notes, Record, Stream, write};
 use crate::command;
 use crate::command::{Folder, HEADER, ends, fails};
 
-/// The command, that may have so many MiB.
+/// Returns the command with a memory limit in MiB.
 fn bounded(mib: u64, arguments: &[&str], paths: &[&Path]) -> Command {
     let mut command = Command::new("sh");
     let run = format!("ulimit -d {} && exec \"$@\"", mib << 10);
@@ -53,7 +53,7 @@ fn scattered(folder: &Folder, requests: u64) -> PathBuf {
 fn a_row_without_end_takes_no_memory() {
     let folder = Folder::new();
     let path = folder.file("endless.csv", format!("{HEADER}5,write,4096,512,9,v,,SM,7,,x\n"));
-    // A gigabyte of zeros that takes no disk either.
+    // A gigabyte of zeros that uses no disk space either.
     let file = File::options().write(true).open(&path).unwrap();
     file.set_len(1 << 30).unwrap();
     let parts = ["endless.csv, line 3: got a row of more than 65536 bytes", "at_ns,op,offset"];
@@ -61,7 +61,7 @@ fn a_row_without_end_takes_no_memory() {
     let mut quoted = File::create(&path).unwrap();
     quoted.write_all(format!("{HEADER}5,write,4096,512,9,\"v\n").as_bytes()).unwrap();
     (0..100_000).for_each(|_| quoted.write_all(b"6,read,0,512,9,v,,S,7,,x\n").unwrap());
-    fails(&mut bounded(64, &["describe"], &[&path]), 2, &["line 2", "not closed"]);
+    fails(&mut bounded(64, &["describe"], &[&path]), 2, &["line 2", "unclosed quote"]);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn caches_and_models_of_blocks_that_never_come_back() {
     let fit = ["fit", "--level", "2", "-o", model.to_str().unwrap()];
     let alone = [&fit[..], &["--no-verdict"]].concat();
     ends(&mut bounded(256, &alone, &[&path]), 0);
-    // The verdict takes what `compare` does, three times.
+    // The verdict needs what `compare` needs, three times.
     let (said, _) = ends(&mut bounded(512, &fit, &[&path]), 0);
     assert!(said.contains("(by its first 100000 requests)"), "{said}");
 }

@@ -1,4 +1,5 @@
-//! docs/policy-parameters.md is what `forebay policies` says. `UPDATE=1` writes it anew.
+//! Tests that docs/policy-parameters.md matches the output of `forebay policies`. `UPDATE=1`
+//! rewrites it.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,13 +12,13 @@ use crate::command::{ends, forebay, json};
 const BEGINNING: &str = "\
 # Parameters of policies
 
-A policy is given as `--policy NAME:KEY=VALUE:KEY=VALUE`, in Python and in a server's configuration too. Below, each
-parameter stands with its default; of a choice that is the first. Capitals mean that there is no default value.
-`forebay policies NAME` says the same in the terminal. What the policies do and when to take them:
-[policies.md](policies.md).
+Select a policy with `--policy NAME:KEY=VALUE:KEY=VALUE`, also in Python and in a server's configuration. The tables
+show each parameter with its default; the default of a choice is its first value. Capitals mean that there is no default.
+`forebay policies NAME` shows the same information in the terminal. [policies.md](policies.md) describes what the
+policies do and when to use them.
 ";
 
-/// The kinds whose policies take more than their own parameters.
+/// The kinds whose policies accept more than their own parameters.
 const SHARED: [(&str, &str); 2] = [
     ("scheduler", "All schedulers, and `tier-lba`, `bid-hybrid`, `sptf`"),
     ("shaper", "All shapers"),

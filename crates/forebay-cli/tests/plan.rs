@@ -212,7 +212,7 @@ fn requests_of_one_instant_have_no_price_unless_they_did_come_so() {
 #[test]
 fn what_is_to_be_kept_in_mind_is_in_every_json() {
     let folder = Folder::new();
-    // Two requests to each step of 40 ms.
+    // Two requests in each step of 40 ms.
     let ticks = trace_of(&folder, &(0..500).map(|k| f64::from(k / 2) / 25.0).collect::<Vec<_>>());
     let promise = folder.file("p.toml", "[[tier]]\nfraction = 1\nwithin_ms = 50\n");
     let promise = promise.to_str().unwrap();
@@ -368,7 +368,7 @@ fn clients_can_keep_the_clock_they_share() {
     let burst = |volume: u32, from: f64| {
         (0..10).map(move |k| format!("{volume},{k},4096,R,{:.6}\n", from + f64::from(k) * 1e-6))
     };
-    // Two volumes that burst five seconds apart, in one trace and in two.
+    // Two volumes with bursts five seconds apart, in one trace and in two.
     let both = folder.file("both.spc", burst(0, 1.0).chain(burst(1, 6.0)).collect::<String>());
     let asked = ["consolidate", "--within", "1s", "--fraction", "1"];
     let by_volume = json(plan(&asked).args(["--by", "volume"]).arg(&both));
@@ -386,7 +386,7 @@ fn clients_can_keep_the_clock_they_share() {
         found["rows"][0]["merged_iops"].as_u64().unwrap()
     };
     assert_eq!((needs(&[]), needs(&["--keep-times"])), (20, 10));
-    // So do the parts of a folder, which convert made.
+    // The parts of a folder made by convert give the same result.
     let parts = folder.path("parts");
     let mut convert = forebay(&["convert", "--partition-by", "volume"]);
     assert!(convert.arg(&both).arg(&parts).output().unwrap().status.success());

@@ -31,7 +31,7 @@ fn buy(arguments: &[&str]) -> Command {
     command
 }
 
-/// A drive of 2 GB that a test can make files for.
+/// Returns a drive of 2 GB that a test can make files for.
 fn small_drive(folder: &Folder) -> PathBuf {
     let bundled = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices/hc550.toml");
     let text = fs::read_to_string(bundled).unwrap();
@@ -236,7 +236,7 @@ fn drives_that_a_promise_is_too_much_for_are_told_and_it_ends_well() {
     assert!(found["configuration"].is_null() && found["rows"][0]["drives"].is_null());
 }
 
-/// The configuration of a layout, and what `setup.sh` has made in the folder.
+/// Returns the configuration of a layout, and what `setup.sh` has made in the folder.
 fn set_up(layout: &str, more: &[&str]) -> (Folder, Value) {
     let folder = Folder::new();
     let drive = small_drive(&folder);
@@ -296,7 +296,7 @@ fn serve_takes_what_is_proposed() {
         let flash = ["--flash", "samsung-830:capacity-gb=1", "--clients", clients];
         let (folder, found) = set_up(layout, &flash);
         let serve = found["configuration"]["serve"].as_str().unwrap();
-        // What md puts together is one file, which nothing emulates.
+        // An md device is one file, which cannot be emulated as drives.
         let level = match layout {
             "mirror" => Some("--level=10 --chunk=512K --raid-devices=2 DRIVES"),
             "raid6" => Some("--level=6 --chunk=512K --raid-devices=6 DRIVES"),
@@ -306,7 +306,7 @@ fn serve_takes_what_is_proposed() {
         assert!(level.is_none_or(|level| serve.contains(level)), "{layout}: {serve}");
         assert_eq!(serve.contains("emulate = "), level.is_none(), "{layout}");
         assert_eq!(serve.matches("keep_iops = ").count(), 2, "{layout}");
-        // Clients on the same lie behind one another.
+        // Clients on the same drive are laid out one after another.
         let figure = |key: &str| -> Vec<&str> {
             let lines = serve.lines().filter_map(|line| line.strip_prefix(key));
             lines.map(|line| line.trim_matches(|c| " =\"".contains(c))).collect()

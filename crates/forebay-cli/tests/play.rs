@@ -1,5 +1,5 @@
-//! `forebay play`, on the real binary: what it does to files, what it refuses, what it prints. No test
-//! depends on how fast the machine is.
+//! Tests `forebay play` on the real binary: its effect on files, what it refuses, and its output.
+//! No test depends on the speed of the machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::command::{Folder, HEADER};
 
-/// A trace of `(microseconds, op, offset, bytes)`.
+/// Returns a trace of `(microseconds, op, offset, bytes)`.
 fn trace_of(folder: &Folder, rows: &[(u64, &str, u64, u32)]) -> PathBuf {
     let row = |(at_us, op, offset, len): &(u64, &str, u64, u32)| {
         format!("{},{op},{offset},{len},0,0,1000000,,,,\n", at_us * 1000)
@@ -33,7 +33,7 @@ fn json(command: &mut Command) -> Value {
     json_and(command, 0).0
 }
 
-/// The result, and what was said beside it, of a run that ends with `code`.
+/// Returns the result of a run that ends with `code`, and its messages.
 fn json_and(command: &mut Command, code: i32) -> (Value, String) {
     let output = command.args(["--format", "json"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -41,7 +41,8 @@ fn json_and(command: &mut Command, code: i32) -> (Value, String) {
     (serde_json::from_slice(&output.stdout).unwrap(), said)
 }
 
-/// One message that holds all `parts`, exit status 2, nothing on standard output.
+/// Checks that a command fails with status 2, one message with all `parts`, and nothing on standard
+/// output.
 fn refused(command: &mut Command, parts: &[&str]) {
     let output = command.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -78,7 +79,7 @@ fn a_trace_is_played_whatever_the_driver_replay_and_policy() {
         assert!(result["lateness_p99_ms"].as_f64().is_some() && result["cpu_user_s"].is_number());
         let closed = options.contains(&"closed");
         assert_eq!(result["wanted_iops"].is_null(), closed);
-        // One that waits for others is wanted later.
+        // A request that waits for others is due later.
         if !closed && !options.contains(&"dependent") {
             let times = if options.contains(&"--intensity") { 3.0 } else { 1.0 };
             let wanted = result["wanted_iops"].as_f64().unwrap() / times;
@@ -92,7 +93,7 @@ fn a_trace_is_played_whatever_the_driver_replay_and_policy() {
             assert_eq!(result["targets"][0]["direct"], false);
         }
     }
-    // Whichever of them did it, the data are the same.
+    // The data is the same with every driver.
     let first = fs::read(folder.path("disk0")).unwrap();
     for index in 1..cases.len() {
         assert!(fs::read(folder.path(&format!("disk{index}"))).unwrap() == first, "disk{index}");
@@ -112,7 +113,7 @@ fn nothing_is_overwritten_by_accident() {
     assert!(fs::read(&disk).unwrap() == content);
     json(play(&folder, &trace).args(target).arg("--overwrite"));
     assert!(fs::read(&disk).unwrap() != content);
-    // Reads need no permission, and take none.
+    // Reads need no permission, and change nothing.
     fs::write(&disk, &content).unwrap();
     let reads = trace_of(&folder, &rows(30, 10, false));
     let result = json(play(&folder, &reads).args(target));
@@ -178,15 +179,16 @@ fn a_limit_on_file_size_is_counted() {
     let trace = trace_of(&folder, &rows);
     fs::write(folder.path("disk"), vec![0; 2 << 20]).unwrap();
     for driver in ["io_uring", "threads"] {
-        // In blocks of 512 bytes: the first half of the file.
+        // In blocks of 512 bytes, which is the first half of the file.
         let script = "ulimit -f 2048 && exec \"$0\" \"$@\"";
         let play = play(&folder, &trace);
         let mut limited = Command::new("sh");
         limited.args(["-c", script]).arg(play.get_program()).args(play.get_args());
         limited.args(["--target", "disk", "--overwrite", "--driver", driver]);
         let (result, said) = json_and(limited.current_dir(folder.root()), 1);
-        assert!(said.contains("I/Os failed; the verdict says how"), "{said}");
-        // And one across the limit: what is left of it is tried once more, which tells why it was cut.
+        assert!(said.contains("I/Os failed; see the verdict"), "{said}");
+        // One more write crosses the limit: its rest is tried again, which reveals why it was cut
+        // off.
         let beyond = rows.iter().filter(|row| row.1 == "write" && row.2 >= 1 << 20).count();
         assert_eq!(result["ios_failed"].as_u64(), Some(beyond as u64 + 1), "{driver}");
         assert_eq!(result["targets"][0]["ios_failed"], result["ios_failed"]);
@@ -248,7 +250,7 @@ fn time_and_an_interruption_end_it_with_the_results_so_far() {
     let mut play = play(&folder, &trace);
     play.args(["--target", "b", "--format", "json"]).stdout(Stdio::piped()).stderr(Stdio::null());
     let child = play.spawn().unwrap();
-    // It is made by what an interruption shortens.
+    // The file is created while the interrupted run continues.
     while !folder.path("b").exists() {
         std::thread::yield_now();
     }
@@ -276,13 +278,13 @@ fn placements_have_a_flash_target_beside() {
     );
 }
 
-/// What a placement leaves on the disk is what a scheduler alone leaves there.
+/// With a placement, the disk ends up with the same contents as with a scheduler alone.
 #[test]
 fn a_cache_moves_the_data_itself() {
     let folder = Folder::new();
     let mut written: Vec<_> =
         (0..40).map(|n| (n * 50, "write", n * 7919 % 512 * 4096, 8192)).collect();
-    // Of parts of blocks too.
+    // Also with parts of blocks.
     written.extend((0..40).map(|n| (2000 + n * 50, "write", n * 104_729 % 2_000_000 + 77, 5000)));
     written.extend((0..80).map(|n| (4000 + n * 50, "read", n * 7919 % 512 * 4096, 4096)));
     let trace = trace_of(&folder, &written);
@@ -353,7 +355,7 @@ fn a_volume_has_one_target_and_a_target_that_goes_away_is_told() {
     let kill = format!("kill -INT {}", child.id());
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
-    // It may have been stopped before it had opened what it created.
+    // The command may have been stopped before it opened the file that it created.
     if output.status.code() == Some(0) {
         let result: Value = serde_json::from_slice(&output.stdout).unwrap();
         let notes = result["notes"].as_array().unwrap();

@@ -1,5 +1,6 @@
-//! What the system refuses, as every verb tells it for every file it is given: one line that names the file, what the system says,
-//! and what to do. 2 where another name would do, 1 where the machine fails.
+//! Tests how every verb reports system errors for every file: one line that names the file, the
+//! system's message, and what to do. The status is 2 if another name would help, and 1 if the
+//! machine fails.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -101,7 +102,7 @@ fn a_folder_in_the_place_of_a_file_is_told() {
     }
 }
 
-/// As a user who may read nothing but what is given; root, who may all, becomes one.
+/// Runs as a user without read permission; root, who may read everything, becomes such a user.
 #[test]
 fn what_may_not_be_read_is_told() {
     let folder = folder();
@@ -131,7 +132,7 @@ fn what_may_not_be_read_is_told() {
         return;
     }
     assert_eq!(output.status.code(), Some(2), "{err}");
-    let expected = "closed/t.spc: Permission denied (os error 13); ask for the right to use it";
+    let expected = "closed/t.spc: Permission denied (os error 13); get permission to use it";
     assert!(err.contains(expected) && err.lines().count() == 1, "{err}");
 }
 
@@ -157,10 +158,11 @@ fn a_full_disk_behind_standard_output_is_the_machines() {
     ] {
         let text = format!("set +e; said=$(forebay {words} 2>&1 >/dev/full); echo \"$? $said\"");
         let said = shell::run(folder.root(), &text).unwrap();
-        let expected = "forebay: standard output: No space left on device (os error 28); make room";
+        let expected =
+            "forebay: standard output: No space left on device (os error 28); free some space";
         let last = said.lines().last().unwrap();
         assert!(said.starts_with("1 ") && last.contains(expected), "{words}: {said}");
-        // Whoever reads no more is no fault.
+        // A reader that closes the pipe is not an error.
         let text =
             format!("set +e +o pipefail; (forebay {words} 2>&1; echo $? >&2) 2>rc | true; cat rc");
         assert_eq!(shell::run(folder.root(), &text).unwrap().trim(), "0", "{words}");
@@ -231,7 +233,7 @@ fn help_is_a_verb_like_others() {
     }
 }
 
-/// One request, on one disk, of one client.
+/// One request of one client on one disk.
 #[test]
 fn one_is_no_plural() {
     let folder = Folder::new();

@@ -1,4 +1,5 @@
-//! Where a report goes: each verb that writes one, to places that can and cannot be written to.
+//! Tests the destinations of reports: each verb that writes one, with writable and unwritable
+//! paths.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use crate::command::{Folder, ends, fails, forebay};
 
-/// The words of each verb that writes a page, in a folder that has what they need.
+/// Returns the words of each verb that writes a page, in a folder that has what they need.
 fn verbs(folder: &Folder) -> Vec<Vec<String>> {
     let trace: String = (0..300)
         .map(|n| format!("0,{},4096,R,{:.3}\n", n * 977 % 5000 * 8, f64::from(n) / 50.0))
@@ -42,7 +43,7 @@ fn command(words: &[String], page: &Path) -> assert_cmd::Command {
     command
 }
 
-/// The files of a folder.
+/// Returns the number of files in a folder.
 fn files(folder: &Folder) -> usize {
     fs::read_dir(folder.root()).unwrap().count()
 }
@@ -65,12 +66,13 @@ fn every_verb_writes_its_page_and_says_where() {
     assert_eq!(files(&folder), 2, "something is left");
 }
 
-/// What stands between `from` and `to`, wherever it does.
+/// Returns all texts between `from` and `to`.
 fn between<'a>(text: &'a str, from: &'a str, to: &'a str) -> impl Iterator<Item = &'a str> {
     text.split(from).skip(1).map(move |rest| rest.split(to).next().unwrap())
 }
 
-/// A page by ear: tables and pictures have names, pictures tell figures, headings are in order, no name is there twice.
+/// Checks that a page works with a screen reader: tables and pictures have names, pictures give
+/// figures, headings are in order, and no name occurs twice.
 fn can_be_heard(page: &str, words: &[String]) {
     let body = page.split("</style>").nth(1).unwrap();
     assert!(page.contains("<html lang=\"en\">"), "{words:?}");
@@ -112,7 +114,9 @@ fn only_a_page_is_replaced() {
         let mut command = command(words, &page);
         match is_replaced {
             true => drop(ends(&mut command, 0)),
-            false => fails(&mut command, 2, &["kept.html", "a file that is no page"]),
+            false => {
+                fails(&mut command, 2, &["kept.html", "an existing file that is not a report"])
+            }
         }
         let now = fs::read_to_string(&page).unwrap();
         assert_eq!(now == there, !is_replaced, "{there}");
@@ -126,8 +130,8 @@ fn a_place_that_cannot_be_written_to_is_told_at_once_and_left_alone() {
     for words in verbs(&folder) {
         let told = |page: &Path, parts: &[&str]| fails(&mut command(&words, page), 2, parts);
         told(&folder.path("nowhere/page.html"), &["nowhere/page.html", "No such file"]);
-        told(folder.root(), &["something that is no file", "a file to write"]);
-        told(Path::new("/dev/full"), &["/dev/full", "something that is no file"]);
+        told(folder.root(), &["something that is not a file", "a file to write"]);
+        told(Path::new("/dev/full"), &["/dev/full", "something that is not a file"]);
         told(&folder.path("trace.spc/page.html"), &["trace.spc/page.html", "Not a directory"]);
         told(&folder.path("trace.spc"), &["trace.spc", "another file"]);
     }
@@ -140,7 +144,7 @@ fn a_folder_that_is_not_ours_is_told() {
     let closed = folder.path("closed");
     fs::create_dir(&closed).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
-    // Who may do everything is refused nothing.
+    // A user who may do everything cannot be refused.
     if fs::write(closed.join("mine"), "").is_ok() {
         return;
     }
@@ -172,7 +176,8 @@ fn a_page_that_does_not_fit_leaves_no_half_of_it() {
     }
 }
 
-/// The words of each verb that writes something else than a page, and the files that it writes.
+/// Returns the words of each verb that writes something else than a page, and the files that it
+/// writes.
 fn other_writers(folder: &Folder) -> Vec<(Vec<String>, Vec<PathBuf>)> {
     let trace = folder.path("trace.spc").display().to_string();
     let specs = include_str!("../../../fuzz/seeds/disksim/beside");
@@ -200,15 +205,15 @@ fn other_writers(folder: &Folder) -> Vec<(Vec<String>, Vec<PathBuf>)> {
     all.into_iter().map(whole).collect()
 }
 
-/// One end of a pipe that nobody reads.
+/// Returns the write end of a pipe that nobody reads.
 fn unread() -> Stdio {
     let (ours, theirs) = UnixStream::pair().unwrap();
     drop(theirs);
     std::os::fd::OwnedFd::from(ours).into()
 }
 
-/// Every file is in its place before the first byte is printed, so nobody loses one by a reader that leaves
-/// early, of what is printed or of what is said.
+/// All files are complete before the first byte is printed, so closing standard output or standard
+/// error early loses no file.
 #[test]
 fn files_are_whole_where_nobody_reads_what_is_printed() {
     let folder = Folder::new();

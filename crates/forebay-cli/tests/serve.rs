@@ -1,5 +1,5 @@
-//! `forebay serve`, on the real binary, with the clients that people have: libnbd's and its tools, QEMU's tools, fio.
-//! Those that are not there are skipped, loudly.
+//! Tests `forebay serve` on the real binary with common clients: libnbd and its tools, QEMU's
+//! tools, fio. Missing tools are skipped with a loud message.
 
 use std::fs;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::served::{Folder, Serving, does, have, mixed, ran, skipped, sparse};
 
 const MIB: usize = 1 << 20;
 
-/// Each way that bytes go.
+/// All ways of transferring data.
 const WAYS: [&[&str]; 8] = [
     &[],
     &["--buffered"],
@@ -26,7 +26,7 @@ fn with<'a>(first: &'a str, words: &[&'a str]) -> Vec<&'a str> {
     [&[first], words].concat()
 }
 
-/// What nbdinfo says of the one export.
+/// Returns nbdinfo's output for the only export.
 fn info(folder: &Folder, serving: &Serving) -> Value {
     let told = does(folder, "nbdinfo", &["--json", &serving.uri]);
     serde_json::from_str::<Value>(&told).unwrap()["exports"][0].clone()
@@ -69,7 +69,7 @@ fn libnbd_is_told_what_an_export_can_do() {
     assert!(!none.status.success());
     assert!(does(&folder, "nbdinfo", &["--list", &serving.uri]).contains("export=\"other\""));
     serving.stop();
-    // What it says is what a client can be given, whatever the socket's name.
+    // The printed address works for a client, whatever the name of the socket.
     let serving = Serving::start(&folder, &["disk", "--socket", "a socket&more%20#1"]);
     assert_eq!(does(&folder, "nbdinfo", &["--size", &serving.uri]).trim(), "8388608");
 }
@@ -100,7 +100,7 @@ fn nbdcopy_takes_bytes_in_and_out_and_keeps_holes() {
         serving.stop();
         assert!(folder.read("disk") == data, "{words:?}: other bytes are in the file");
     }
-    // What is read only gives and does not take.
+    // A read-only export serves reads and refuses writes.
     let folder = Folder::new();
     let data = mixed(3 * MIB, 99);
     sparse(&folder.path("disk"), &data);
@@ -180,7 +180,7 @@ fn qemus_writes_zeros_and_discards_are_what_they_say() {
         let told = does(&folder, "qemu-io", &asked);
         assert!(!told.contains("failed"), "{words:?}: {told}");
         assert_eq!(told.matches("read ").count(), 12, "{told}");
-        // What it cannot do it is told.
+        // The client gets an error for unsupported requests.
         let beyond = ran(&folder, "qemu-io", &["-f", "raw", &serving.uri, "-c", "write 8M 4k"]);
         assert!(!beyond.status.success());
         serving.stop();
@@ -231,7 +231,7 @@ fn fio_finds_what_it_wrote() {
     }
 }
 
-/// What libnbd's client does with many requests under way, in Python.
+/// A libnbd client in Python with many outstanding requests.
 const MANY: &str = include_str!("served/many.py");
 
 #[test]
@@ -265,7 +265,7 @@ fn nbdkit_stands_in_front_and_nbd_client_lists() {
     fs::write(folder.path("source"), &data).unwrap();
     let serving = Serving::start(&folder, &["disk", "--export", "first", "--policy", "bid"]);
     if have(&["nbdkit", "nbdcopy"]) {
-        // What passwords, TLS and other addresses are left to.
+        // The tools that add passwords, TLS and other addresses.
         let copies = "nbdcopy source \"$uri\" && nbdcopy \"$uri\" sink && nbdinfo \"$uri\"";
         let socket = format!("socket={}", folder.socket().display());
         let words = ["-U", "-", "nbd", &socket, "export=first", "--run", copies];

@@ -40,7 +40,7 @@ offset = "4MiB"
     )
 }
 
-/// What `forebay top` says as JSON.
+/// Returns the JSON output of `forebay top`.
 fn top(folder: &Folder) -> Value {
     let socket = folder.socket();
     command::json(&mut command::forebay(&["top", socket.to_str().unwrap()])).0
@@ -69,7 +69,7 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     let config = |policy| config(policy).replace("127.0.0.1:0", &format!("127.0.0.1:{metrics}"));
     fs::write(folder.path("serve.toml"), config("noop")).unwrap();
     let serving = Serving::start(&folder, &["serve.toml"]);
-    // Without zeros, which would be trimmed.
+    // Data without zeros, which would be trimmed.
     let data: Vec<u8> = (0..4_u32 << 20).map(|nth| (nth / 7 % 251 + 1) as u8).collect();
     fs::write(folder.path("data"), &data).unwrap();
     let uri = |name: &str| format!("nbd+unix:///{name}?socket={}", folder.socket().display());
@@ -87,7 +87,7 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     let after = soon(|| Some(top(&folder)).filter(|told| told["backs"][0]["switches"] == 1));
     let policy = after["backs"][0]["policy"].as_str().unwrap();
     assert!(policy.starts_with("promised:cmin=5000/0/0:") && policy.ends_with("over=mq-deadline"));
-    // Promises are re-read with it; what is open is not, and that is said.
+    // Promises are re-read too; the open files are not, and a message says so.
     let promise = |iops| config("mq-deadline").replace("keep_iops = 5000", iops);
     fs::write(folder.path("serve.toml"), promise("keep_iops = 7000").replace("issued.", "other."))
         .unwrap();
@@ -112,16 +112,16 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     let line = "forebay_serve_written_bytes_total{back=\"data\",export=\"steady\"} 4194304";
     assert!(page.lines().any(|other| other == line), "{page}");
 
-    // What makes all durable at the end is asked for then.
+    // The final flush is issued at that time.
     let idle_ms = 300;
     std::thread::sleep(Duration::from_millis(idle_ms));
     serving.signal("-INT");
     let (status, said) = serving.ends();
     assert_eq!(status, Some(0), "{said}");
-    assert!(said.contains("'data' has mq-deadline now; no request was taken for"), "{said}");
-    assert!(said.contains("nonsense") && said.contains("stays as it is"), "{said}");
+    assert!(said.contains("'data' has mq-deadline now; requests were paused for"), "{said}");
+    assert!(said.contains("nonsense") && said.contains("was not changed"), "{said}");
     assert!(
-        said.contains("'data': trace_issued: what the file says now waits for a restart"),
+        said.contains("'data': trace_issued: this change takes effect after a restart"),
         "{said}"
     );
     assert!(folder.read("disk")[..4 << 20] == data[..]);
@@ -134,14 +134,14 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     assert!(last - before >= idle_ms * 1_000_000, "{last} after {before}");
     let (last, before) = last_two_ns(&folder, "asked.parquet");
     assert!(last - before >= idle_ms * 1_000_000, "{last} after {before}");
-    // By whatever I/Os, the disk was given as much.
+    // The disk was given the same number of bytes, whatever the I/Os.
     let issued = folder.path("issued.parquet");
     let (told, _) = command::json(&mut command::forebay(&["describe", issued.to_str().unwrap()]));
     let moved = told["read_bytes"].as_u64().unwrap() + told["write_bytes"].as_u64().unwrap();
     assert_eq!(moved, 8 << 20, "{told}");
 }
 
-/// When the last request of a trace and the one before it were asked.
+/// Returns the times of the last two requests of a trace.
 fn last_two_ns(folder: &Folder, trace: &str) -> (u64, u64) {
     let [from, to] = [trace, "all.csv"].map(|name| folder.path(name).display().to_string());
     command::forebay(&["convert", &from, &to]).assert().success();
@@ -151,7 +151,7 @@ fn last_two_ns(folder: &Folder, trace: &str) -> (u64, u64) {
     (rows[rows.len() - 1], rows[rows.len() - 2])
 }
 
-/// A port that nobody had a moment ago.
+/// Returns a port that was free a moment ago.
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
@@ -198,19 +198,19 @@ fn what_is_wrong_with_a_configuration_is_said_in_one_message() {
         assert!(!folder.socket().exists(), "{part}");
     };
     let whole = config("noop");
-    refused(&whole, &["--policy", "noop"], "got a configuration and --policy");
-    refused(&whole.replace("20000\ntrace", "5010\ntrace"), &[], "promise less, or for longer");
+    refused(&whole, &["--policy", "noop"], "got a configuration file and --policy");
     refused(
-        &whole.replace("\"4MiB\"\nkeep", "\"9MiB\"\nkeep"),
+        &whole.replace("20000\ntrace", "5010\ntrace"),
         &[],
-        "that 'data' has from there on",
+        "promise less, or with a longer bound",
     );
+    refused(&whole.replace("\"4MiB\"\nkeep", "\"9MiB\"\nkeep"), &[], "the rest of 'data'");
     refused(&whole.replace("file = \"disk\"", "file = \"none\""), &[], "no such file");
     refused(&whole.replace("\"rest\"", "\"steady\""), &[], "got two of that name");
     refused(&whole.replace("[[disk]]", "[[disks]]"), &[], "unknown field");
     refused(&whole.replace("\"noop\"", "\"nonsense\""), &[], "nonsense");
     refused("\u{0}", &[], "serve.toml, line 1");
-    // What cannot be read or written beside disks: its key, and advice that a configuration can follow.
+    // Errors of files other than disks name the key, and give advice for a configuration file.
     for (from, to, part) in [
         (
             "\"asked.parquet\"",
@@ -218,7 +218,7 @@ fn what_is_wrong_with_a_configuration_is_said_in_one_message() {
             "'data': trace: no/asked.parquet: No such file",
         ),
         ("\"issued.parquet\"", "\"x.exe\"", "'data': trace_issued: x.exe: got the ending \"exe\""),
-        ("\"issued.parquet\"", "\"x.exe\"", "let its name end in .parquet"),
+        ("\"issued.parquet\"", "\"x.exe\"", "use a name that ends in .parquet"),
         (
             "policy = \"noop\"",
             "policy = \"noop\"\nrearrange = \"no\"",
@@ -243,7 +243,7 @@ fn what_is_wrong_with_a_configuration_is_said_in_one_message() {
     refused(&twice, &[], "disk: is used by 'data' and by 'more'");
 }
 
-/// A disk with a write-back cache in front of it.
+/// Returns a configuration with a write-back cache in front of a disk.
 fn cached(policy: &str) -> String {
     format!(
         "socket = \"socket\"\n[[disk]]\nname = \"data\"\nfile = \"disk\"\nflash = \"flash\"\npage_cache = true\npolicy = \"{policy}\"\n"
@@ -280,7 +280,7 @@ fn what_only_the_flash_has_is_found_again_or_refused() {
     assert!(folder.read("disk")[..data.len()] != data[..], "all of it is on the disk: {said}");
 
     refused("cache:write=back:id=8", "another's");
-    // What only the flash has such a policy would not show, or overwrite.
+    // Such a policy would hide or overwrite the data that is only on the flash.
     for policy in ["noop", "cache:write=through:id=7", "cache:write=around:id=7"] {
         refused(policy, "has the log of a cache or tiers (id 7)");
     }
@@ -309,7 +309,7 @@ fn what_is_not_the_newest_state_of_disk_and_flash_is_served_by_force_only() {
     assert_eq!(client.does((FLUSH, 0), (0, 0), &[]), 0);
     serving.signal("-KILL");
     serving.ends();
-    // Nothing but the flash says which record is the newest, and that it is damaged.
+    // Only the flash records which record is the newest, and that it is damaged.
     let flash = folder.read("flash");
     let slots = (0..16).map(|slot| 8192 + slot * 8192);
     let newest = slots.filter(|at| flash[at + 24..at + 32] == *b"forebayC").max().unwrap();
@@ -321,7 +321,7 @@ fn what_is_not_the_newest_state_of_disk_and_flash_is_served_by_force_only() {
         let output = serve(&folder, &["serve.toml"]).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "byte {at}: {said}");
-        assert!(said.contains("what says where data are is damaged"), "byte {at}: {said}");
+        assert!(said.contains("its placement log is damaged"), "byte {at}: {said}");
     }
     fs::write(folder.path("flash"), &flash).unwrap();
     // The disk by itself, on the command line.

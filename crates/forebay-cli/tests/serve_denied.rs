@@ -1,4 +1,5 @@
-//! `forebay serve` where the kernel denies io_uring, as containers do by default: it serves all the same, and says so once.
+//! Tests `forebay serve` if the kernel denies io_uring, as containers do by default: it works, and
+//! says so once.
 
 use std::process::Command;
 
@@ -8,10 +9,10 @@ use crate::served::{Folder, Serving, have, serve, skipped};
 use crate::shell;
 
 const BYTES: u64 = 8 << 20;
-/// Whole blocks of any device.
+/// A multiple of every device's block size.
 const LEN: usize = 300 << 10;
 
-/// The same command without io_uring; nothing where the system has no such filter.
+/// Returns the same command without io_uring, or `None` if the system has no such filter.
 fn denied(command: &Command) -> Option<Command> {
     let wrapper = shell::root().join(".ci/without-io-uring");
     let can = have(&["python3"])

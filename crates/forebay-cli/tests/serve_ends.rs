@@ -17,12 +17,12 @@ use forebay_rig::nbd::{Client, FLUSH, FUA, READ, WRITE, WRITE_ZEROES};
 const BLOCK: u64 = 4096;
 const BLOCKS: u64 = 256;
 
-/// What a block says: which write it is of.
+/// Returns the contents of a block, which identify the write.
 fn block(stamp: u64) -> Vec<u8> {
     stamp.to_le_bytes().repeat(BLOCK as usize / 8)
 }
 
-/// What a writer knows of each block: the write that was promised to outlive anything, and those that came after.
+/// A writer's knowledge of each block: the write that must survive everything, and later ones.
 #[derive(Default)]
 struct Known {
     promised: u64,
@@ -30,7 +30,8 @@ struct Known {
 }
 
 impl Known {
-    /// What is there after a kill has to be one of these; it is the promised one from now on.
+    /// Checks that the contents after a kill are one of these writes, which is the durable one from
+    /// now on.
     fn settle(&mut self, found: &[u8]) {
         let stamp = u64::from_le_bytes(found[..8].try_into().unwrap());
         assert!(found == block(stamp), "a block is a mixture of writes");
@@ -44,7 +45,7 @@ impl Known {
     }
 }
 
-/// Writes until the connection ends; remembers what was promised. Several writes are under way at a time.
+/// Writes until the connection ends, with several writes outstanding; remembers what must survive.
 fn writes(mut client: Client, stamps: &mut u64, known: &mut BTreeMap<u64, Known>) {
     client.stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     loop {
@@ -91,7 +92,7 @@ fn writes(mut client: Client, stamps: &mut u64, known: &mut BTreeMap<u64, Known>
     }
 }
 
-/// What came before it can not come back.
+/// Records a durable write: earlier contents cannot come back.
 fn promise(known: &mut Known, stamp: u64) {
     known.promised = stamp;
     known.later.retain(|later| *later > stamp);
@@ -109,7 +110,7 @@ fn sends(client: &mut Client, kind: (u16, u16), cookie: u64, at: (u64, u32), dat
     client.stream.write_all(&bytes).is_ok()
 }
 
-/// A simple answer: its cookie and error; none where the server is gone.
+/// Returns a simple answer: its cookie and error, or `None` if the server is gone.
 fn answer(client: &mut Client) -> Option<(u64, u32)> {
     use std::io::Read;
     let mut bytes = [0; 16];
@@ -178,7 +179,7 @@ fn interrupted_under_load_it_answers_what_is_under_way_and_ends_well() {
     for nth in 0..count {
         client.request((WRITE, 0), nth, (nth * BLOCK, BLOCK as u32), &block(nth + 1));
     }
-    // One answer: the others are under way or on their way here.
+    // One answer; the others are outstanding or on their way.
     let first = client.answer(0);
     serving.signal("-INT");
     let mut answered = vec![first.cookie];
@@ -196,7 +197,7 @@ fn interrupted_under_load_it_answers_what_is_under_way_and_ends_well() {
             "{cookie} was answered and is not there"
         );
     }
-    // What was taken was answered: more than the one.
+    // More than one accepted request was answered.
     answered.sort_unstable();
     answered.dedup();
     assert!(answered.len() > 1, "{answered:?}");
@@ -206,7 +207,7 @@ fn interrupted_under_load_it_answers_what_is_under_way_and_ends_well() {
 fn a_second_interruption_ends_it_at_once() {
     let folder = Folder::new();
     folder.holes("disk", 8 << 20);
-    // One I/O a second, fifty of them under way.
+    // One I/O a second, with fifty outstanding.
     let serving = Serving::start(&folder, &["disk", "--emulate", "fixed:1"]);
     let mut client = Client::simple(&folder.socket(), "");
     for nth in 0..50 {
@@ -214,13 +215,13 @@ fn a_second_interruption_ends_it_at_once() {
     }
     client.answer(0);
     serving.signal("-INT");
-    // Until it has begun to end.
+    // Waits until the server has begun to shut down.
     thread::sleep(Duration::from_millis(300));
     serving.signal("-INT");
     let begun = Instant::now();
     assert_eq!(serving.ends().0, Some(130));
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-    // What it left behind is in nobody's way.
+    // The files left behind do not prevent another start.
     Serving::start(&folder, &["disk"]).stop();
 }
 
@@ -249,7 +250,7 @@ fn it_ends_when_its_socket_was_removed_or_replaced() {
     fs::remove_file(folder.socket()).unwrap();
     let second = Serving::start(&folder, &["other"]);
     first.stop();
-    // The other's socket is not the first one's to remove.
+    // The first server must not remove the socket of the other.
     let mut client = Client::simple(&folder.socket(), "");
     client.write(0, &block(1));
     second.stop();
@@ -268,7 +269,7 @@ fn two_servers_do_not_share_a_file() {
     refused(&folder, &["disk", "--read-only", "--socket", "second"], &["another process"]);
     refused(&folder, &["disk", "--socket", "socket"], &["socket", "another server listens there"]);
     serving.stop();
-    // Who only reads shares.
+    // Read-only servers can share a file.
     let first = Serving::start(&folder, &["disk", "--read-only"]);
     let second = Serving::start(&folder, &["disk", "--read-only", "--tcp", "127.0.0.1:0"]);
     first.stop();
@@ -297,7 +298,7 @@ fn a_full_disk_is_told_and_the_server_goes_on() {
         assert_eq!(outcomes[0], 0, "{policy}");
         assert!(outcomes.contains(&28), "{policy}: {outcomes:?}");
         assert!(outcomes.iter().all(|errno| [0, 28].contains(errno)), "{policy}: {outcomes:?}");
-        // It reads, and has room again where something goes.
+        // The volume is readable, and has space again after something is removed.
         assert_eq!(client.read(0, 512), [5; 512]);
         assert_eq!(client.does((FLUSH, 0), (0, 0), &[]), 0);
         assert_eq!(client.does((WRITE_ZEROES, 0), (0, 1 << 20), &[]), 0);
@@ -323,7 +324,7 @@ fn a_volume_without_room_for_records_is_not_served_and_told_why() {
     assert!(create.output().unwrap().status.success());
     let config = "socket = \"socket\"\n[[volume]]\nname = \"safe\"\ndrives = [\"v\"]\n";
     fs::write(folder.path("serve.toml"), config).unwrap();
-    // No drive takes more than its labels.
+    // Each drive has only enough space for its labels.
     let limited = "ulimit -f 16 && exec \"$0\" serve serve.toml";
     let mut command = Command::new("sh");
     command.args(["-c", limited]).arg(assert_cmd::cargo::cargo_bin!("forebay"));
@@ -342,7 +343,8 @@ impl Drop for Unmounted<'_> {
     }
 }
 
-/// One message with these parts, exit 2, no socket left.
+/// Checks that the server refuses with one message with these parts and status 2, and leaves no
+/// socket.
 fn refused(folder: &Folder, words: &[&str], parts: &[&str]) {
     let output = serve(folder, words).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();

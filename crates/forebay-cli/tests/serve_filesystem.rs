@@ -10,7 +10,8 @@ use std::time::Duration;
 use crate::served::mounted::{Mounted, State};
 use crate::served::{Folder, Serving, does, have, skipped};
 
-/// Makes a database, or checks the one there and goes on with it. What was committed is noted elsewhere.
+/// Creates a database, or checks the existing one and continues with it. Committed rows are
+/// recorded elsewhere.
 const DATABASE: &str = "
 import os
 import sqlite3
@@ -80,7 +81,7 @@ fn a_file_system_lives_on_it() {
     }
 }
 
-/// What clients meet between nbdfuse and the server: QEMU, which connects again where nbdfuse does not.
+/// A proxy between nbdfuse and the server: QEMU, which reconnects, because nbdfuse does not.
 struct Between(Child);
 
 impl Between {
@@ -100,16 +101,16 @@ impl Between {
 
 impl Drop for Between {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What happens while somebody works on the file system.
+/// The events while the file system is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
-    /// To another policy.
+    /// The policy is switched.
     Switch,
     /// A drive has nothing any more.
     Loss,
@@ -117,10 +118,11 @@ enum Event {
     Kill,
 }
 
-/// What the file system lies on.
+/// What the file system is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum On {
-    /// A file has what was answered when the server is killed: whoever connects again goes on.
+    /// A file keeps acknowledged writes when the server is killed, so clients that reconnect
+    /// continue.
     File,
     /// A volume, killed, has what was flushed, as after a power cut: it is mounted again.
     Volume,
@@ -171,7 +173,8 @@ impl<'a> Troubled<'a> {
                 serving.signal("-HUP");
             }
             Event::Loss => {
-                // What it had is gone, under the server; the next one does not find it.
+                // The data of the drive disappears while the server runs, and the next server does
+                // not find it.
                 self.lost += 1;
                 let drive = self.folder.path(&format!("v/{}", self.lost));
                 File::options().write(true).open(&drive).unwrap().set_len(0).unwrap();
@@ -215,7 +218,7 @@ fn outlives(on: On, events: impl Iterator<Item = Event>) {
         troubled.happens(event);
         let is_cut = (event, on) == (Event::Kill, On::Volume);
         if is_cut {
-            // Nobody may go on with what was in a cache of the server.
+            // No client may continue with data from a cache of the server.
             drop(between);
             work.kill().unwrap();
             drop(mounted);
@@ -223,7 +226,7 @@ fn outlives(on: On, events: impl Iterator<Item = Event>) {
             mounted = mount(State::Cut).unwrap();
         }
         assert!(work.wait().unwrap().success() != is_cut, "{event:?}, the {nth}th");
-        // As it is on the disk, not as the system remembers it.
+        // Reads the state of the disk, not of the page cache.
         fs::write("/proc/sys/vm/drop_caches", "3").unwrap();
         git(&folder, &["fsck", "--strict"]);
         does(&folder, "python3", &["-c", DATABASE]);

@@ -19,7 +19,7 @@ fn restarted(folder: &Folder, mut serving: Serving, words: &[&str]) -> Serving {
     Serving::start(folder, words)
 }
 
-/// The folder's export for QEMU, which connects again for ten seconds.
+/// Returns the folder's export for QEMU, which connects again for ten seconds.
 fn qemu(folder: &Folder) -> String {
     let socket = folder.socket();
     format!("driver=nbd,server.type=unix,server.path={},reconnect-delay=10", socket.display())
@@ -71,7 +71,7 @@ fn qemu_goes_on_after_the_server_was_killed_and_started_again() {
     for round in 1..4 {
         qemu_io.does(&format!("write -f -P {round} {round}M 1M"), "wrote 1048576/1048576");
         serving = restarted(&folder, serving, &words);
-        // The same connection to it, as far as it knows.
+        // From the client's viewpoint, the connection is the same.
         for before in 1..=round {
             qemu_io.does(&format!("read -P {before} {before}M 1M"), "read 1048576/1048576");
         }
@@ -80,7 +80,7 @@ fn qemu_goes_on_after_the_server_was_killed_and_started_again() {
     drop(asks);
     assert!(child.wait().unwrap().success());
     drop(says);
-    // With requests under way when it is killed: each is asked again.
+    // Outstanding requests are repeated after the server was killed.
     let words_of_bench = ["bench", "-c", "80000", "-d", "16", "-w", "-s", "4096", "--image-opts"];
     let begin =
         || Command::new("qemu-img").args(words_of_bench).arg(qemu(&folder)).spawn().unwrap();
@@ -100,7 +100,7 @@ fn qemu_goes_on_after_the_server_was_killed_and_started_again() {
     serving.stop();
 }
 
-/// A client that connects again when it has to, and asks again what was not answered.
+/// A client that reconnects when necessary, and repeats unanswered requests.
 const AGAIN: &str = include_str!("served/again.py");
 
 #[test]
@@ -120,7 +120,7 @@ fn libnbds_clients_go_on_after_the_server_was_killed_and_started_again() {
     let mut says = BufReader::new(client.stdout.take().unwrap());
     let mut line = String::new();
     for _ in 0..3 {
-        // It has written for a while.
+        // The client has been writing for a while.
         assert!(says.read_line(&mut line).unwrap() > 0);
         serving = restarted(&folder, serving, &words);
     }
@@ -139,7 +139,7 @@ fn nbd_client_shakes_hands_again() {
     }
     let folder = Folder::new();
     folder.holes("disk", 8 << 20);
-    // Without the kernel's module there is no device to give it: it gets as far as the handshake.
+    // Without the kernel's module there is no nbd device: the client only completes the handshake.
     fs::write(folder.path("device"), "").unwrap();
     let mut serving = Serving::start(&folder, &["disk"]);
     for _ in 0..2 {
@@ -174,7 +174,7 @@ fn the_documented_unit_is_one() {
     fs::write(folder.path("forebay.service"), unit).unwrap();
     let output = ran(&folder, "systemd-analyze", &["verify", "./forebay.service"]);
     let said = String::from_utf8_lossy(&output.stderr);
-    // What it says of other units is not ours.
+    // Messages about other units are not ours.
     assert!(output.status.success() && !said.contains("forebay"), "{said}");
 }
 
@@ -204,7 +204,7 @@ fn fio_finds_what_it_wrote_though_two_drives_lost_all_they_had() {
         while written() < 200.0 * (nth + 1) as f64 {
             thread::sleep(Duration::from_millis(10));
         }
-        // What it had is gone; what is asked of it fails until it is made anew.
+        // The data of the drive is gone; its I/Os fail until it has been restored.
         File::options().write(true).open(drive).unwrap().set_len(0).unwrap();
     }
     let output = fio.wait_with_output().unwrap();
@@ -227,25 +227,26 @@ fn fio_finds_what_it_wrote_though_two_drives_lost_all_they_had() {
     serving.signal("-INT");
     let (code, said) = serving.ends();
     assert_eq!(code, Some(0), "{said}");
-    // Where all that was asked of the two was written, and what they lost is found by its checksum, nothing has failed.
+    // If all writes reached both drives, and the lost data is detected by its checksums, no request
+    // has failed.
     assert!(
         (said.is_empty() || said.contains(" failed: ")) && said.lines().count() < 200,
         "{said}"
     );
-    // Without the two all is there.
+    // Without the two drives, all data is present.
     drives[1..3].iter().for_each(|drive| fs::remove_file(drive).unwrap());
     let told = does(&folder, &forebay, &["volume", "status", "v", "--format", "json"]);
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!(told["lost_units"], 0, "{told}");
 }
 
-/// What the server says of itself.
+/// Returns the server's own figures.
 fn figures(folder: &Folder) -> Value {
     let forebay = assert_cmd::cargo::cargo_bin!("forebay").display().to_string();
     serde_json::from_str(&does(folder, &forebay, &["top", "socket", "--format", "json"])).unwrap()
 }
 
-/// A count of the first export.
+/// Returns a count of the first export.
 fn counted(folder: &Folder, name: &str) -> f64 {
     figures(folder)["backs"][0]["exports"][0][name].as_f64().unwrap()
 }

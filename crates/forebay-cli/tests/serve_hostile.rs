@@ -23,7 +23,7 @@ fn served_well(client: &mut Client, nth: u8) {
     assert_eq!(client.read(4096, 512), [nth; 512]);
 }
 
-/// Sends until nothing is taken for a while; answers how many bytes were.
+/// Sends until nothing is accepted for a while; returns the number of bytes sent.
 fn floods(stream: &mut UnixStream, bytes: &[u8], most: usize) -> usize {
     stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
     let mut sent = 0;
@@ -54,7 +54,7 @@ fn who_floods_without_reading_is_not_listened_to() {
         let sent = floods(&mut client.stream, &one.repeat(4096), 64 << 20);
         assert!(sent < 4 << 20, "{kind:?}: {sent} bytes were taken of one that does not read");
         served_well(&mut steady, 2);
-        // Those that were taken are answered once it reads.
+        // Accepted requests are answered once the client reads.
         for _ in 0..256 {
             client.answer(0);
         }
@@ -78,7 +78,8 @@ fn request(kind: (u16, u16), at: (u64, u32)) -> Vec<u8> {
 #[test]
 fn memory_is_bounded_by_what_each_client_may_have_under_way() {
     let (folder, serving) = started(&[]);
-    // A mebibyte read by each of eight clients, 64 times at once and then as often again: 64 MiB each are taken.
+    // Each of eight clients reads 1 MiB 64 times at once and then as often again: 64 MiB each are
+    // accepted.
     let count = 8;
     let mut clients: Vec<Client> =
         (0..count).map(|_| Client::simple(&folder.socket(), "")).collect();
@@ -100,7 +101,7 @@ fn memory_is_bounded_by_what_each_client_may_have_under_way() {
     }
     drop(clients);
     served_well(&mut steady, 2);
-    // What they had goes back, but for what is kept for the next.
+    // The memory of these clients is freed, except for what is kept for the next ones.
     let begun = Instant::now();
     while serving.memory_kib("VmRSS:") > before + (300 << 10) {
         assert!(begun.elapsed() < Duration::from_secs(20), "{} KiB", serving.memory_kib("VmRSS:"));
@@ -123,7 +124,8 @@ fn many_that_do_not_read_share_what_few_may_have() {
     // A gibibyte and one request each, not 40 times 64 MiB.
     let most = serving.memory_kib("VmHWM:");
     assert!(most < before + (1100 << 10), "{before} KiB before, {most} at most");
-    // All are answered once they read, also those whose requests were not taken before.
+    // All clients are answered once they read, including those whose requests were not accepted
+    // before.
     for client in clients.iter_mut().rev().take(4) {
         for _ in 0..64 {
             assert_eq!(client.answer(1 << 20).errno, 0);
@@ -150,7 +152,7 @@ fn handshakes_that_stall_lock_nobody_out() {
         let took = begun.elapsed();
         assert!(took < Duration::from_secs(10), "{took:?} to get in");
     }
-    // Some of the first are gone, the last are still in the middle of it.
+    // Some of the first clients are gone, and the last ones are still in the middle of a handshake.
     let goes_on = |stream: &mut UnixStream| {
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         // One that was let go with something unread is reset.
@@ -178,7 +180,7 @@ fn clients_beyond_the_limit_see_their_connection_end_and_others_live() {
     for (nth, client) in clients.iter_mut().enumerate() {
         assert_eq!(client.read(nth as u64 * 512, 512), [nth as u8; 512]);
     }
-    // Where one goes another comes.
+    // For each client that leaves, another one can connect.
     clients.truncate(200);
     let gone = Instant::now();
     loop {
@@ -204,7 +206,7 @@ fn who_breaks_off_or_talks_nonsense_leaves_no_trace() {
         let mut client = Client::simple(&folder.socket(), "");
         match nth % 6 {
             0 => client.send(&[nth as u8; 27]),
-            // The other side may end it before all is sent.
+            // The server may close the connection before everything is sent.
             1 => drop(client.stream.write_all(&[nth as u8; 5000])),
             2 => client.request((WRITE, 0), 1, (4096, 1 << 20), &[9; 3000]),
             3 => (0..99).for_each(|_| client.request((READ, 0), 1, (0, 1 << 20), &[])),

@@ -1,4 +1,5 @@
-//! A disk that is rearranged while it is served: learnt from a trace of its own, copied, found again, on the real binary.
+//! Tests a disk that is rearranged while it is served, on the real binary: learning from its own
+//! trace, copying, and opening again.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -35,7 +36,7 @@ fn client(folder: &Folder) -> Client {
     Client::simple(&folder.socket(), "data")
 }
 
-/// Whether blocks are at their new places, as `top` says.
+/// Returns whether blocks are at their new places, as `top` says.
 fn is_rearranged(folder: &Folder) -> Option<bool> {
     let socket = folder.socket();
     let (told, _) = command::json(&mut command::forebay(&["top", socket.to_str().unwrap()]));
@@ -89,8 +90,8 @@ fn a_disk_is_rearranged_by_its_own_trace_and_found_after_kills_and_restarts() {
     assert!(found[3 << 20..][..8192] == file[3 << 20..][..8192], "it is written where it lies now");
     assert!(found[1536 << 10..][..8192] == [3; 8192], "what did not move is in place");
 
-    // Without a word of it clients would see what was there before.
-    assert!(refused(&folder, "").contains("say rearranged = true"));
+    // Without this setting, clients would see old data.
+    assert!(refused(&folder, "").contains("set rearranged = true"));
     let policy = |name| format!("rearranged = true\npolicy = \"{name}\"");
     let policies = ["mq-deadline", "forebay", "bfq", "cfq", "none", "kyber", "bid"].map(policy);
     let mut ways = vec!["rearranged = true", learns];
@@ -101,12 +102,12 @@ fn a_disk_is_rearranged_by_its_own_trace_and_found_after_kills_and_restarts() {
         assert!(all(&folder) == data, "{keys}");
         serving.stop();
     }
-    // A disk that has become longer is found all the same, and one that is too short is told.
+    // A disk that was extended is recognized, and one that is too short is reported.
     let whole = fs::read(folder.path("disk")).unwrap();
     let mut longer = whole.clone();
     longer.resize(9 << 20, 0);
     fs::write(folder.path("disk"), longer).unwrap();
-    assert!(refused(&folder, "").contains("say rearranged = true"));
+    assert!(refused(&folder, "").contains("set rearranged = true"));
     for keys in ["rearranged = true", learns] {
         let serving = start(&folder, keys);
         assert!(all(&folder) == data, "{keys}");
@@ -122,7 +123,7 @@ fn a_disk_is_rearranged_by_its_own_trace_and_found_after_kills_and_restarts() {
         assert!(refused(&folder, "rearranged = true").contains("damaged"));
     }
     fs::write(folder.path("disk"), &whole).unwrap();
-    // A byte of what says where data are.
+    // Damages a byte of the record of where data is.
     let mut damaged = fs::read(folder.path("disk")).unwrap();
     damaged[(7 << 20) + 4100] ^= 1;
     fs::write(folder.path("disk"), damaged).unwrap();
@@ -138,7 +139,7 @@ fn what_cannot_be_rearranged_is_refused_and_nothing_is_written() {
     let learns = "rearrange = \"asked.csv\"";
     let before = fs::read(folder.path("disk")).unwrap();
     let cases = [
-        ("rearranged = true", "has no record of that"),
+        ("rearranged = true", "has no record of rearranged blocks"),
         (
             "rearranged = true\nrearrange = \"asked.csv\"",
             "line 2: rearranged: cannot be combined with",

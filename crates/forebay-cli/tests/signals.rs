@@ -1,4 +1,5 @@
-//! What the command does when the system stops it: exit status, message, nothing left behind.
+//! Tests how the command ends when a signal stops it: exit status, message, and no files left
+//! behind.
 
 use std::fs;
 use std::process::{Command, Stdio};

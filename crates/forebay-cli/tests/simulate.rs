@@ -24,7 +24,7 @@ fn requests_beyond_the_device_are_clipped_and_counted_or_moved() {
         assert!(moved > 0 && moved <= 4 && kept["requests_cut"] == 0, "{map}: {moved}");
         let what = if moved == 1 { "request was" } else { "requests were" };
         assert!(said.contains(&format!("{moved} {what} moved onto it")), "{map}: {said}");
-        let gaps = said.contains("of long gaps that no request lies on were left out");
+        let gaps = said.contains("of long gaps without requests were left out");
         assert_eq!(gaps, map == "scale", "{map}: {said}");
     }
 }
@@ -269,7 +269,11 @@ fn placements_name_each_device_and_need_flash() {
     assert!(run["write_amplification"].as_f64().unwrap() >= 1.0 && run["erases"].is_u64());
     assert!(run["placement"]["offloaded_bytes"].as_f64().unwrap() > 0.0);
     let mut without = forebay(&["simulate", "--device", "sata250", "--policy", "bid-hybrid"]);
-    fails(without.arg(&trace), 2, &["bid-hybrid", "no flash device beside the disk"]);
+    fails(
+        without.arg(&trace),
+        2,
+        &["bid-hybrid", "no flash device, expected one in addition to the disk"],
+    );
     let mut small = forebay(&["simulate", "--device", "sata250", "--flash", "samsung-830"]);
     let spec = ["--policy", "cache:size-mib=999999999"];
     fails(small.arg(&trace).args(spec), 2, &["size-mib", "of the flash device"]);
@@ -347,13 +351,13 @@ fn a_report_holds_every_run_and_says_when_it_replaces_a_file() {
     assert!(page.contains("<h2>Policies</h2>"));
     assert!(page.contains(">noop") && page.contains("deadline"), "{page}");
     let (_, said) = run(0, &report);
-    assert!(said.contains("mine.html, in place of the file of that name"), "{said}");
+    assert!(said.contains("mine.html, replacing the existing file"), "{said}");
     let (_, said) = run(2, &trace);
     assert!(said.contains("t.csv"), "{said}");
     assert_eq!(fs::read_to_string(&trace).unwrap(), SPC);
 }
 
-/// An overloaded disk is told so, and a trace whose requests nobody signs.
+/// Warnings appear for an overloaded disk, and for a trace whose requests have no submitter.
 #[test]
 fn what_open_replay_cannot_tell_is_said() {
     let folder = Folder::new();
@@ -400,7 +404,7 @@ fn shingled_drives_are_refused_for_random_writes_by_every_verb() {
             };
             let parts = [
                 drive,
-                "1500 writes, 1500 of them at random",
+                "1500 writes, 1500 of them random",
                 "shingled",
                 "choose a drive that is not",
             ];
@@ -412,7 +416,7 @@ fn shingled_drives_are_refused_for_random_writes_by_every_verb() {
             0,
         );
     }
-    // Beside another drive it is left out, with the reason.
+    // With another drive in the list, it is left out, with the reason.
     let mut both = forebay(verbs[2]);
     let (found, _) = json(both.args(["--device", "st2000dm008,wd10ezex"]).arg(&random));
     assert!(found["refused"][0].as_str().unwrap().contains("shingled"), "{found}");

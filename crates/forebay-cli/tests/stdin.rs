@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::command::{Folder, ends, forebay, sample};
 use crate::shell;
 
-/// A folder with 300 requests as SPC and, with latencies, as Parquet, of which more than one pipe holds, and what verbs ask for.
+/// Creates a folder with 300 requests as SPC and, with latencies, as Parquet, which do not fit into
+/// a pipe at once, and the other files that verbs need.
 fn folder() -> Folder {
     let folder = Folder::new();
     shell::prepared(folder.root());
@@ -22,7 +23,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// What every verb with a trace is asked, `@` where it stands.
+/// The arguments of every verb that reads a trace, with `@` in place of the trace.
 const ASKED: [&str; 16] = [
     "advise @ -o r.html",
     "describe @",
@@ -54,14 +55,14 @@ fn every_verb_with_a_trace_takes_a_dash_for_it() {
         let help = ends(&mut forebay(&words), 0).0;
         let usage = help.lines().find(|line| line.starts_with("Usage:")).unwrap();
         let usage = usage.replace("--output <TRACE>", "");
-        // What measured a drive is no trace of a workload.
+        // Measurements of a drive are not traces of a workload.
         let takes = ["TRACE", "<A>"].iter().any(|word| usage.contains(word)) && verb[0] != "device";
         let asked = ASKED.iter().any(|asked| asked.starts_with(&format!("{name} ")));
         assert_eq!(takes, asked, "{name}");
     }
 }
 
-/// An answer without the speed of this run.
+/// Returns an answer without the speed of this run.
 fn answer(text: &str) -> Value {
     fn timeless(value: &mut Value) {
         match value {
@@ -82,7 +83,7 @@ fn answer(text: &str) -> Value {
 fn answers_are_those_of_the_file() {
     let folder = folder();
     let run = |text: &str| shell::run(folder.root(), text).unwrap();
-    // What the trace is called in an answer.
+    // Replaces the name of the trace in an answer.
     let named = |text: &str| text.replace("/dev/stdin", "stdin").replace("stdin", "t.parquet");
     for asked in ASKED {
         let words = |trace: &str| format!("forebay {}", asked.replace('@', trace));
@@ -135,14 +136,14 @@ fn all_that_comes_is_read() {
 #[test]
 fn words_beside_the_dash_stay_as_they_are() {
     let folder = folder();
-    // Bytes that are no UTF-8, blanks and nothing.
+    // Bytes that are not UTF-8, blanks and nothing.
     let text = "cat t.spc | forebay convert - $'a b\\xff.csv' >/dev/null && test -s $'a b\\xff.csv' && ls a*.csv | wc -l\n\
                 cat t.spc | forebay describe - --from '' 2>&1 || echo refused";
     let said = shell::run(folder.root(), text).unwrap();
     assert!(said.starts_with("1\n") && said.ends_with("refused\n"), "{said}");
     let (folder, trace) = (folder.root(), fs::read(folder.path("t.spc")).unwrap());
     let refused = shell::run(folder, "forebay convert - t.spc --to csv < t.spc").unwrap_err();
-    assert!(refused.contains("a file that is read, /dev/stdin, as the one to write"), "{refused}");
+    assert!(refused.contains("an input file, /dev/stdin, as the output"), "{refused}");
     assert_eq!(fs::read(folder.join("t.spc")).unwrap(), trace);
 }
 
@@ -155,15 +156,15 @@ fn what_is_cut_off_or_cannot_be_kept_is_told() {
         (
             "gzip < t.spc | head -c 500 | forebay describe -",
             2,
-            "/dev/stdin: the gzip stream is cut off",
+            "/dev/stdin: the gzip stream is truncated",
         ),
         ("forebay describe - < .", 2, "/dev/stdin: got a folder"),
         ("forebay describe - <&-", 2, "/dev/stdin: got an empty file"),
         ("cat t.spc | TMPDIR=$PWD/none forebay describe -", 2, "/none: got No such file"),
-        ("cat t.spc | TMPDIR=$PWD/none forebay describe -", 2, "name another one by TMPDIR"),
+        ("cat t.spc | TMPDIR=$PWD/none forebay describe -", 2, "set TMPDIR to another one"),
         // A file that may not grow stands for a disk that is full.
         ("cat SAMPLE | (ulimit -f 4; forebay describe -)", 1, "File too large"),
-        ("cat SAMPLE | (ulimit -f 4; forebay describe -)", 1, "standard input is kept in "),
+        ("cat SAMPLE | (ulimit -f 4; forebay describe -)", 1, "standard input is copied to "),
     ];
     for (text, status, part) in cases {
         let text = text.replace("SAMPLE", &sample.display().to_string());

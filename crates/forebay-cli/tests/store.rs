@@ -40,7 +40,7 @@ fn clients_of_redis_are_served() {
         ("GET a", "nil"),
         ("DBSIZE", ":2"),
         ("SCAN 0 MATCH [c-d] COUNT 9", "[0 [c]]"),
-        ("SCAN 17", "-ERR this scan was forgotten; begin anew with cursor 0"),
+        ("SCAN 17", "-ERR this scan has expired; start again with cursor 0"),
         (
             "SET a 1 EX 5",
             "-ERR syntax error: SET takes a key and a value; values do not expire here",
@@ -64,7 +64,7 @@ fn clients_of_redis_are_served() {
     });
     (0..50).for_each(|_| assert_eq!(client.said().as_deref(), Some("+OK")));
     assert_eq!(client.text("DBSIZE"), ":52");
-    // Interrupted, it ends well; and all is there afterwards.
+    // The server ends well when interrupted, and all data is present afterwards.
     assert!(
         Command::new("kill")
             .args(["-INT", &serving.child.id().to_string()])
@@ -86,7 +86,7 @@ fn what_is_sent_without_waiting_sees_what_was_sent_before() {
     let mut client = serving.client();
     assert_eq!(client.text("SET c 3"), "+OK");
     let pipeline = ["SET b 4", "GET b", "SET b 5", "MGET b c", "DEL n", "SET n 1", "EXISTS n"];
-    // What is asked in RESP2 is answered in it.
+    // RESP2 requests get RESP2 replies.
     let deleted = ["DEL n b", "GET n", "SET b 2", "SCAN 0 MATCH b COUNT 60", "DEL n", "GET n"];
     let commands = [&pipeline[..], &deleted, &["HELLO 3"]].concat();
     for command in &commands {
@@ -154,8 +154,8 @@ fn clients_that_ask_for_much_and_read_nothing_take_little_memory() {
     assert!(most() < before + 250, "{before} MB before, {} MB at most", most());
 }
 
-/// Puts to keys of its own until the connection ends, and says when the first was acknowledged; answers what was
-/// acknowledged last of each, and the put that was under way.
+/// Puts its own keys until the connection ends, and reports when the first was acknowledged;
+/// returns the last acknowledged value of each, and the outstanding put.
 fn puts(
     mut client: Client,
     thread: u64,
@@ -179,8 +179,8 @@ fn puts(
     unreachable!("it puts until the server is killed")
 }
 
-/// Puts while the server is killed, so many rounds, served with these words: what was acknowledged is there
-/// when it is served again. Answers how many keys.
+/// Puts while the server is killed `rounds` times, and checks that acknowledged puts survive each
+/// restart. Returns the number of keys.
 fn killed(rounds: u64, words: &[&str], beside: impl Fn(SocketAddr) -> Option<Child>) -> usize {
     let folder = Folder::new();
     made(&folder);
@@ -212,7 +212,7 @@ fn killed(rounds: u64, words: &[&str], beside: impl Fn(SocketAddr) -> Option<Chi
             sure.extend(acknowledged);
             let found = client.text(&format!("GET {key}"));
             let found = found.get(..20).and_then(|number| number.parse::<u64>().ok());
-            // The one under way was written or not.
+            // The outstanding put may have been executed or not.
             assert!(found == sure.get(&key).copied() || found == Some(number), "{key}: {found:?}");
             sure.extend(found.map(|found| (key, found)));
         }
@@ -258,7 +258,8 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
                 [&b"SET"[..], &format!("k{number}").into_bytes(), &value(number).into_bytes()];
             assert_eq!(client.ask(&words), b"+OK");
         }
-        // Interrupted, it makes segments of its logs: of those on the lost disk nobody could say what they decide.
+        // When interrupted, the server turns its logs into segments; for logs on the lost disk, the
+        // keys would be unknown.
         let pid = serving.child.id().to_string();
         assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
         serving.child.wait().unwrap();
@@ -268,8 +269,9 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };
     let (code, said) = run(&["check", "a", "b", "c", "d"]);
-    assert!(code == Some(0) && said.contains("All is as it was written"), "{said}");
-    // Of one root others say the same, and the next opening that may write does it anew.
+    assert!(code == Some(0) && said.contains("Everything is intact"), "{said}");
+    // Other roots have the same information, and the next opening for writing rewrites the damaged
+    // one.
     let disk = fs::File::options().write(true).open(folder.root().join("b/forebay.store")).unwrap();
     let zeros = vec![0; disk.metadata().unwrap().len() as usize / 32];
     disk.write_all_at(&zeros, 8192).unwrap();
@@ -278,7 +280,7 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
     assert!(code == Some(1) && said.contains("Nothing is lost"), "{said}");
     drop(Serving::of(&folder, &DISKS));
     let (code, said) = run(&["check", "a", "b", "c", "d"]);
-    assert!(code == Some(0) && said.contains("All is as it was written"), "{said}");
+    assert!(code == Some(0) && said.contains("Everything is intact"), "{said}");
     fs::rename(folder.root().join("b"), folder.root().join("away")).unwrap();
     refused(&folder, &["store", "check", "a", "c", "d"], &["3 of its 4 disks are named"]);
     let (code, said) = run(&["check", "--without-disk", "a", "c", "d"]);
@@ -298,7 +300,7 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
     }
     let (code, said) = run(&["repair", "a", "c", "d"]);
     assert!(code == Some(1) && said.contains("Nothing was written"), "{said}");
-    // Nothing is given up for a disk that cannot be had.
+    // Nothing is given up for a disk that cannot be used.
     fs::write(folder.root().join("full"), "somebody's").unwrap();
     for (new, why) in [("c", "a disk of the store"), ("full", "is there already")] {
         let words = ["store", "repair", "--give-up", "--new", new, "a", "c", "d"];
@@ -318,12 +320,12 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
             false
         }
     });
-    // A filter says yes to some that are not there.
+    // A filter has some false positives.
     let nil = nil.count() as u32;
     assert!(lost / 2 < nil && nil <= lost, "{nil} are gone, {lost} could not be decided");
     drop(serving);
     let (code, said) = run(&["check", "a", "c", "d", "e"]);
-    assert!(code == Some(0) && said.contains("All is as it was written"), "{said}");
+    assert!(code == Some(0) && said.contains("Everything is intact"), "{said}");
 }
 
 #[test]
@@ -346,7 +348,7 @@ fn what_is_no_store_is_named() {
         &["3 of its 4 disks are named", "--without-disk"],
     );
     let three = ["store", "repair", "--new", "e"];
-    refused(&folder, &[&three, &DISKS[..]].concat(), &["--new", "has all its disks"]);
+    refused(&folder, &[&three, &DISKS[..]].concat(), &["--new", "got a complete store"]);
     refused(
         &folder,
         &["store", "serve", "a", "b", "c", "c"],
@@ -369,7 +371,8 @@ fn what_is_no_store_is_named() {
     drop(serving);
 }
 
-/// What comes of these bytes over HTTP: all of it, or as much as came before the connection was cut.
+/// Sends these bytes and returns the HTTP response, as far as it arrived before the connection was
+/// closed.
 fn http(address: SocketAddr, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -433,7 +436,7 @@ fn metrics_are_there_for_prometheus() {
 fn disks_without_space_are_told_in_info_and_metrics() {
     let folder = Folder::new();
     made(&folder);
-    // No disk takes more than its labels.
+    // Each disk has only enough space for its labels.
     let words = [&["--metrics", "127.0.0.1:0"], &DISKS[..]].concat();
     let limited = "ulimit -f 16 && exec \"$0\" store serve --listen 127.0.0.1:0 \"$@\"";
     let mut command = Command::new("sh");
@@ -487,7 +490,7 @@ fn whatever_comes_over_http_metrics_and_clients_are_served() {
     let silent = refused.expect("eight that say nothing leave no room for a ninth");
     assert_eq!(serving.client().text("PING"), "+PONG");
     for mut stream in silent {
-        // One more than there may be, where an earlier one is not gone yet, is told so.
+        // Connections beyond the limit get an error, while an earlier one has not been closed yet.
         let mut said = Vec::new();
         let _ = stream.read_to_end(&mut said);
         assert!(said.is_empty() || said.starts_with(b"HTTP/1.1 503 "), "{said:?}");
@@ -507,7 +510,7 @@ fn without_durability_kill_9_loses_nothing_either() {
     assert_eq!(serving.client().text("CONFIG GET appendfsync"), "[appendfsync no]");
 }
 
-/// The rows of a JSON answer.
+/// Returns the rows of a JSON answer.
 fn rows_of(out: &[u8]) -> Vec<serde_json::Value> {
     let told: serde_json::Value = serde_json::from_slice(out).unwrap();
     assert_eq!(told["schema_version"], 4);

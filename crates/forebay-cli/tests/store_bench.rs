@@ -61,7 +61,7 @@ fn every_workload_runs_on_our_server_and_its_answers_are_right() {
         assert_eq!(results["loop"], "closed");
         assert_eq!(results["load"].is_null(), workload == "ingest");
     }
-    // What was put is found by another run.
+    // Another run finds the stored values.
     let again = ["--workload", "c", "--no-load"];
     let output = bench(&folder, serving.address, &[&again, &small[..]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -97,7 +97,8 @@ fn a_store_is_asked_without_a_server_and_scanned() {
     assert!(counts["scan"] > 150 && counts["insert"] > 0, "{counts:?}");
 }
 
-/// What a store holds besides is neither replaced nor read, and earlier runs may have had any lengths.
+/// Other contents of the store are neither replaced nor read, and earlier runs may have used any
+/// lengths.
 #[test]
 fn a_benchmark_has_keys_of_its_own() {
     let folder = with_store();
@@ -131,10 +132,10 @@ fn a_benchmark_has_keys_of_its_own() {
     let few = ["--workload", "ingest", "--operations", "7"];
     let said = String::from_utf8(bench(&folder, serving.address, &few).stdout).unwrap();
     let last = said.trim_end().lines().last().unwrap();
-    assert_eq!(last, "7 keys are left behind, which begin with forebay-bench:");
+    assert_eq!(last, "7 keys are left in the store; they begin with forebay-bench:");
 }
 
-/// A server of a few commands that answers reads with what `spoiled` makes of a value.
+/// Returns a server of a few commands that answers reads with what `spoiled` makes of a value.
 fn spoiling(spoiled: fn(usize, Vec<u8>) -> Option<Vec<u8>>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -293,7 +294,7 @@ fn a_server_that_goes_away_ends_it_and_ctrl_c_too() {
     }
 }
 
-/// A server that answers PING and SET, the put of number `at` only after `stall`.
+/// Returns a server that answers PING and SET, the put of number `at` only after `stall`.
 fn stalling(at: usize, stall: Duration) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -7,7 +7,7 @@ use crate::shell;
 
 const BOLD: &str = "\x1b[1m";
 
-/// A folder with a few requests, as SPC and as Parquet.
+/// Returns a folder with a few requests, as SPC and as Parquet.
 fn folder() -> Folder {
     let folder = Folder::new();
     shell::prepared(folder.root());

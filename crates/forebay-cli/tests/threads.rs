@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::command::{Folder, ends, forebay};
 
-/// A reader at random and a log that appends, 20 requests a second for ten seconds.
+/// Returns a reader at random and a log that appends, 20 requests a second for ten seconds.
 fn trace() -> (Folder, PathBuf) {
     let folder = Folder::new();
     let line = |k: u64| match k % 2 {

@@ -1,4 +1,4 @@
-//! Options, help and listings, on the real binary: what is asked for wrongly or in vain is told.
+//! Tests options, help and listings on the real binary: wrong and useless options are reported.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! `forebay volume`, on the real binary: what it makes of files, what it refuses, and that nothing is lost
-//! when it is killed.
+//! Tests `forebay volume` on the real binary: its effect on files, what it refuses, and that
+//! nothing is lost when it is killed.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -35,7 +35,7 @@ fn json(command: &mut Command) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A folder `v` of `count` empty drives.
+/// Returns a folder `v` of `count` empty drives.
 fn drives(folder: &Folder, count: usize) -> Vec<PathBuf> {
     fs::create_dir(folder.root().join("v")).unwrap();
     folder.drives("v/drive", count, 32 * MIB)
@@ -90,7 +90,8 @@ fn a_volume_is_made_written_checked_and_outlives_two_drives() {
     let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
     assert!(status["written_bytes"].as_u64().unwrap() > 10 * MIB, "{status}");
     assert!(contents(&paths) == before, "status writes nothing");
-    // Two are gone, one of them is replaced, what it held is made anew; then two others may go.
+    // Two drives are missing, and one of them is replaced and restored; then two others may
+    // disappear.
     fs::rename(&paths[1], folder.root().join("old1")).unwrap();
     fs::rename(&paths[4], folder.root().join("old4")).unwrap();
     let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
@@ -108,13 +109,13 @@ fn a_volume_is_made_written_checked_and_outlives_two_drives() {
     fs::rename(&paths[2], folder.root().join("old2")).unwrap();
     let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
     assert_eq!(checked["lost_units"], 0, "{checked}");
-    // One that was replaced is back, and named.
+    // A replaced drive is back, and the command names it.
     fs::rename(folder.root().join("old1"), &paths[1]).unwrap();
     let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
     assert_eq!(status["drives_replaced"], serde_json::json!([2]));
 }
 
-/// An answer about a volume that has lost data: exit status 1, and why.
+/// Returns an answer about a volume that has lost data: exit status 1, and why.
 fn lossy(folder: &Folder, args: &[&str]) -> Value {
     let output = forebay(folder, args).args(["--format", "json"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -143,7 +144,7 @@ fn data_that_rot_beyond_redundancy_are_named_at_every_look() {
     json(&mut forebay(&folder, &play));
     let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
     assert_eq!((&status["lost_bytes"], &status["lost"]), (&0.into(), &serde_json::json!([])));
-    // Two are mended, three are too many.
+    // Damage on two drives can be repaired, on three it cannot.
     paths[..2].iter().for_each(|path| wipe_cells(path, &status));
     let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
     assert_eq!(checked["lost_units"], 0);
@@ -152,14 +153,14 @@ fn data_that_rot_beyond_redundancy_are_named_at_every_look() {
     assert_eq!(checked["lost_units"], 20, "{checked}");
     let lost = checked["lost"].as_array().unwrap();
     let bytes: u64 = lost.iter().map(|range| range["bytes"].as_u64().unwrap()).sum();
-    // Of each unit one to three chunks are data.
+    // Each unit has one to three data chunks there.
     assert!((20 * 65_536..=60 * 65_536).contains(&bytes), "{checked}");
     assert_eq!(checked["lost_bytes"], bytes);
     for range in lost {
         assert_eq!(range["drives"], serde_json::json!([1, 2, 3]));
         assert_eq!(range["offset"].as_u64().unwrap() / 262_144, range["unit"]);
     }
-    // Nothing more is found or written, and all verbs say so.
+    // Another check finds and writes nothing more, and all verbs say so.
     let before = contents(&paths);
     assert_eq!(lossy(&folder, &["volume", "status", "v"])["lost"], checked["lost"]);
     assert!(contents(&paths) == before, "status writes nothing");
@@ -180,7 +181,7 @@ fn data_that_rot_beyond_redundancy_are_named_at_every_look() {
     holes(folder.root().join("new"), 32 * MIB);
     let replaced = lossy(&folder, &["volume", "replace", "v", "--with", "new"]);
     assert_eq!(replaced["lost_units"], 20, "{replaced}");
-    // What is written anew is whole again.
+    // Overwritten data is intact again.
     fs::rename(folder.root().join("new"), folder.root().join("v/new")).unwrap();
     let played = json(&mut forebay(&folder, &play));
     assert_eq!((&played["failed"], &played["ios_failed"]), (&0.into(), &0.into()));
@@ -200,7 +201,7 @@ fn what_was_played_is_kept_though_it_ends_early() {
     let short = ["play", trace.to_str().unwrap(), "--volume", "v", "--for", "2s"];
     let played = json(&mut forebay(&folder, &short));
     assert_eq!((&played["requests"], &played["ended_early"]), (&1.into(), &"time is up".into()));
-    assert!(played["notes"].to_string().contains("all that was written is durable"), "{played}");
+    assert!(played["notes"].to_string().contains("all writes are durable"), "{played}");
     let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
     assert!(status["written_bytes"].as_u64().unwrap() > 0, "{status}");
 }
@@ -211,14 +212,14 @@ fn what_cannot_be_made_durable_at_the_end_is_told_and_fails() {
     drives(&folder, 6);
     json(&mut forebay(&folder, &["volume", "create", "v"]));
     let trace = writes(&folder, 3);
-    // No drive takes more than its labels.
+    // Each drive has only enough space for its labels.
     let limited = "ulimit -f 16 && exec \"$0\" play \"$1\" --volume v --map wrap --format json";
     let binary = assert_cmd::cargo::cargo_bin!("forebay");
     let mut command = std::process::Command::new("sh");
     command.args(["-c", limited]).arg(binary).arg(trace).current_dir(folder.root());
     let output = command.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    let lost = "not all that was written may be kept: the volume could not be flushed: the file system below its \
+    let lost = "some writes may be lost: the volume could not be flushed: the file system below its \
                 drives is full (ENOSPC)";
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains(&format!("forebay: {lost}")), "{said}");
@@ -238,7 +239,7 @@ fn a_check_without_room_reads_what_there_is_and_says_so() {
     ));
     let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
     let before = contents(&paths);
-    // No drive takes more than its labels.
+    // Each drive has only enough space for its labels.
     let check = || {
         let limited = "ulimit -f 16 && exec \"$0\" volume check v --format json";
         let mut command = Command::new("sh");
@@ -249,11 +250,11 @@ fn a_check_without_room_reads_what_there_is_and_says_so() {
         (serde_json::from_slice::<Value>(&output.stdout).unwrap(), said)
     };
     let (checked, said) = check();
-    let full = "nothing could be mended: the file system below its drives is full (ENOSPC)";
+    let full = "nothing could be repaired: the file system below its drives is full (ENOSPC)";
     assert!(said.contains(full), "{said}");
     assert_eq!((&checked["lost_units"], &checked["units"]), (&0.into(), &status["units"]));
     assert!(contents(&paths) == before, "nothing is written");
-    // What is lost is found all the same.
+    // Losses are found nevertheless.
     paths[..3].iter().for_each(|path| wipe_cells(path, &status));
     let (checked, said) = check();
     assert!(checked["lost_units"].as_u64().unwrap() > 0, "{checked}");
@@ -272,7 +273,7 @@ fn a_volume_of_two_sets_follows_its_workload_and_hints() {
     let made = json(&mut forebay(&folder, &["volume", "create", "v", "--ssd", "s"]));
     assert_eq!((&made["drives"], &made["ssds"]), (&12.into(), &6.into()));
     let trace = writes(&folder, 200);
-    // To eight units again and again, so far apart that none waits for another.
+    // Repeated writes to eight units, far enough apart in time that none waits for another.
     let row = |n: u64| format!("{},write,{},4096,0,0,1000000,,,,\n", n * 3_000_000, n % 8 * MIB);
     let small = (0..100).map(row).collect::<String>();
     let small = folder.file("small.csv", HEADER.to_string() + &small);
@@ -293,7 +294,7 @@ fn a_volume_of_two_sets_follows_its_workload_and_hints() {
     // A quarter is to be on solid-state drives.
     let (_, mirrored, solid) = play("array:hints=0-10@ssd", &trace);
     assert!(mirrored == 0 && (10..=40).contains(&solid), "{mirrored} {solid}");
-    // Small writes go to three copies, but for those that are to stay.
+    // Small writes switch to three copies, except for hinted units.
     let (_, mirrored, still) = play("array:adapt=half-thresholds:hints=0-2@raid6", &small);
     assert_eq!((mirrored, still), (6, solid));
     let (_, mirrored, solid) = play("array:hints=0-4000@hdd@raid6", &trace);
@@ -306,7 +307,7 @@ fn a_volume_of_two_sets_follows_its_workload_and_hints() {
         play
     };
     refused(&mut on_both("array:level=raid5"), &["no parameter 'level'", "hints"]);
-    refused(&mut on_both("array:hints=0-9@raid10x4"), &["0-9@raid10x4", "that the array takes"]);
+    refused(&mut on_both("array:hints=0-9@raid10x4"), &["0-9@raid10x4", "that the array supports"]);
     refused(&mut on_both("array:hints=9-0@ssd"), &["9-0@ssd", "FROM-TO"]);
     let few = ["volume", "create", "v", "--ssd", "s/drive7", "--overwrite"];
     refused(&mut forebay(&folder, &few), &["6 hard disks and 1 solid-state drive, "]);
@@ -327,7 +328,7 @@ fn a_volume_grows_by_drives_and_with_its_drives() {
     let trace = writes(&folder, 400);
     let play = ["play", trace.to_str().unwrap(), "--volume", "v", "--map", "wrap"];
     json(&mut forebay(&folder, &play));
-    // Its drives become larger, all but one of them four times.
+    // The drives become larger, all but one of them four times.
     paths[1..].iter().for_each(|path| size(path, 128));
     let capacity = |of: &Value| of["capacity_bytes"].as_u64().unwrap();
     let grown = json(&mut grow(&[]));
@@ -344,10 +345,10 @@ fn a_volume_grows_by_drives_and_with_its_drives() {
     for name in ["a", "b"] {
         fs::rename(folder.root().join(name), folder.root().join("v").join(name)).unwrap();
     }
-    // What it holds is spread over all: each of the new ones has some.
+    // The data is spread over all drives: each of the new ones has some.
     let holds = |path: &Path| fs::read(path).unwrap().iter().filter(|byte| **byte != 0).count();
     assert!(holds(&folder.root().join("v/a")) > MIB as usize);
-    // There is no more room for records. Any two may go, also of those that it was made with.
+    // There is no more space for records. Any two drives may fail, including original ones.
     assert_eq!(capacity(&json(&mut grow(&[]))), capacity(&grown));
     fs::remove_file(&paths[0]).unwrap();
     fs::remove_file(&paths[3]).unwrap();
@@ -391,7 +392,8 @@ fn a_volume_is_whole_though_growing_is_killed() {
         std::thread::sleep(std::time::Duration::from_millis(wait_ms));
         growing.kill().unwrap();
         growing.wait().unwrap();
-        // With it or without it the volume is whole; with it growing goes on. What is half made is never called used.
+        // The volume is complete with and without the new drive; with it, growing continues. A
+        // drive that is being added never counts as used.
         let whole = json(&mut forebay(&folder, &["volume", "check", "v"]));
         assert_eq!((&whole["lost_units"], &whole["degraded_units"]), (&0.into(), &0.into()));
         let labelled = holds_label(&folder.root().join("new"));
@@ -406,7 +408,7 @@ fn a_volume_is_whole_though_growing_is_killed() {
     assert!(more || grown["drives"] == 6, "{grown}");
 }
 
-/// Whether a file begins as a drive does.
+/// Returns whether a file begins as a drive does.
 fn holds_label(path: &Path) -> bool {
     let mut bytes = [0; 16];
     File::open(path).unwrap().read_exact_at(&mut bytes, 0).unwrap();
@@ -434,7 +436,8 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
     refused(&mut status(&["v/drive1", "v/drive2", "v/drive3"]), &["3 of its 6 drives can be used"]);
     fs::copy(&paths[0], folder.root().join("copy")).unwrap();
     refused(&mut status(&["v", "copy"]), &["copy", "drive 1", "drive1"]);
-    // One that is short, one of another volume, and one that is none count as missing, and are told.
+    // A truncated drive, a drive of another volume, and a file that is not a drive count as missing
+    // and are reported.
     fs::copy(&paths[5], folder.root().join("short")).unwrap();
     fs::remove_file(&paths[5]).unwrap();
     File::options().write(true).open(folder.root().join("short")).unwrap().set_len(MIB).unwrap();
@@ -462,7 +465,7 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
         &["w/drive1", "--overwrite"],
     );
     assert!(contents(&paths[..5]) == before[..5], "nothing was written");
-    // All records are gone: it is never taken for a new one.
+    // All records are gone, but the drives are never mistaken for a new volume.
     for path in &paths[..5] {
         let file = File::options().write(true).open(path).unwrap();
         file.write_all_at(&vec![0; 8 * MIB as usize], 8192).unwrap();
@@ -513,7 +516,7 @@ fn commands_are_told_that_replace_every_drive_that_is_missing() {
     let trace = writes(&folder, 100);
     let play = ["play", trace.to_str().unwrap(), "--volume", "v", "--map", "wrap"];
     json(&mut forebay(&folder, &play));
-    // One is blank, one is away; then two are away.
+    // One drive is blank and one is missing; then two are missing.
     holes(&paths[1], 32 * MIB);
     fs::remove_file(&paths[4]).unwrap();
     let told = || {
@@ -525,7 +528,7 @@ fn commands_are_told_that_replace_every_drive_that_is_missing() {
     fs::remove_file(&paths[1]).unwrap();
     let second = "forebay volume replace v NEW1 --with NEW2";
     assert_eq!(told(), format!("{replace} NEW1 && {second}"));
-    // Run as told, they make it whole.
+    // The printed commands make the volume complete.
     for name in ["NEW1", "NEW2"] {
         holes(folder.root().join(name), 32 * MIB);
     }
@@ -561,7 +564,7 @@ fn a_volume_that_does_not_grow_says_which_drives_are_too_small() {
     paths[1..].iter().for_each(|path| larger(path, 40 * MIB));
     let said = grown();
     assert!(said.contains("The volume holds as much as before. Drive 1 is too small by"), "{said}");
-    // With just so many bytes more it grows, and not with a sector less.
+    // With exactly this many more bytes the volume grows, and with a sector less it does not.
     let lacks = said.split_once("too small by ").unwrap().1.split_once(" byte").unwrap().0;
     let lacks: u64 = lacks.parse().unwrap();
     larger(&paths[0], 32 * MIB + lacks - 512);

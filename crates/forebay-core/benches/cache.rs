@@ -25,7 +25,8 @@ const RUNS: usize = 3;
 /// Bytes of a record: time, object, size, next use.
 const RECORD: usize = 24;
 
-/// A stream of blocks of which some are much hotter than others, in libCacheSim's oracleGeneral format.
+/// Returns a stream of blocks of which some are much hotter than others, in libCacheSim's
+/// oracleGeneral format.
 fn records() -> Vec<u8> {
     let mut state = 3;
     let mut bytes = Vec::with_capacity(ACCESSES * RECORD);
@@ -40,12 +41,12 @@ fn records() -> Vec<u8> {
     bytes
 }
 
-/// As libCacheSim does, the record is decoded within the loop.
+/// Decodes records within the loop, as libCacheSim does.
 fn keys(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.chunks_exact(RECORD).map(|record| u64::from_le_bytes(record[4..12].try_into().unwrap()))
 }
 
-/// The best of some runs, in accesses a second, and what the run answered.
+/// Returns the best of some runs, in accesses a second, and what the run answered.
 fn best<T>(mut run: impl FnMut() -> T) -> (f64, T) {
     let mut timed = || {
         let begun = Instant::now();

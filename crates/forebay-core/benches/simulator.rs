@@ -137,7 +137,7 @@ fn main() {
     }
 }
 
-/// Whole-chunk writes and reads of an array of six disks, its I/Os counted.
+/// Whole-chunk writes and reads of an array of six disks, with its I/Os counted.
 struct TimedSix;
 
 impl PolicyVisitor for TimedSix {
@@ -173,7 +173,7 @@ impl Observer for Ios {
     }
 }
 
-/// As [`Timed`], on a disk and flash.
+/// Like [`Timed`], but on a disk and flash.
 struct TimedBoth([DeviceModel; 2]);
 
 impl PolicyVisitor for TimedBoth {

@@ -18,14 +18,14 @@ use crate::rearrangement::Rearrangement;
 /// Addresses are rounded to this: blocks of file systems.
 const GRAIN: u64 = 4096;
 
-/// A stream that skips this much forward reads on all the same: another thread may read what is
-/// between.
+/// A stream that skips at most this far forward is still sequential, because another thread may
+/// read the gap.
 const SKIP_BYTES: u64 = 1 << 20;
 
 /// Times a jump is made before it is a pattern.
 const REPEATS_MIN: u32 = 2;
 
-/// What moving blocks costs and what a jump does.
+/// The costs of moving blocks and of jumps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prices {
     /// Seconds of one jump of the heads.
@@ -34,14 +34,14 @@ pub struct Prices {
     pub bytes_per_s: f64,
 }
 
-/// What was learnt.
+/// The learned jumps.
 #[derive(Clone, Debug, Default)]
 pub struct Arrangement {
-    /// Where blocks are to go; `None` if nothing is to be moved.
+    /// The new locations of blocks; `None` if nothing should be moved.
     pub rearrangement: Option<Rearrangement>,
     /// Jumps that streams made in reading.
     pub jumps: u64,
-    /// Of these, jumps made before or again.
+    /// The number of these jumps that occurred before or occur again.
     pub repeated_jumps: u64,
     /// Jumps that the rearrangement turns into reading on.
     pub joined_jumps: u64,
@@ -66,7 +66,7 @@ pub struct Arranger {
     writing: Vec<Option<At>>,
     runs: Vec<At>,
     written: Vec<At>,
-    /// From the end of what was read to the start of what is read next.
+    /// Jumps from the end of a read to the start of the next one.
     jumps: Vec<(u64, u64)>,
 }
 
@@ -106,12 +106,12 @@ impl Arranger {
         }
     }
 
-    /// The first so many bytes are never free, whether they were seen to be used or not.
+    /// The number of bytes at the start that are never free, whether or not the trace uses them.
     pub fn take(&mut self, bytes: u64) {
         self.written.push(At { start: 0, end: bytes.next_multiple_of(GRAIN) });
     }
 
-    /// The arrangement of a disk of `capacity` bytes.
+    /// Returns the arrangement of a disk of `capacity` bytes.
     pub fn finish(mut self, capacity: u64, prices: Prices) -> Arrangement {
         self.runs.extend(self.reading.drain(..).flatten());
         self.written.extend(self.writing.drain(..).flatten());
@@ -159,7 +159,8 @@ fn union(mut ranges: Vec<At>) -> Vec<At> {
     union
 }
 
-/// Where in the gaps between `touched` ranges `len` bytes fit, nearest to `middle`.
+/// Returns where `len` bytes fit into the gaps between `touched` ranges, as close as possible to
+/// `middle`.
 fn gap(touched: &[At], capacity: u64, len: u64, middle: u64) -> Option<u64> {
     let starts = std::iter::once(0).chain(touched.iter().map(|range| range.end));
     let ends = touched.iter().map(|range| range.start).chain([capacity]);
@@ -177,10 +178,10 @@ struct Row {
     joined: u64,
 }
 
-/// What was read, in pieces that are moved whole, by address.
+/// The ranges that were read, in pieces that are moved as a whole, by address.
 struct Extents {
     places: Vec<At>,
-    /// Runs that go on from each extent into its neighbour.
+    /// Runs that go on from each extent into its neighbor.
     crossed: Vec<u64>,
 }
 
@@ -228,12 +229,12 @@ impl Extents {
         self.places[extent].end - self.places[extent].start
     }
 
-    /// The extent that begins (or ends) at `address`.
+    /// Returns the extent that begins (or ends) at `address`.
     fn at(&self, address: u64, key: fn(&At) -> u64) -> Option<usize> {
         self.places.binary_search_by_key(&address, key).ok()
     }
 
-    /// Every link, the most used first; of equal ones those that are there already.
+    /// Returns all links, the most used first; among equal ones, existing links come first.
     fn links(&self, joins: &[((u64, u64), u64)], prices: Prices) -> Vec<Link> {
         let worth = |link: &Link| {
             let bytes = self.len(link.from) + self.len(link.to);
@@ -252,7 +253,7 @@ impl Extents {
         links
     }
 
-    /// The chains that are worth laying, by address.
+    /// Returns the chains that are worth laying, by address.
     fn rows(&self, joins: &[((u64, u64), u64)], prices: Prices) -> Vec<Row> {
         let mut chains = Chains::new(self.places.len());
         for link in self.links(joins, prices) {
@@ -262,7 +263,7 @@ impl Extents {
         heads.filter_map(|head| self.row(&chains, head, prices)).collect()
     }
 
-    /// The chain from `head` if laying it gains more than it costs.
+    /// Returns the chain from `head` if laying it gains more than it costs.
     fn row(&self, chains: &Chains, head: usize, prices: Prices) -> Option<Row> {
         let extents = || {
             std::iter::successors(Some(head), |&e| Some(chains.behind[e]).filter(|&e| e != NONE))
@@ -315,7 +316,7 @@ impl Chains {
         extent
     }
 
-    /// Joins two chains if the one ends where the link begins and the other begins where it ends.
+    /// Joins two chains if one ends where the link begins and the other begins where the link ends.
     fn join(&mut self, link: Link) {
         let free = self.behind[link.from] == NONE && self.before[link.to] == NONE;
         let (a, b) = (self.chain(link.from), self.chain(link.to));

@@ -21,33 +21,33 @@ pub use sample::Sample;
 /// A place for one block.
 pub type Frame = u32;
 
-/// What taking a block in cost.
+/// The effect of inserting a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inserted {
-    /// Where the block is now.
+    /// The frame of the block.
     pub frame: Frame,
     /// The block that was there before.
     pub evicted: Option<u64>,
 }
 
-/// Decides what a cache holds.
+/// Decides which blocks a cache holds.
 pub trait Cache {
     /// Blocks it can hold.
     fn capacity(&self) -> u32;
 
-    /// The frame of a block that is used now, if it is held.
+    /// Returns the frame of a block that is used now, if it is held.
     fn get(&mut self, key: u64) -> Option<Frame>;
 
-    /// The frame of a block, which is not used by asking.
+    /// Returns the frame of a block, which is not used by asking.
     fn peek(&self, key: u64) -> Option<Frame>;
 
-    /// Takes in a block that is not held: what [`Cache::get`] has just denied.
+    /// Inserts a block that is not cached, after [`Cache::get`] has missed it.
     fn insert(&mut self, key: u64) -> Inserted;
 
-    /// Gives up a block; answers where it was.
+    /// Removes a block and returns its frame.
     fn remove(&mut self, key: u64) -> Option<Frame>;
 
-    /// Uses a block and takes it in if it is not held: answers whether it was.
+    /// Uses a block and inserts it on a miss; returns whether it was a hit.
     #[inline]
     fn access(&mut self, key: u64) -> bool {
         let hit = self.get(key).is_some();

@@ -11,7 +11,7 @@ pub(crate) fn spread(number: u64) -> u64 {
     number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// Ids found by hash.
+/// A hash index of ids.
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
     slots: Vec<(u64, u32)>,
@@ -42,7 +42,7 @@ impl Index {
         self.len += 1;
     }
 
-    /// The first id under `hash` that `is_it` accepts.
+    /// Returns the first id under `hash` that `is_it` accepts.
     #[inline]
     pub(crate) fn find(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         if self.len == 0 {
@@ -76,7 +76,7 @@ impl Index {
             if other == EMPTY {
                 break;
             }
-            // An entry moves back unless its home lies behind the hole.
+            // An entry moves back unless its home slot is after the hole.
             let home = (known >> self.shift) as usize;
             if (at.wrapping_sub(home) & self.mask()) >= (at.wrapping_sub(hole) & self.mask()) {
                 self.slots[hole] = self.slots[at];

@@ -26,22 +26,22 @@ pub use bench::{Bench, LEAST, LEN_MAX, List};
 pub use cases::{PLACES, Row, case, laid};
 pub use starving::starves;
 
-/// What a policy owes whoever drives it.
+/// An obligation of a policy towards its driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
-    /// See [`Law::text`], as for all of them.
+    /// See [`Law::text`], also for the other laws.
     Once,
-    /// Of lengths.
+    /// No I/O is longer than the device accepts.
     Length,
-    /// Of bytes.
+    /// I/Os transfer exactly the requested bytes.
     Exactly,
-    /// Of answers that come too soon.
+    /// No answer comes too soon.
     Waited,
-    /// Of wakeups.
+    /// After a declined offer, the wakeup lies ahead.
     Ahead,
-    /// Of purity.
+    /// The same calls return the same results.
     Same,
-    /// Of requests that others pass.
+    /// No request starves while others overtake it.
     Starving,
 }
 
@@ -50,7 +50,7 @@ impl Law {
     pub const ALL: [Law; 7] =
         [Law::Once, Law::Length, Law::Exactly, Law::Waited, Law::Ahead, Law::Same, Law::Starving];
 
-    /// The law, as a sentence without its full stop.
+    /// Returns the law, as a sentence without its full stop.
     pub fn text(self) -> &'static str {
         match self {
             Law::Once => "each request is answered exactly once, as it was submitted",
@@ -69,7 +69,7 @@ impl Law {
 pub struct Broken {
     /// Which.
     pub law: Law,
-    /// What was seen.
+    /// The observed violation.
     pub said: String,
 }
 
@@ -122,7 +122,7 @@ pub fn same<P: Policy>(fresh: &mut P, calls: &[Call]) -> Result<(), Broken> {
     })
 }
 
-/// A request as a sentence has it.
+/// Describes a request in a sentence.
 fn told(request: &Request) -> String {
     let Request { id, len, offset, stream, at, .. } = request;
     let op = request.op.name();
@@ -140,13 +140,13 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Of a policy that answers without an I/O what was never written.
+    /// Creates a watch for a policy that answers reads of never-written data without an I/O.
     pub fn of_zeros() -> Watch {
         Watch { answers_zeros: true, ..Watch::default() }
     }
 
-    /// The bytes that I/Os moved, if just `requests` were answered, each once, and nothing else was seen that
-    /// is wrong.
+    /// Returns the bytes that I/Os moved, if just `requests` were answered, each once, and nothing
+    /// else was seen that is wrong.
     ///
     /// # Errors
     /// The first law that was broken.

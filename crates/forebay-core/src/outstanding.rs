@@ -18,7 +18,7 @@ struct Unanswered {
     bytes: Bytes,
     /// The longest time that a part of it took since it was admitted.
     wait: Nanos,
-    /// Until its stream's turn came.
+    /// The time until its stream's turn.
     held: Nanos,
     holds: u32,
     class: u16,
@@ -27,13 +27,13 @@ struct Unanswered {
     flushing: bool,
 }
 
-/// Whether a request is a preflush and then a write.
+/// Returns whether a request is a preflush and then a write.
 #[inline]
 pub(crate) fn is_parted(request: &Request) -> bool {
     request.op == Op::Write && request.flags.has(Flags::PREFLUSH)
 }
 
-/// The preflush of a request that [`is_parted`]; it is to be done first.
+/// Returns the preflush of a request that [`is_parted`]; it is to be done first.
 #[cold]
 pub(crate) fn preflush(request: &Request) -> Request {
     Request { op: Op::Flush, offset: 0, len: 0, flags: Flags::NONE, ..*request }
@@ -58,8 +58,7 @@ pub(crate) struct Outstanding {
 }
 
 impl Outstanding {
-    /// A request arrives and is held once. Where it [`is_parted`]
-    /// its [`preflush`] is to be done first.
+    /// Adds a request with one hold. If it [`is_parted`], its [`preflush`] must be executed first.
     #[inline]
     pub(crate) fn open(&mut self, request: Request, bytes: Bytes) -> u32 {
         self.requests.insert(Unanswered {
@@ -81,13 +80,13 @@ impl Outstanding {
         self.requests.remove(key);
     }
 
-    /// Its stream's turn came so long after it arrived.
+    /// Records how long after its arrival its stream's turn came.
     #[cold]
     pub(crate) fn held(&mut self, key: u32, held: Nanos) {
         self.requests[key].held = held;
     }
 
-    /// Whether it came as a request that [`is_parted`].
+    /// Returns whether it came as a request that [`is_parted`].
     #[inline]
     pub(crate) fn is_parted(&self, key: u32) -> bool {
         is_parted(&self.requests[key].request)
@@ -116,14 +115,14 @@ impl Outstanding {
         client.holds == 0
     }
 
-    /// Whether it was a preflush that has ended, and well.
+    /// Returns whether it was a preflush that has ended, and well.
     #[inline]
     pub(crate) fn was_flushed(&self, key: u32) -> bool {
         let client = &self.requests[key];
         client.flushing && client.outcome.is_ok()
     }
 
-    /// The rest of a request that [`Outstanding::was_flushed`]: it is held once again.
+    /// Returns the rest of a request that [`Outstanding::was_flushed`]: it is held once again.
     #[cold]
     pub(crate) fn rest(&mut self, key: u32) -> (Request, Bytes) {
         let client = &mut self.requests[key];
@@ -132,20 +131,20 @@ impl Outstanding {
         (Request { flags, ..client.request }, client.bytes)
     }
 
-    /// The answer to a request that nothing holds any more.
+    /// Returns the answer to a request that nothing holds any more.
     #[inline]
     pub(crate) fn answer(&mut self, key: u32) -> Done {
         let Unanswered { request, wait, held, class, outcome, .. } = self.requests.remove(key);
         Done { request, wait, held, outcome, class }
     }
 
-    /// How many are not answered.
+    /// Returns the number of unanswered requests.
     #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
         self.requests.len()
     }
 
-    /// Whether all are answered.
+    /// Returns whether all are answered.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.requests.is_empty()
@@ -209,7 +208,7 @@ mod tests {
         assert!(clients.release(release(key, 5, Err(Fault::Gone))));
         assert!(!clients.was_flushed(key), "the write is not begun");
         assert_eq!(clients.answer(key).outcome, Err(Fault::Gone));
-        // An empty one is a flush and no more.
+        // An empty request is only a flush.
         let key = clients.open(write(both, 0), Bytes::NONE);
         assert!(is_parted(&write(both, 0)));
         assert!(clients.release(release(key, 5, Ok(()))));

@@ -5,7 +5,7 @@
 //! content of its new position. That content may be worthless (a defragmenter uses free space), but
 //! it has a position too, so that every request can be mapped.
 
-/// Bytes that lie together before and after.
+/// Bytes that are contiguous before and after the move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// First byte of the old place.
@@ -16,10 +16,10 @@ pub struct Extent {
     pub len: u64,
 }
 
-/// Where each byte lies now.
+/// A map from old to new addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rearrangement {
-    /// By `from`, disjoint, as long as they can be.
+    /// By `from`, disjoint and as long as possible.
     extents: Vec<Extent>,
     /// Moved on purpose, by `to`; the others made room for them.
     moved: Vec<Extent>,
@@ -54,14 +54,14 @@ impl Rearrangement {
         self.moved.iter().map(|extent| extent.len).sum()
     }
 
-    /// Whether a range reaches into what made room.
+    /// Returns whether a range reaches into what made room.
     pub fn displaces(&self, offset: u64, len: u64) -> bool {
         let Some((first, last)) = self.moved.first().zip(self.moved.last()) else { return false };
         offset < last.to + last.len && offset.saturating_add(len) > first.to
     }
 
-    /// The pieces that the range of `len` bytes from `offset` lies in now, in the order of its
-    /// bytes; none for an empty range.
+    /// Returns the pieces that the range of `len` bytes from `offset` lies in now, in the order of
+    /// its bytes; none for an empty range.
     #[inline]
     pub fn pieces(&self, offset: u64, len: u64) -> Pieces<'_> {
         let first = self.extents.partition_point(|extent| extent.from + extent.len <= offset);

@@ -35,7 +35,7 @@ impl Intensity {
         (1e-6..=1e12).contains(&times).then_some(Intensity(times))
     }
 
-    /// How much faster than recorded.
+    /// Returns the factor relative to the recorded speed.
     pub fn times(self) -> f64 {
         self.0
     }
@@ -62,7 +62,7 @@ impl<I: Iterator<Item = Request>> Open<I> {
         open
     }
 
-    /// Where the requests come from.
+    /// Returns where the requests come from.
     pub fn source(&self) -> &I {
         &self.requests
     }
@@ -93,9 +93,9 @@ impl<I: Iterator<Item = Request>> Workload for Open<I> {
 /// A recorded request as the ones that follow it see it.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// When it finished in this run.
+    /// When the request finished in this run.
     finished: Option<Nanos>,
-    /// Who may still ask: the recording, the run, and each request that waits for it.
+    /// The number of remaining users: the recording, the run, and each request that waits for it.
     references: u32,
 }
 
@@ -110,7 +110,7 @@ struct Pending {
     outstanding: u32,
 }
 
-/// One stream's side of the run.
+/// The state of one stream in the run.
 #[derive(Clone, Debug, Default)]
 struct Lineup {
     pending: VecDeque<Pending>,
@@ -185,7 +185,7 @@ impl Closed {
         if let Some(key) = past.last {
             self.known[key].references += 1;
         }
-        // One reference by the recording, one by the run.
+        // The recording and the run each hold one reference.
         let key = self.known.insert(Known { finished: None, references: 2 });
         let since = if past.last.is_some() { past.last_at } else { Nanos::ZERO };
         self.streams[stream].pending.push_back(Pending {
@@ -227,7 +227,7 @@ impl Closed {
     }
 }
 
-/// One stream's side of the recording, while it is read.
+/// The state of one stream in the recording, while it is read.
 #[derive(Default)]
 struct Recording {
     /// Completion times of the requests that were outstanding.
@@ -340,7 +340,8 @@ mod tests {
 
     #[test]
     fn think_time_follows_the_completion_in_this_run() {
-        // Recorded: 0 takes 10, 1 comes 5 after it; here 0 takes 100.
+        // In the recording, request 0 takes 10 and request 1 arrives 5 later; in the run, request 0
+        // takes 100.
         let recorded = [(request(0, 0, 0), Nanos(10)), (request(1, 15, 0), Nanos(10))];
         let mut closed = Closed::new(recorded, Intensity::RECORDED);
         assert_eq!(arrivals(&mut closed, &[100, 10]), vec![0, 105]);

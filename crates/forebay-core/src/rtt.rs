@@ -32,7 +32,7 @@ pub use window::least_rate_for_all;
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
-/// What a service takes, in units of `1 / rate` nanoseconds.
+/// The time of one service, in units of `1 / rate` nanoseconds.
 pub(crate) const SERVICE: u64 = 1_000_000_000;
 
 /// The highest rate: a service a nanosecond.
@@ -43,12 +43,12 @@ pub const RATE_MAX_IOPS: u64 = 1_000_000_000;
 pub struct Rtt {
     rate_iops: u64,
     within: Nanos,
-    /// When all that was admitted is done, in units of `1 / rate` nanoseconds.
+    /// When all admitted requests are done, in units of `1 / rate` nanoseconds.
     free: u128,
 }
 
 impl Rtt {
-    /// A server of `rate_iops` requests per second under the bound `within`.
+    /// Returns a server of `rate_iops` requests per second under the bound `within`.
     ///
     /// # Errors
     /// A rate of 0 or above [`RATE_MAX_IOPS`]; a bound of 0.
@@ -64,14 +64,14 @@ impl Rtt {
         Ok(Rtt { rate_iops, within, free: 0 })
     }
 
-    /// Whether the request that arrives at `at` is admitted; if so it is queued. Times must not
-    /// decrease.
+    /// Returns whether the request that arrives at `at` is admitted; if so it is queued. Times must
+    /// not decrease.
     #[inline]
     pub fn admit(&mut self, at: Nanos) -> bool {
         self.admit_within(at, self.within)
     }
 
-    /// The same under another bound.
+    /// Returns the same under another bound.
     #[inline]
     pub(crate) fn admit_within(&mut self, at: Nanos, within: Nanos) -> bool {
         let rate = u128::from(self.rate_iops);
@@ -89,22 +89,22 @@ impl Rtt {
         self.rate_iops
     }
 
-    /// The bound.
+    /// Returns the bound.
     pub(crate) fn within(&self) -> Nanos {
         self.within
     }
 
-    /// When the server is done with all it admitted, rounded up to a nanosecond.
+    /// Returns when the server is done with all admitted requests, rounded up to a nanosecond.
     pub fn free_at(&self) -> Nanos {
         let ns = self.free.div_ceil(u128::from(self.rate_iops));
         Nanos(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 }
 
-/// RTT by recursion: what one tier cannot answer in time is offered to the next.
+/// RTT by recursion: requests that one tier cannot complete in time are offered to the next.
 ///
-/// Every tier has a server of its own. The promise that a share of all requests is answered within
-/// a tier's bound counts what that tier and those before it admit.
+/// Every tier has its own server. The promise that a share of all requests completes within a
+/// tier's bound counts the requests admitted by that tier and all earlier ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classes(Vec<Rtt>);
 
@@ -114,19 +114,20 @@ impl Classes {
         Classes(tiers)
     }
 
-    /// The first tier that admits the request that arrives at `at`, from 0; `None` if none does.
+    /// Returns the first tier that admits the request that arrives at `at`, from 0; `None` if none
+    /// does.
     #[inline]
     pub fn admit(&mut self, at: Nanos) -> Option<usize> {
         self.admit_from(0, at)
     }
 
-    /// The same from tier `first` on: those before it are not asked.
+    /// Does the same from tier `first` on, skipping earlier tiers.
     #[inline]
     pub fn admit_from(&mut self, first: usize, at: Nanos) -> Option<usize> {
         self.admit_each(first, |_, rtt| rtt.admit(at))
     }
 
-    /// The same where `admits` says whether a tier does.
+    /// Returns the same where `admits` says whether a tier does.
     #[inline]
     pub(crate) fn admit_each(
         &mut self,
@@ -137,7 +138,7 @@ impl Classes {
         asked.find_map(|(tier, rtt)| admits(tier, rtt).then_some(tier))
     }
 
-    /// How many there are.
+    /// Returns the number of tiers.
     pub fn count(&self) -> usize {
         self.0.len()
     }

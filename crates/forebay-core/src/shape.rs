@@ -62,7 +62,8 @@ pub trait Recombine {
     /// where classes have an order.
     fn arrive(&mut self, at: Moment, request: &Request, least: usize, backlog: &Backlog) -> usize;
 
-    /// The class whose first request `lane` serves now: one that [`Backlog::is_ready`]; or none.
+    /// Returns the class whose first request `lane` serves now: one that [`Backlog::is_ready`]; or
+    /// none.
     fn next(&mut self, at: Moment, lane: Lane, backlog: &Backlog) -> Option<usize>;
 
     /// A request of `class` is complete.
@@ -75,22 +76,23 @@ pub trait Recombine {
         class
     }
 
-    /// What it needs of the server to keep what it promises. By default it promises nothing.
+    /// Returns the server capacity that the shaper needs to keep its promises. By default it
+    /// promises nothing.
     fn capacity(&self) -> Capacity {
         Capacity::default()
     }
 
-    /// When to ask again, after [`Recombine::next`] gave none at an earlier time.
+    /// Returns when to ask again, after [`Recombine::next`] returned nothing at an earlier time.
     #[inline]
     fn wakeup(&self) -> Option<Nanos> {
         None
     }
 }
 
-/// What every shaper has.
+/// The properties common to all shapers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// What is reported: one entry a class, or one for all.
+    /// The classes to report: one entry per class, or one for all.
     pub classes: Vec<Class>,
     /// The rate of each server in IOPS where there must be several, else nothing.
     pub servers: Vec<u64>,
@@ -124,7 +126,7 @@ pub struct Shaper<R> {
 }
 
 impl<R: Recombine> Shaper<R> {
-    /// A shaper that recombines by `recombine`.
+    /// Creates a shaper that recombines by `recombine`.
     pub fn new(recombine: R, shape: Shape) -> Shaper<R> {
         let servers = vec![Server::default(); shape.servers.len().max(1)];
         let backlog = Backlog::new(shape.dependencies, shape.classes.len());
@@ -134,7 +136,7 @@ impl<R: Recombine> Shaper<R> {
         Shaper { recombine, backlog, shape, servers, wakeup: None, follower }
     }
 
-    /// What the clock shows that rates are counted on.
+    /// Returns the time on the clock that rates are counted on.
     #[inline]
     fn moment(&mut self, now: Nanos) -> Moment {
         let Some(follower) = &mut self.follower else { return Moment::plain(now) };
@@ -153,12 +155,12 @@ impl<R: Recombine> Shaper<R> {
         }
     }
 
-    /// The lane that the request was submitted to of which `io` is a part.
+    /// Returns the lane that the request was submitted to of which `io` is a part.
     pub(super) fn lane(&self, io: &Request) -> Lane {
         self.backlog.lane(io.id as u32)
     }
 
-    /// The request to send (more) of.
+    /// Returns the request to send (more) of.
     #[inline]
     fn chosen(&mut self, at: Moment, lane: Lane) -> Option<u32> {
         if let Some(key) = self.servers[usize::from(lane)].sending {
@@ -199,7 +201,7 @@ impl<R: Recombine> Policy for Shaper<R> {
         if let Some(follower) = &mut self.follower {
             follower.window(now, server.in_flight >= self.shape.depth);
         }
-        // Parts under way together are told apart by their number.
+        // The number of a part distinguishes concurrent parts of a request.
         let id = u64::from(key) | u64::from(self.backlog.parts_sent(key)) << 32;
         Some(Request { at: now, id, lane, ..part })
     }

@@ -66,7 +66,7 @@ where
     last
 }
 
-/// Tells what a call answered.
+/// Passes on the answers of a call.
 #[inline]
 fn answer<W, O>(cx: &mut Cx<'_>, workload: &mut W, observer: &mut O)
 where
@@ -92,8 +92,9 @@ fn offer<P: Policy + ?Sized, D: Device>(now: Nanos, policy: &mut P, devices: &mu
     }
 }
 
-/// The earliest of the next completion, the next arrival and, if it lies ahead, the wakeup: one
-/// that has passed while every lane was busy is answered by the offer after the next completion.
+/// Returns the earliest of the next completion, the next arrival and, if it lies ahead, the wakeup:
+/// one that has passed while every lane was busy is answered by the offer after the next
+/// completion.
 #[inline]
 fn next_event<P, D, W>(now: Nanos, policy: &P, devices: &[D], workload: &W) -> Option<Nanos>
 where
@@ -195,7 +196,8 @@ mod tests {
         }
     }
 
-    /// Requests at some times on a device of a thousand I/Os a second; what was told, and the end.
+    /// Runs requests at these times on a device of a thousand I/Os a second; returns the reported
+    /// completions and the end.
     fn told(ops: &[(u64, Op)], stops_after: usize) -> (Vec<(u64, Nanos)>, Nanos) {
         let request = |(id, &(at, op)): (usize, &(u64, Op))| {
             let (at, id, flags) = (Nanos(at), id as u64, Flags::NONE);

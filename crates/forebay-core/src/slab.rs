@@ -35,12 +35,12 @@ impl<T: Copy> Slab<T> {
         self.values[key as usize]
     }
 
-    /// How many values are stored.
+    /// Returns the number of stored values.
     pub fn len(&self) -> usize {
         self.values.len() - self.free.len()
     }
 
-    /// Whether nothing is stored.
+    /// Returns whether nothing is stored.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

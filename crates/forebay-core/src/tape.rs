@@ -23,7 +23,7 @@ pub enum Call {
 }
 
 impl Call {
-    /// The name of the method.
+    /// Returns the name of the method.
     pub fn name(&self) -> &'static str {
         match self {
             Call::Submit(..) => "submit",
@@ -33,7 +33,7 @@ impl Call {
         }
     }
 
-    /// When it was made.
+    /// Returns when it was made.
     pub fn now(&self) -> Nanos {
         match *self {
             Call::Submit(now, ..)

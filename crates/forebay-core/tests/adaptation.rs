@@ -10,7 +10,7 @@ use forebay_testing::longer;
 
 const UNITS: u32 = 500;
 const WRITES: u32 = 240;
-/// None of these was looked at when the tuning was chosen. `make laws` takes them all.
+/// None of these seeds was used to choose the tuning. `make laws` uses them all.
 const SEEDS: [u64; 3] = [101, 202, 303];
 
 fn best(costs: &Costs, first: First, mix: &Mix) -> Trial {
@@ -27,7 +27,7 @@ fn everywhere(check: impl Fn(&Costs, First, u64)) {
     }
 }
 
-/// That what `least` would have cost is at least so much of what was paid.
+/// Checks that the cost of `least` is at least this share of the cost paid.
 fn assert_share(least: u64, paid: u64, share: f64, mix: &Mix, first: First) {
     let reached = least as f64 / paid as f64;
     assert!(reached >= share, "{reached} of {share} with {first:?} on {mix:?}");
@@ -54,7 +54,8 @@ fn long_runs_reach_97_hundredths_of_the_optimum() {
             for mix in [Mix::b(UNITS, WRITES, run, seed), Mix::c(UNITS, WRITES, run, seed)] {
                 let trial = best(costs, first, &mix);
                 assert_share(trial.optimum, trial.paid, 0.97, &mix, first);
-                // Who may choose the first layout afterwards as well saves a switch in 240 writes.
+                // If the first layout may also be chosen in hindsight, that saves a switch in 240
+                // writes.
                 assert_share(trial.free_optimum, trial.paid, 0.965, &mix, first);
             }
         }

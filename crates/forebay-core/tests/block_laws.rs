@@ -15,17 +15,17 @@ use proptest::prelude::*;
 /// The device's longest I/O: most requests are parted.
 const LEN_MAX: u32 = 16 << 10;
 
-/// What is known of a client request that is not answered.
+/// The state of an unanswered client request.
 struct Asked {
     request: Request,
-    /// When its preflush was done, or it came if it has none; none before.
+    /// When its preflush completed, or when it arrived if it has none; `None` before that.
     entered: Option<Nanos>,
-    /// Bytes given to the device, and done.
+    /// The number of bytes dispatched and completed.
     given: u32,
     done: u32,
 }
 
-/// A policy, what was asked of it, and what the device is at.
+/// A policy, its requests, and the I/Os at the device.
 struct Bench<P> {
     policy: P,
     now: Nanos,
@@ -47,7 +47,7 @@ impl<P: Policy> Bench<P> {
         }
         let entered = (!parted).then_some(self.now);
         self.asked.insert(id, Asked { request, entered, given: 0, done: 0 });
-        // Each request's bytes are in a buffer of its own name.
+        // Each request's bytes are in a buffer with the number of the request.
         let bytes = Bytes { buf: id as u32, at: 0 };
         let mut finished = Finished::new();
         let mut cx = Cx { now: self.now, slots: &mut Null, finished: &mut finished };
@@ -55,7 +55,7 @@ impl<P: Policy> Bench<P> {
         assert!(finished.is_empty(), "answered at once");
     }
 
-    /// Whether an I/O was given.
+    /// Dispatches an I/O; returns whether there was one.
     fn dispatch(&mut self) -> bool {
         let Some(io) = self.policy.dispatch(self.now, 0) else {
             assert!(self.first.is_empty(), "{:?} waits", self.first);
@@ -120,8 +120,8 @@ impl<P: Policy> Bench<P> {
         self.answered += finished.len();
     }
 
-    /// All parts enter together and the last one to end waits longest, but for a preflush that took
-    /// longer than what followed.
+    /// All parts enter together and the last one to complete waits longest, except for a preflush
+    /// that took longer than the rest.
     fn answer(&mut self, id: u64) -> Done {
         let Asked { request, entered, given, .. } = self.asked.remove(&id).unwrap();
         assert!(given == request.len || !request.op.moves_data());
@@ -184,7 +184,7 @@ proptest! {
         steps in prop::collection::vec((0u8..9, 0u64..2_000_000, any::<usize>()), 20..60),
     ) {
         for listed in POLICIES {
-            // Nothing waits for admission.
+            // No request waits for admission.
             let tags = listed.parameters().find(|parameter| parameter.key == "requests-max");
             let tags = tags.map_or("reads-max", |parameter| parameter.key);
             // Under bfq a task has its weight's share of the tags, and sleeps for more although others are free.
@@ -209,7 +209,8 @@ impl Observer for Answers {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
-    /// Whoever sleeps for a place is woken, whatever became of the place: a throttled write that merges gives it back.
+    /// Every task that sleeps for a slot is woken, whatever happens to the slot: a throttled write
+    /// that is merged returns its slot.
     #[test]
     fn all_is_answered_where_many_sleep(
         rows in prop::collection::vec(

@@ -1,7 +1,8 @@
-//! Laws that every device model keeps, whatever I/Os it is given.
+//! Tests the laws that every device model obeys for any I/Os.
 //!
-//! Time never runs backwards, energy and busy time never fall, no work takes less than its transfer
-//! floor, each I/O finishes exactly once and the same calls give the same answers, also for I/Os far beyond the device.
+//! Time never runs backwards, energy and busy time never decrease, no I/O takes less than its
+//! transfer time, each I/O completes exactly once, and the same calls have the same results, even
+//! for I/Os far beyond the device.
 
 use forebay_core::device::failing::Failing;
 use forebay_core::device::list::DeviceModel;
@@ -11,7 +12,8 @@ use proptest::prelude::*;
 
 use crate::devices::{drives, flash, models};
 
-/// One call: the pause before it in ns, what to do, where (a place, or right after the last).
+/// One call: the pause before it in ns, the operation, the location (a given one, or right after
+/// the last).
 type Step = (u64, u8, Option<u64>, u32);
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -34,7 +36,7 @@ fn request(id: u64, (_, op, offset, len): Step, after: u64) -> Request {
     Request { at: Nanos::ZERO, offset, id, len, stream: 0, lane: 0, op, flags: Flags::NONE }
 }
 
-/// What a device says of itself and of an I/O.
+/// Returns the device's statements about itself and an I/O.
 fn says(device: &impl Device, io: &Request, now: Nanos) -> (Nanos, u32, u64, u32, f64, Nanos) {
     let (floor, joules, busy) = (device.floor(io), device.joules(now), device.busy(now));
     (floor, device.cylinders(), device.capacity(), device.len_max(), joules, busy)
@@ -43,7 +45,7 @@ fn says(device: &impl Device, io: &Request, now: Nanos) -> (Nanos, u32, u64, u32
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// In a box, or where nothing fails, a device is what it is.
+    /// Wrapping a device in a box, or in a wrapper without failures, changes nothing.
     #[test]
     fn what_wraps_a_device_changes_nothing(steps in steps()) {
         for (name, mut model) in models().into_iter().chain(drives(3)) {

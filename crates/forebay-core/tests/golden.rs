@@ -83,7 +83,7 @@ const PLACED: &[&str] = &[
     "miser:cmin=150:delta-ms=40:depth=6:over=cache+size-mib=1",
 ];
 
-/// What a run is held to.
+/// The expected results of a run.
 #[derive(Default)]
 struct Figures {
     ios: u64,
@@ -91,8 +91,8 @@ struct Figures {
     seek: Nanos,
     rotation: Nanos,
     transfer: Nanos,
-    /// Of client requests: sums over all, weighted by their number in order of completion, so that
-    /// two that change places show.
+    /// Sums over all client requests, weighted by their order of completion, so that exchanging two
+    /// of them changes the sums.
     finished: u64,
     ordered: u64,
     latency: Nanos,
@@ -158,7 +158,7 @@ fn disk() -> DeviceModel {
     DeviceModel::Hdd(Hdd::new(hdd(4, zones, seek, None)).unwrap())
 }
 
-/// A table's part: its lines of runs.
+/// Returns a table's part: its lines of runs.
 fn schedulers() -> String {
     let listed = POLICIES.iter().map(|listed| listed.name);
     let plain = listed
@@ -189,7 +189,7 @@ fn schedulers() -> String {
     plain.chain(yardsticks).chain(deep).chain(shaped).collect()
 }
 
-/// A disk that was rearranged before, and one that is while it works.
+/// Returns a disk that was rearranged before, and one that is while it works.
 fn rearranged() -> String {
     let page = 4096;
     let extents = [(70, 9), (2, 3), (40, 1), (3 << 20, 500), (6 << 20, 90), (41, 12)];

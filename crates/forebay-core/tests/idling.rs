@@ -1,5 +1,5 @@
-//! What waiting is for, on a disk: a sequential reader that thinks a little between its reads keeps
-//! its throughput beside streams that read all over the disk.
+//! Tests the benefit of waiting on a disk: a sequential reader that thinks briefly between its
+//! reads keeps its throughput while other streams read everywhere.
 
 use std::collections::BinaryHeap;
 
@@ -51,7 +51,7 @@ impl Workload for Readers {
     }
 }
 
-/// Bytes given to the sequential reader and to the others.
+/// The bytes served for the sequential reader and for the others.
 #[derive(Default)]
 struct Bytes([u64; 2]);
 

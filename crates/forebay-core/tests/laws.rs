@@ -1,5 +1,5 @@
-//! The laws (`forebay_core::laws`) on every listed policy, whatever it is asked; and what of them holds
-//! for those that move data by themselves.
+//! Tests the laws (`forebay_core::laws`) on every listed policy with random requests, and the
+//! applicable laws on policies that move data themselves.
 
 use forebay_core::catalog::{
     self, DeviceSet, FlashLane, PLACEMENTS, POLICIES, SHAPERS, YARDSTICKS, array_ssds,
@@ -72,7 +72,7 @@ fn specs() -> impl Iterator<Item = String> {
     listed.chain(rest.map(|spec| spec.to_string()))
 }
 
-/// Yardsticks keep the laws even where the device is not the one they were told of.
+/// Yardsticks obey the laws even if the device differs from their model.
 fn build(spec: &str, len_max: u32) -> Result<AnyPolicy, SpecError> {
     if !catalog::is_yardstick(spec) {
         return catalog::build(spec, len_max);
@@ -103,7 +103,7 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
     prop::collection::vec(one, 1..200).prop_map(laid)
 }
 
-/// What is broken, and by whom.
+/// Returns the outcome, or fails with the broken law and the policy.
 fn kept<T>(spec: &str, outcome: Result<T, Broken>) -> T {
     outcome.unwrap_or_else(|broken| panic!("{spec}: {broken}"))
 }
@@ -141,7 +141,7 @@ fn lanes(disks: u16) -> DeviceSet {
     DeviceSet { disks, disk_len_max: LEN_MAX, disk_bytes: 1 << 40, flash, restarts: false }
 }
 
-/// As [`check`], for policies that move data between devices: they do I/Os of their own.
+/// Like [`check`], for policies that move data between devices and issue their own I/Os.
 fn check_placed(spec: &str, disks: u16, requests: &[Request], depth: usize) {
     let build = || build_placed(spec, &lanes(disks)).unwrap();
     // Not asked for its wakeup: a lane that is busy may be due.
@@ -187,7 +187,7 @@ const ARRAY_SPECS: &[&str] = &[
     "array:ssds=6:hints=0-1@ssd/1-2@raid10x3:adapt=bonus-malus:rent-ms=1:period-ms=5",
 ];
 
-/// As [`check_placed`], for arrays: what was never written is read without an I/O.
+/// Like [`check_placed`], for arrays: blocks that were never written are read without an I/O.
 fn check_array(spec: &str, disks: u16, requests: &[Request], depth: usize) {
     // A small one: its table is looked at for whatever needs care.
     let flash = Some(FlashLane { len_max: 64 << 10, capacity_bytes: 32 << 20 });
@@ -200,7 +200,7 @@ fn check_array(spec: &str, disks: u16, requests: &[Request], depth: usize) {
     simulate::run(&mut policy, &mut devices, &mut List::of(requests), &mut watch);
     kept(spec, watch.once(requests));
     kept(spec, same(&mut build(), &policy.calls));
-    // Where nothing fails nothing is found to be wrong, though there is no content to be right.
+    // Without faults, no errors are found, although there are no contents to check.
     let trouble = ["degraded", "rotten_blocks", "repaired_roles", "drives_failed"];
     let is_trouble = |(name, count): &(&str, f64)| trouble.contains(name) && *count > 0.0;
     assert_eq!(policy.figures().into_iter().find(is_trouble), None, "{spec}");
@@ -238,7 +238,8 @@ fn rearranged(spec: &str, copied_from: Option<Nanos>) -> Rearranged<Box<dyn Poli
     Rearranged::before(placement, inner, lanes)
 }
 
-/// As [`check`], on a rearranged disk: what is copied is moved twice, beside what is asked for.
+/// Like [`check`], on a rearranged disk, where copied data is moved twice in addition to the
+/// requests.
 fn check_rearranged(spec: &str, copied_from: Option<Nanos>, requests: &[Request], depth: usize) {
     let mut policy = Asked::new(Recorder::new(rearranged(spec, copied_from)));
     let mut watch = Watch::default();
@@ -249,14 +250,14 @@ fn check_rearranged(spec: &str, copied_from: Option<Nanos>, requests: &[Request]
     let asked: u64 = requests.iter().map(|request| u64::from(request.len)).sum();
     let copied = copied_from.map_or(0, |_| 2 * rearrangement().moved_bytes());
     assert!(io_bytes >= asked + copied, "{spec}: the bytes asked for and copied");
-    // What is written while it is copied is copied again.
+    // Blocks written while they are copied are copied again.
     let changes = requests.iter().any(|it| matches!(it.op, Op::Write | Op::Trim));
     assert!(changes || io_bytes == asked + copied, "{spec}: exactly those");
     kept(spec, policy.broken());
     kept(spec, same(&mut rearranged(spec, copied_from), &policy.calls));
 }
 
-/// What is done when, in which class and after which wait.
+/// When each request completes, in which class and after which wait.
 #[derive(Default, PartialEq, Debug)]
 struct Told(Vec<(Nanos, Done)>);
 

@@ -1,6 +1,6 @@
-//! What shaping promises, held against arrivals that come in bursts of all kinds.
+//! Tests the promises of shapers with bursts of all kinds.
 //!
-//! The server serves exactly `1 / rate` seconds: rates divide 10^9, so nothing is rounded.
+//! The server takes exactly `1 / rate` seconds: rates divide 10^9, so nothing is rounded.
 
 mod dmclock;
 mod fair;
@@ -17,7 +17,7 @@ use proptest::prelude::*;
 
 use self::harness::{Ran, arrivals, read, reads, run};
 
-/// Rates of which the double, too, divides 10^9.
+/// Rates whose doubles also divide 10^9.
 const RATES: &[u64] = &[50, 100, 125, 250, 500, 1000];
 
 fn rate() -> impl Strategy<Value = u64> {
@@ -159,7 +159,8 @@ proptest! {
                 prop_assert!((count as u64) < allowed, "{count} in {} ns", to.0 - from.0);
             }
         }
-        // By hand: a request starts when it came, the last one is served, and a token is there.
+        // Computed by hand: a request starts when it has arrived, the previous one has been served,
+        // and a token is available.
         let span = 1_000_000_000 / rate;
         let mut expected: Vec<u64> = Vec::new();
         let (mut level, mut at) = (u64::from(burst) * span, 0);
@@ -174,8 +175,8 @@ proptest! {
         prop_assert_eq!(starts.iter().map(|start| start.0).collect::<Vec<_>>(), expected);
     }
 
-    /// Whatever the policy, a request that changes what an unfinished one touches, or touches what an
-    /// unfinished one changes, starts after that is complete, and in no class before it.
+    /// With every policy, a request that conflicts with an unfinished one starts after that
+    /// completes, and in no earlier class.
     #[test]
     fn dependent_requests_never_overtake(
         rows in prop::collection::vec((0u64..40, 1u32..40, 0u8..8, 0u64..4), 1..150),
@@ -224,8 +225,8 @@ proptest! {
         }
     }
 
-    /// A stream that keeps to its reservation waits for the rest of a service and one of each other
-    /// stream at most, however much they ask.
+    /// A stream that stays within its reservation waits at most for the rest of a service and for
+    /// one request of each other stream, however much these request.
     #[test]
     fn dmclock_keeps_reservations_apart_from_greed(
         gaps in prop::collection::vec(1_000_000u64..60_000_000, 1..60),
@@ -287,7 +288,7 @@ fn flags_say_what_is_wrong() {
     let said = |spec: &str| forebay_core::catalog::build(spec, 4096).map(|_| ()).unwrap_err().0;
     assert!(said("miser").contains("cmin: not given") && said("miser").contains("plan capacity"));
     assert!(said("sfq:cmin=0").contains("from 1 to 1000000000"));
-    assert!(said("sfq:cmin=20").contains("serves one request within 10 ms"));
+    assert!(said("sfq:cmin=20").contains("completes one request within 10 ms"));
     assert!(said("sfq:cmin=200:delta-ms=0").contains("milliseconds above 0"));
     for undivided in ["fcfs", "token-bucket:rate=5", "dmclock"] {
         let text = said(&format!("{undivided}:delta-ms=0"));
@@ -300,7 +301,7 @@ fn flags_say_what_is_wrong() {
     );
     assert!(said("sfq:cmin=200:delta-ms=nan").contains("got 'nan'"));
     assert!(said("sfq:cmin=200/200").contains("2 bounds"));
-    assert!(said("wf2q:cmin=200/200:delta-ms=20/20").contains("bounds that rise"));
+    assert!(said("wf2q:cmin=200/200:delta-ms=20/20").contains("bounds that increase"));
     assert!(said("split:cmin=200:delta-c=0").contains("delta-c: got '0'"));
     assert!(said("miser:cmin=200:slack-min=0").contains("at least 1"));
     assert!(said("token-bucket:rate=2/3").contains("got 'several'"));

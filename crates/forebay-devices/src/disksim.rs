@@ -337,7 +337,7 @@ mod tests {
         let bus = controller.bus;
         assert_eq!((bus.read_ns_per_sector, bus.write_ns_per_sector), (2e5, 1e5));
         assert_eq!(controller.overheads.read_miss.after_read.0, 300_000);
-        assert!(imported.notes.iter().any(|note| note.contains("Oddity = 7 is not modelled")));
+        assert!(imported.notes.iter().any(|note| note.contains("Oddity = 7 is not modeled")));
         let text = write::text(&imported.name, "here", &imported.drive);
         assert!(read_spec(Path::new("d.toml"), &text).is_ok(), "{text}");
     }
@@ -364,7 +364,7 @@ mod tests {
         let with = |said: &str| alone(&WHOLE.replace("Oddity = 7", said)).unwrap();
         let noted = |said: &str| {
             let key = said.split(" =").next().unwrap();
-            let is_of = |note: &String| note.contains(key) && note.contains("not modelled");
+            let is_of = |note: &String| note.contains(key) && note.contains("not modeled");
             with(said).notes.iter().any(is_of)
         };
         for key in ["Combine seq writes", "Write hit stop prefetch", "Immed transfer partial hit"] {
@@ -400,7 +400,7 @@ mod tests {
         };
         assert_eq!(first, [Nanos(700_000)]);
         let average = with("Seek type", "Access time type = averageRotation, Seek type");
-        assert!(average.notes.iter().any(|note| note.contains("averageRotation is not modelled")));
+        assert!(average.notes.iter().any(|note| note.contains("averageRotation is not modeled")));
     }
 
     #[test]
@@ -419,7 +419,7 @@ mod tests {
             ("after read = 0.3", "after read = 50000", "expected a time in ms from 0 to 1000"),
             ("buffer segments = 2", "buffer segments = 65537", "0 to 65536"),
             ("Oddity = 7", "Max queue length = 0", "1 to 4096"),
-            ("1.3, 1.4", "1.3, 900.0", "falls by some"),
+            ("1.3, 1.4", "1.3, 900.0", "decreases by about"),
         ] {
             let (found, line) = with(from, to);
             let said = found.unwrap_err().to_string();
@@ -478,7 +478,7 @@ mod tests {
             })
         };
         let notes = import("h\n1, 1.0\n2, 1.5\n3, 1.4\n39, 3.0\n").unwrap().notes;
-        assert!(notes.iter().any(|note| note.contains("by 0.050 ms at most")), "{notes:?}");
+        assert!(notes.iter().any(|note| note.contains("by at most 0.050 ms")), "{notes:?}");
         let said = import("h\n1, 1\n2, 2\n4, 900.0\n8, 3\n39, 4\n").unwrap_err().to_string();
         assert!(said.contains("c.seek, line 4: 900 ms over 4 cylinders"), "{said}");
         // One of twenty points may have an arbitrary error in either direction, and is omitted.
@@ -498,7 +498,7 @@ mod tests {
             assert!(imported.notes.iter().any(|note| note.contains(&part)), "{:?}", imported.notes);
         }
         let said = import(&curve(&[(10, 9.0), (20, 0.5)])).unwrap_err().to_string();
-        assert!(said.contains("too far from a curve that rises"), "{said}");
+        assert!(said.contains("too far from an increasing curve"), "{said}");
     }
 
     #[test]
@@ -515,7 +515,10 @@ mod tests {
         let repaired = settle("-0.7").unwrap();
         assert_eq!(repaired.drive.disk.write_settle, Nanos::ZERO);
         assert_eq!(repaired.drive.controller.write_seek_less, Nanos::from_micros(700));
-        noted(&repaired, "line 22: Add. write settling delay: got -0.7 ms; a write seeks shorter");
+        noted(
+            &repaired,
+            "line 22: Add. write settling delay: got -0.7 ms; this makes the seeks of writes shorter",
+        );
         assert!(settle("-10.1").unwrap_err().to_string().contains("got -10.1, expected a time"));
         let last = |cylinder: &str| {
             with("Last cylinder number = 39", &format!("Last cylinder number = {cylinder}"))
@@ -541,10 +544,13 @@ mod tests {
             assert_eq!(points.last(), Some(&(39, Nanos::from_millis_f64(2.05 + 0.01 * 39.0))));
             assert!(points.is_sorted_by(|one, other| one.0 < other.0 && one.1 <= other.1));
             let notes = &imported.notes;
-            assert!(notes.iter().any(|note| note.contains("the seek equation falls")), "{notes:?}");
+            assert!(
+                notes.iter().any(|note| note.contains("the seek equation decreases")),
+                "{notes:?}"
+            );
         }
         let said = import("hpl", "[ 20, 4.0, 0.3, 1.0").unwrap_err().to_string();
-        assert!(said.contains("the seek equation falls by some"), "{said}");
+        assert!(said.contains("the seek equation decreases by about"), "{said}");
     }
 
     #[test]

@@ -173,8 +173,8 @@ impl QueueTable {
             return Ok(Some(range));
         }
         Err(format!(
-            "{key}: got [{least}, {greatest}], expected a range from the least to the greatest with \
-             catch_margin_ms, which is {margin}, in it"
+            "{key}: got [{least}, {greatest}], expected a range from the lowest to the highest \
+             margin that includes catch_margin_ms ({margin})"
         ))
     }
 
@@ -285,7 +285,7 @@ impl Tables<'_> {
         let Some(table) = self.format else { return Ok(None) };
         let Some(zones) = zones else {
             let what =
-                "got [format] without zones, expected [[zone]]s that say how each is formatted";
+                "got [format] without zones, expected a [[zone]] with the format of each zone";
             return Err(fault(table.span(), what));
         };
         let format = table.get_ref();
@@ -411,9 +411,7 @@ impl BufferTable {
     fn buffer(&self) -> Result<BufferSpec, String> {
         let limit = self.read_ahead == ReadAheadName::Limit;
         if limit != self.read_ahead_sectors.is_some() {
-            return Err("read_ahead_sectors: expected it with read_ahead = \"limit\" and with no \
-                        other"
-                .to_string());
+            return Err("read_ahead_sectors: expected only with read_ahead = \"limit\"".to_string());
         }
         Ok(BufferSpec {
             segments: self.segments,

@@ -118,7 +118,7 @@ fn a_drive_survives_being_written() {
 fn faults_are_told_with_their_line() {
     let faults = [
         ("2.0, 5.0", "6.0, 5.0", "times_ms", "falls from 10 to 99 cylinders"),
-        ("[1, 10, 99]", "[1, 10]", "distances_cylinders", "expected as many of both"),
+        ("[1, 10, 99]", "[1, 10]", "distances_cylinders", "expected equal numbers"),
         ("read_us_per_sector = 100", "read_us_per_sector = -1", "read_us_per", "0 to 1000000 us"),
         ("write_us_per_sector = 110.5", "write_us_per_sector = nan", "write_us_per", "1000000 us"),
         ("segments = 3", "segments = 0", "segments", "1 to 65536"),
@@ -129,13 +129,13 @@ fn faults_are_told_with_their_line() {
         ("starvation_ms = 100", "starvation_ms = -1", "starvation_ms", "0 to 10000 ms"),
         ("{ command_ms = 0.6", "{ command_ms = -1", "extra_disconnect", "command_ms: got -1"),
         ("spare_range_cylinders = 2", "", "spare_range", "spare_range"),
-        ("[7, 20]", "[20, 7]", "slipped", "does not rise"),
+        ("[7, 20]", "[20, 7]", "slipped", "an unsorted list"),
         ("spares = 5", "spares = 400", "spares", "fewer than the 400"),
         ("track_skew_sectors = 10", "track_skew_sectors = 101", "track_skew", "the track's 100"),
         ("first_cylinder = 61", "first_cylinder = 59", "first_cylinder = 59", "overlaps"),
         ("sectors_per_track = 80", "sectors_per_track = 0", "sectors_per_track = 0", "zone 1"),
         ("rpm_error_percent = 0.5", "rpm_error_percent = 99", "rpm_error_percent", "-50 to 50"),
-        ("seek_w = 9", "seek_w = 3", "seek_w", "when idle"),
+        ("seek_w = 9", "seek_w = 3", "seek_w", "the idle power"),
         ("cylinder_ms = 1", "cylinder_ms = 1\ncylinder_skew_ms = 99", "cylinder_skew_ms", "a turn"),
         ("[[9, 399]]", "[[9]]", "remapped", "pair"),
     ];

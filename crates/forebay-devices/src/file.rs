@@ -216,8 +216,8 @@ impl DeviceFile {
         if tables.format.is_none()
             && let Some(zone) = formatted.next()
         {
-            let what = "got skews or spares of a zone without a table [format], expected one, \
-                        which may be empty";
+            let what = "got skews or spares of a zone without a table [format], expected the \
+                table, which may be empty";
             return Err(fault(zone.span(), what));
         }
         let write_seek_less = self.write_seek_less(tables.any())?;
@@ -306,7 +306,7 @@ impl DeviceFile {
         match (&self.zones, &self.zone) {
             (Some(rates), None) => {
                 let Some(capacity_bytes) = geometry.capacity_bytes else {
-                    let what = "missing `capacity_bytes`, expected it where [zones] gives rates";
+                    let what = "missing `capacity_bytes`, which is required if [zones] gives rates";
                     return Err(fault(self.geometry.span(), what));
                 };
                 let table = rates.get_ref();
@@ -334,7 +334,7 @@ impl DeviceFile {
                     sectors_per_track: table.get_ref().sectors_per_track,
                 };
                 if geometry.capacity_bytes.is_some() {
-                    let what = "got `capacity_bytes`, expected none where [[zone]] lists the zones";
+                    let what = "got `capacity_bytes`, expected none if [[zone]] lists the zones";
                     return Err(fault(self.geometry.span(), what));
                 }
                 Ok(list.iter().map(zone).collect())
@@ -380,7 +380,9 @@ impl SeekTable {
             (None, None) => {}
             (Some(distances), Some(times)) if distances.len() == times.len() => {
                 if self.formula().is_ok() || self.first_ms.is_some() {
-                    return Err("got a table of times and other keys, expected one of them".into());
+                    return Err(
+                        "got a table of times and other keys, expected only one of the two".into(),
+                    );
                 }
                 let times = times.iter().map(|&ms| millis("times_ms", ms));
                 let points = distances
@@ -392,7 +394,7 @@ impl SeekTable {
             (distances, times) => {
                 let count = |list: Option<usize>| list.unwrap_or(0);
                 return Err(format!(
-                    "got {} distances_cylinders and {} times_ms, expected as many of both",
+                    "got {} distances_cylinders and {} times_ms, expected equal numbers",
                     count(distances.as_ref().map(Vec::len)),
                     count(times.as_ref().map(Vec::len))
                 ));
@@ -456,7 +458,7 @@ impl PowerTable {
             }
             _ => {
                 return Err("got some of standby_w, spin_up_j and spin_up_s, expected all three, \
-                            or none for a disk that never stands still"
+                    or none for a disk that never spins down"
                     .to_string());
             }
         };

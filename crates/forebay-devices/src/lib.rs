@@ -206,7 +206,7 @@ impl OpenDevice {
     }
 }
 
-/// Why there is no such device.
+/// The error for an unknown device.
 #[derive(Debug, thiserror::Error)]
 pub enum DevicesError {
     /// No bundled device has this name, and it is not a path to a file.
@@ -352,7 +352,7 @@ pub fn cautions(devices: &[&OpenDevice]) -> Vec<String> {
     told
 }
 
-/// The names of the bundled devices.
+/// Returns the names of the bundled devices.
 pub fn bundled_names() -> impl Iterator<Item = &'static str> {
     BUNDLED.iter().map(|(stem, _)| *stem)
 }
@@ -377,7 +377,7 @@ pub fn open_spec(name_or_path: &str) -> Result<(String, DiskSpec), DevicesError>
     let name = name_or_path.trim();
     if name.starts_with("fixed:") {
         return Err(SpecError(format!(
-            "'{name}': got a server of constant rate, expected a disk, whose model has times to check"
+            "'{name}': got a server of constant rate, expected a disk, whose times can be checked"
         ))
         .into());
     }
@@ -523,8 +523,8 @@ fn plain_words(what: &str) -> String {
         ("expected u32", "expected a whole number from 0 to 4294967295"),
         ("expected u16", "expected a whole number from 0 to 65535"),
         (" as i128", ""),
-        ("expected a tuple of size 2", "expected pairs, as in [[9, 399]]"),
-        ("tuple of size 2", "pair, as in [9, 399]"),
+        ("expected a tuple of size 2", "expected pairs, such as [[9, 399]]"),
+        ("tuple of size 2", "pair, such as [9, 399]"),
     ] {
         said = said.replace(theirs, ours);
     }

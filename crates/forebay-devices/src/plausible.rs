@@ -16,7 +16,7 @@ impl DeviceFile {
         {
             if let Some(skew) = skew.filter(|skew| *skew > disk.revolution) {
                 let what = format!(
-                    "{key}: got {skew}, expected no more than the {} of a turn",
+                    "{key}: got {skew}, expected no more than {}, one revolution",
                     disk.revolution
                 );
                 return Err(fault(self.switch.span(), what));
@@ -80,8 +80,8 @@ impl DeviceFile {
             && *farthest < last / 2
         {
             notes.push(format!(
-                "the seek table ends at {farthest} of {last} cylinders; farther seeks go on along \
-                 its last piece"
+                "the seek table ends at {farthest} of {last} cylinders; longer seeks are \
+                 extrapolated from its last segment"
             ));
         }
         notes

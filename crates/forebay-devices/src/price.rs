@@ -38,11 +38,11 @@ impl Price {
         }
         if currency.len() != 3 || !currency.bytes().all(|byte| byte.is_ascii_uppercase()) {
             let got: String = currency.chars().take(20).collect();
-            return Err(format!("currency: got '{got}', expected three letters, as in USD"));
+            return Err(format!("currency: got '{got}', expected three letters, such as USD"));
         }
         if !is_date(on) {
             let got: String = on.chars().take(20).collect();
-            return Err(format!("on: got '{got}', expected a day, month or year, as in 2026-03"));
+            return Err(format!("on: got '{got}', expected a day, month or year, such as 2026-03"));
         }
         Ok(Price { amount, currency: currency.to_string(), on: on.to_string() })
     }

@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-/// How many of a device's figures are guesses.
+/// The number of a device's figures that are guesses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sources {
     /// The number of figures that affect times.

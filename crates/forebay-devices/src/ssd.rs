@@ -139,7 +139,7 @@ impl<'de> Deserialize<'de> for Times {
             type Value = Times;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(
-                    "a time, or pairs of a time and its share, as in [[88, 0.6], [165, 0.4]]",
+                    "a time, or pairs of a time and its share, such as [[88, 0.6], [165, 0.4]]",
                 )
             }
             fn visit_f64<E>(self, us: f64) -> Result<Times, E> {
@@ -282,7 +282,7 @@ impl SsdFile {
         let buffer = self.write_buffer.get_ref();
         let Some(times) = &buffer.entrance_us else {
             return match buffer.entrance_lanes {
-                Some(_) => Err("entrance_lanes: got no entrance_us beside it".to_string()),
+                Some(_) => Err("entrance_lanes: entrance_us is missing".to_string()),
                 None => Ok(None),
             };
         };

@@ -137,7 +137,7 @@ fn faults_are_told_with_their_line() {
     has(with("rpm = 6000", "rpm = 0"), &["line 7:", "rpm: got 0, expected 60"]);
     has(with("= 60\n", "= 59\n"), &["line 15:", "zone 1", "overlaps", "expected 60"]);
     has(with("= 60\n", "= 61\n"), &["line 15:", "zone 1", "leaves a gap"]);
-    has(with("long_ms = 0.9", "long_ms = 0.1"), &["line 22:", "curve falls at the knee"]);
+    has(with("long_ms = 0.9", "long_ms = 0.1"), &["line 22:", "curve decreases at the knee"]);
     has(with("knee_cylinders = 25\n", ""), &["line 19:", "expected either track_to_track_ms"]);
     has(with("cylinder_ms = 1\n", "cylinder_ms = -1\n"), &["line 29:", "cylinder_ms: got -1"]);
     has(with("idle_w = 5", "idle_w = -5"), &["line 35:", "idle power: got -5"]);
@@ -166,10 +166,10 @@ fn faults_are_told_with_their_line() {
         ("capacity_bytes = ", "capacity_bytes = 18446744073709551615", "capacity: got"),
         ("count = ", "count = 0", "zones: got 0"),
         ("outer_sustained_mb_per_s = ", "outer_sustained_mb_per_s = -1", "sectors per track"),
-        ("average_ms = ", "average_ms = 900", "expected them to rise"),
+        ("average_ms = ", "average_ms = 900", "expected increasing times"),
     ] {
         let (message, line) = rates(from, to);
-        // The first of three seek times stands for all of them.
+        // The first of three seek times is reported for all of them.
         let line = if from.starts_with("average") { "line " } else { &line };
         has(message, &[line, expected]);
     }

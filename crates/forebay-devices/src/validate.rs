@@ -157,8 +157,8 @@ fn beyond_end(name: &str, spec: &DiskSpec, trace: &[Measured]) -> Result<u64, Va
     }
     let last = trace.iter().map(end).max().unwrap_or(0);
     Err(ValidateError::Unfit(format!(
-        "the trace: got {beyond} of {} requests that reach beyond the {sectors} sectors of {name} \
-         (to sector {last}), expected a trace measured on such a drive; choose the model of its drive",
+        "the trace: got {beyond} of {} requests beyond the {sectors} sectors of {name} (up to \
+         sector {last}), expected a trace measured on such a drive; choose the model of its drive",
         trace.len()
     )))
 }
@@ -183,7 +183,7 @@ pub fn validate(
 ) -> Result<Validation, ValidateError> {
     if trace.is_empty() {
         return Err(ValidateError::Unfit(
-            "the trace has no requests, expected one a line".to_string(),
+            "the trace has no requests, expected one per line".to_string(),
         ));
     }
     let requests_beyond_end = beyond_end(name, spec, trace)?;

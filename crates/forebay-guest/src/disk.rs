@@ -1,4 +1,5 @@
-//! The disk that the kernel and the simulator both use: a model of the core behind a queue of the same depth for all.
+//! The disk that the kernel and the simulator both use: a device model behind a queue of fixed
+//! depth.
 
 use std::collections::VecDeque;
 
@@ -9,33 +10,35 @@ use forebay_core::{Completion, Device, Nanos, Request};
 pub(crate) const DEPTH: u16 = 32;
 /// The longest request of the block layer, as the simulator has it by default.
 pub(crate) const REQUEST_BYTES_MAX: u32 = 512 << 10;
-/// The size of a disk that has none of its own.
+/// The size of a disk without a size of its own.
 const CAPACITY: u64 = 250_000_000_000;
 
-/// A model, and a line in front of it where it accepts fewer commands than [`DEPTH`]: first come, first served.
+/// A model, and a queue in front of it if it accepts fewer commands than [`DEPTH`]: first come,
+/// first served.
 pub(crate) struct Disk {
     model: DeviceModel,
     line: VecDeque<Request>,
     under_way: usize,
-    /// Requests more than [`DEPTH`] that are taken from the scheduler.
+    /// Requests beyond [`DEPTH`] that are taken from the scheduler.
     ahead: usize,
 }
 
 impl Disk {
     /// # Errors
-    /// Why there is no such device.
+    /// There is no such device.
     pub(crate) fn open(device: &str) -> Result<Disk, String> {
         let open = forebay_devices::open(device).map_err(|error| error.to_string())?;
         Ok(Disk { model: open.model, line: VecDeque::new(), under_way: 0, ahead: 0 })
     }
 
-    /// As Linux's block layer sees a disk that has no budget, as ublk's: it takes one more request from the scheduler than
-    /// the disk accepts, and gives that one as soon as it can.
+    /// Makes the disk behave as Linux's block layer treats a disk without a budget, such as ublk's:
+    /// it takes one more request from the scheduler than the disk accepts, and passes that one on
+    /// as soon as it can.
     pub(crate) fn taken_ahead(self) -> Disk {
         Disk { ahead: 1, ..self }
     }
 
-    /// Whole blocks that it holds.
+    /// Returns the number of bytes in its whole blocks.
     pub(crate) fn bytes(&self) -> u64 {
         let bytes = self.model.capacity();
         (if bytes == u64::MAX { CAPACITY } else { bytes }) / 4096 * 4096
@@ -60,7 +63,7 @@ impl Device for Disk {
     fn finish(&mut self, now: Nanos) -> Completion {
         let completion = self.model.finish(now);
         self.under_way -= 1;
-        // Now the disk accepts the one that was taken ahead.
+        // The disk can now accept the command that was taken in advance.
         if self.under_way == usize::from(DEPTH)
             && let Some(ahead) = self.line.back_mut()
         {

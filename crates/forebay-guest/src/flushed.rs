@@ -17,11 +17,11 @@ const EVENT: &str = "events/block/block_bio_queue/enable";
 const MARK: &str = "forebay-guest begins ";
 /// Bios that the flusher hands over together (`BLK_MAX_REQUEST_COUNT`).
 const PLUGGED: u32 = 32;
-/// The task that stands for the flusher.
+/// The task that represents the flusher.
 pub(crate) const NAME: &str = "flusher";
 /// Counters of dirty pages are rough, so the flusher leaves a few; our main thread has them written at the end.
 const LAST: &str = "[forebay-guest]";
-/// Dirty pages are written back at once, and whoever makes them is not held up.
+/// Dirty pages are written back at once, and writers are not throttled.
 const SYSCTL: [(&str, &str); 2] =
     [("dirty_background_bytes", "4096"), ("dirty_bytes", "1073741824")];
 
@@ -52,7 +52,8 @@ pub(crate) fn end(sectors: u64) -> io::Result<Vec<(u64, Io)>> {
     Ok(writes(&trace, sectors))
 }
 
-/// The writes in the text of a trace that no task of the script queued, on a disk of so many sectors.
+/// The writes in the text of a trace that no task of the script queued, on a disk of this many
+/// sectors.
 fn writes(trace: &str, sectors: u64) -> Vec<(u64, Io)> {
     let (mut mark, mut out) = (None, Vec::new());
     for line in trace.lines().filter(|line| !line.starts_with('#')) {
@@ -78,7 +79,7 @@ fn writes(trace: &str, sectors: u64) -> Vec<(u64, Io)> {
     out
 }
 
-/// The time of a line, which ends in `SECONDS.MICROS: event: ` up to the event.
+/// Returns the time of a line, which ends in `SECONDS.MICROS: event: ` up to the event.
 fn time_ns(head: &str) -> Option<u64> {
     let word = head.split_whitespace().rev().find_map(|word| {
         let word = word.strip_suffix(':')?;
@@ -88,7 +89,8 @@ fn time_ns(head: &str) -> Option<u64> {
     Some(s * 1_000_000_000 + us * 1000)
 }
 
-/// The flusher as a task, and its times as the kernel had them: what it wrote so long after the run's start.
+/// Returns the flusher as a task, and its times as the kernel had them: what it wrote so long after
+/// the run's start.
 pub(crate) fn task(writes: &[(Nanos, Io)]) -> (Task, Vec<Times>) {
     let start = writes.first().map_or(Nanos::ZERO, |(at, _)| *at);
     let times = |(at, _): &(Nanos, Io)| Times { due: start, submitted: *at, done: Nanos::ZERO };
@@ -103,7 +105,8 @@ pub(crate) fn task(writes: &[(Nanos, Io)]) -> (Task, Vec<Times>) {
     (task, writes.iter().map(times).collect())
 }
 
-/// `script` with what the flusher wrote by the text of an outcome in place of what went through the page cache.
+/// Replaces the page-cache writes in `script` with the flusher's writes from the text of an
+/// outcome.
 pub(crate) fn replaced(script: Script, outcome: &str) -> Script {
     let mut writes = Vec::new();
     for line in outcome.lines() {

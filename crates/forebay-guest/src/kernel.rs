@@ -26,7 +26,7 @@ use crate::script::{Io, Pace, Script, Task};
 const O_DIRECT: i32 = 0o40000;
 /// Before the script begins the disk answers at once.
 const NOT_BEGUN: u64 = u64::MAX;
-/// How long before a script begins its threads are made.
+/// How long before a script starts its threads are created.
 const LEAD: Nanos = Nanos::from_millis(20);
 
 /// The clock of a run, in all its threads: when it begins, on the machine's clock since `origin`.
@@ -47,7 +47,7 @@ impl Start {
     }
 }
 
-/// What reached the disk, and how long that was at work.
+/// The I/Os that reached the disk, and how long it was busy.
 struct Served {
     ios: Vec<DiskIo>,
     busy: Nanos,
@@ -64,7 +64,7 @@ fn serve(device: u32, mut disk: Disk, start: &Start, phase: Nanos) -> io::Result
         queue.wait(disk.next().map(|at| at - now), &mut asked)?;
         let begun = start.now().map(|now| now + phase);
         now = begun.unwrap_or(Nanos::ZERO);
-        // What has ended has ended before what arrives now.
+        // I/Os that have completed by now complete before new ones arrive.
         while let Some(at) = disk.next().filter(|at| *at <= now) {
             let ended = disk.finish(at);
             queue.answer(ended.io.id as u16, ended.io.len as i32)?;
@@ -175,7 +175,7 @@ fn many_at_a_time(task: &Task, file: File, start: &Start) -> io::Result<Vec<Time
     }
 }
 
-/// Settings of the queue, and what the kernel made of them.
+/// Applies the settings of the queue, and checks what the kernel did with them.
 fn set_up(device: u32, settings: &[(String, String)]) -> io::Result<()> {
     for (key, value) in settings {
         let path = format!("/sys/block/ublkb{device}/queue/{key}");
@@ -185,11 +185,11 @@ fn set_up(device: u32, settings: &[(String, String)]) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs `script` on this machine's kernel, with the queue `settings`, on `device`, whose platters have turned for `phase`
-/// before.
+/// Runs `script` on this machine's kernel, with the queue `settings`, on `device`, whose platters
+/// have rotated for `phase`.
 ///
 /// # Errors
-/// What the kernel refuses.
+/// The kernel refuses something.
 pub(crate) fn performed(
     script: &Script,
     device: &str,
@@ -205,7 +205,7 @@ pub(crate) fn performed(
         return Ok((script.clone(), outcome));
     }
     let (mut outcome, writes) = run(script, disk, settings, phase, hold, true).map_err(told)?;
-    // What went through the page cache is told as the flusher's.
+    // Page-cache writes are reported as the flusher's.
     let (flusher, times) = flushed::task(&writes);
     let mut script = script.clone();
     let is_direct: Vec<bool> =
@@ -244,7 +244,7 @@ fn run(
     let outcome = thread::scope(|scope| {
         let server = scope.spawn(move || serve(id, disk, start, phase));
         control.start(id, std::process::id())?;
-        // Whoever closes a device last writes back what is dirty; that is for the flusher to do.
+        // The last one to close a device writes back dirty pages, which is the flusher's task.
         let opened = File::open(&path)?;
         let times = set_up(id, settings)
             .and_then(|()| hold.map_or(Ok(()), |file| wait_for(file, true)))
@@ -267,7 +267,7 @@ fn run(
     outcome
 }
 
-/// Waits until a file is there, or no more: so somebody else can begin to watch the device, and end.
+/// Waits until a file exists, or no longer exists, to synchronize with an observer of the device.
 fn wait_for(file: &Path, there: bool) -> io::Result<()> {
     while file.exists() != there {
         thread::sleep(Duration::from_millis(10));
@@ -275,7 +275,7 @@ fn wait_for(file: &Path, there: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until the flusher has written what is dirty.
+/// Waits until the flusher has written all dirty pages.
 fn wait_for_idle(device: u32) -> io::Result<()> {
     let inflight = format!("/sys/block/ublkb{device}/inflight");
     loop {

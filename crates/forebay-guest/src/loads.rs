@@ -5,7 +5,7 @@ use forebay_testing::{below, mixed};
 
 use crate::script::{Io, Pace, Script, Task};
 
-/// Draws a load's tasks.
+/// Draws the tasks of a load.
 type Load = fn(&mut Draw) -> Vec<Task>;
 
 const LOADS: [(&str, Load); 9] = [
@@ -20,11 +20,11 @@ const LOADS: [(&str, Load); 9] = [
     ("shared-file", shared_file),
 ];
 
-/// Disks here hold at least this much; loads use no more.
+/// The minimum size of the disks, and the maximum address of loads.
 const SPAN: u64 = 160_000_000_000;
 const BLOCK: u64 = 4096;
 
-/// The load `name` as `seed` draws it, at the pace of `device`.
+/// Returns the load `name` as `seed` draws it, at the pace of `device`.
 ///
 /// # Errors
 /// Where there is no such load.
@@ -43,14 +43,14 @@ const DISK_IOPS: f64 = 75.0;
 
 struct Draw {
     state: u64,
-    /// What the device does a second.
+    /// The rate of the device.
     iops: f64,
     /// Places that an I/O has already, so that each is one of its own.
     used: Vec<u64>,
 }
 
 impl Draw {
-    /// From 0 to 1, without 1.
+    /// Returns a number from 0 up to, but not including, 1.
     fn share(&mut self) -> f64 {
         below(&mut self.state, 1 << 53) as f64 / (1u64 << 53) as f64
     }
@@ -60,7 +60,7 @@ impl Draw {
         Nanos((-(1.0 - self.share()).ln() * mean.0 as f64) as u64)
     }
 
-    /// A place for `len` bytes that nothing else uses: one of those a mebibyte apart.
+    /// Returns a place for `len` bytes that nothing else uses: one of those a mebibyte apart.
     fn place(&mut self) -> u64 {
         loop {
             let slot = below(&mut self.state, SPAN >> 20);
@@ -71,25 +71,25 @@ impl Draw {
         }
     }
 
-    /// From 4 to 64 KiB, small ones more often.
+    /// Returns a length from 4 to 64 KiB; small ones are more frequent.
     fn len(&mut self) -> u32 {
         let doublings = below(&mut self.state, 5).min(below(&mut self.state, 5));
         (BLOCK << doublings) as u32
     }
 
-    /// So many I/Os of a block anywhere, each after `time`.
+    /// Returns `count` I/Os of one block at random places, each after `time`.
     fn anywhere(&mut self, count: u64, op: Op, time: Nanos) -> Vec<Io> {
         (0..count).map(|_| Io { op, offset: self.place(), len: BLOCK as u32, time }).collect()
     }
 
-    /// A client that reads ten blocks a second.
+    /// Returns a client that reads ten blocks a second.
     fn reader(&mut self, count: u64) -> Task {
         let mut ios = self.anywhere(count, Op::Read, Nanos::ZERO);
         ios.iter_mut().for_each(|io| io.time = Nanos(90_000_000 + self.span(Nanos(10_000_000)).0));
         task("reader", Pace::Think, 1, ios)
     }
 
-    /// The pace that a share of the device's rate makes.
+    /// Returns the pace that a share of the device's rate makes.
     fn interval(&self, share: f64) -> Nanos {
         Nanos::from_secs_f64(1.0 / (self.iops * share))
     }
@@ -99,7 +99,7 @@ fn task(name: &str, pace: Pace, depth: u32, ios: Vec<Io>) -> Task {
     Task { name: name.into(), pace, depth, batch: 1, start: Nanos::ZERO, ios }
 }
 
-/// One task writes a lot at once beside a reader.
+/// One task writes a lot at once while another reads.
 fn burst(draw: &mut Draw) -> Vec<Task> {
     let reader = draw.reader(20);
     let mut writer = task("writer", Pace::At, 1, draw.anywhere(1000, Op::Write, Nanos::ZERO));
@@ -107,7 +107,7 @@ fn burst(draw: &mut Draw) -> Vec<Task> {
     vec![reader, writer]
 }
 
-/// Eight tasks do so.
+/// Eight tasks write a lot at once.
 fn writers(draw: &mut Draw) -> Vec<Task> {
     let mut tasks = vec![draw.reader(20)];
     for index in 0..8 {
@@ -127,13 +127,13 @@ fn flusher(draw: &mut Draw) -> Vec<Task> {
     vec![reader, writer]
 }
 
-/// A task that waits for each of its writes.
+/// Returns a task that waits for each of its writes.
 fn sync_writer(draw: &mut Draw) -> Vec<Task> {
     let ios = draw.anywhere(800, Op::Write, Nanos::ZERO);
     vec![draw.reader(50), task("writer", Pace::Think, 1, ios)]
 }
 
-/// Eight closed streams of reads and writes, each with eight under way.
+/// Eight closed streams of reads and writes, each with eight outstanding.
 fn mixed_streams(draw: &mut Draw) -> Vec<Task> {
     let stream = |index: u64| {
         let writes = 0.1 + 0.1 * below(&mut draw.state, 5) as f64;
@@ -150,7 +150,7 @@ fn mixed_streams(draw: &mut Draw) -> Vec<Task> {
     (0..8).map(stream).collect()
 }
 
-/// Eight clients that together ask for four fifths of what the disk can do, whatever it answers.
+/// Eight clients that together request four fifths of what the disk can do, whatever it completes.
 fn poisson(draw: &mut Draw) -> Vec<Task> {
     let interval = Nanos(draw.interval(0.8).0 * 8);
     let client = |index: u64| {
@@ -214,7 +214,7 @@ fn shared_file(draw: &mut Draw) -> Vec<Task> {
         })
         .collect();
     for round in 0..threads * batches * 2 {
-        // Half a batch goes on where another thread's ended.
+        // Half of a batch continues where another thread's ended.
         let owner = match round < threads * 2 {
             true => round % threads,
             false => below(&mut draw.state, threads),

@@ -8,7 +8,7 @@ use forebay_core::Nanos;
 
 use crate::script::Task;
 
-/// How far a task has come.
+/// The progress of a task.
 pub(crate) struct Pacing {
     /// The next I/O.
     next: usize,
@@ -23,7 +23,8 @@ impl Pacing {
         Pacing { next: 0, free }
     }
 
-    /// When the next batch is due; `None` where nothing is left, or where that depends on what has to end first.
+    /// Returns when the next batch is due; `None` where nothing is left, or where that depends on
+    /// what has to end first.
     pub(crate) fn due(&self, task: &Task) -> Option<Nanos> {
         let io = task.ios.get(self.next)?;
         if task.pace.is_open() {
@@ -57,7 +58,7 @@ impl Pacing {
         }
     }
 
-    /// The I/Os that go off together: with `pace=at` only those that are due at once.
+    /// Returns the I/Os that go off together: with `pace=at` only those that are due at once.
     fn batch(&self, task: &Task) -> Range<usize> {
         let end = task.ios.len().min(self.next + task.batch as usize);
         let ios = &task.ios[self.next..end];

@@ -14,13 +14,13 @@ use std::fmt::Write;
 
 use forebay_core::{Nanos, Op};
 
-/// What is done to a disk.
+/// The load of a disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Script {
     pub(crate) tasks: Vec<Task>,
 }
 
-/// What one thread does.
+/// The work of one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Task {
     pub(crate) name: String,
@@ -34,7 +34,7 @@ pub(crate) struct Task {
     pub(crate) ios: Vec<Io>,
 }
 
-/// What the time of an I/O means.
+/// The meaning of an I/O's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
     /// It passes after the I/O before it in its place.
@@ -48,7 +48,7 @@ pub(crate) enum Pace {
 }
 
 impl Pace {
-    /// Whether I/Os are due whatever has ended.
+    /// Returns whether I/Os are due whatever has ended.
     pub(crate) fn is_open(self) -> bool {
         matches!(self, Pace::At | Pace::Flushed)
     }

@@ -11,11 +11,12 @@ use crate::outcome::{DiskIo, Outcome, Times};
 use crate::pacing::Pacing;
 use crate::script::{Pace, Script};
 
-/// What a system call that submits I/Os takes. A thread makes one at a time, so what it submits by itself reaches the disk
-/// before its next one can merge with it.
+/// The time of a system call that submits I/Os. A thread makes one call at a time, so an I/O
+/// submitted on its own reaches the disk before the next one can merge with it.
 const CALL: Nanos = Nanos::from_micros(20);
 
-/// What is left of I/Os that one call submits: those of a task from `index` to `end`, due and submitted then.
+/// The remaining I/Os of one submitting call: those of a task from `index` to `end`, due and
+/// submitted at that time.
 struct Batch {
     task: usize,
     index: usize,
@@ -125,10 +126,10 @@ impl Observer for Seen {
     }
 }
 
-/// Runs `script` under `scheduler` on `device`, whose platters have turned for `phase` before.
+/// Runs `script` under `scheduler` on `device`, whose platters have rotated for `phase`.
 ///
 /// # Errors
-/// Why there is no such device or scheduler.
+/// There is no such device or scheduler.
 pub(crate) fn simulated(
     script: &Script,
     device: &str,

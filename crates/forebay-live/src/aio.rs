@@ -54,7 +54,7 @@ pub struct AioEnded {
     pub result: i64,
 }
 
-/// I/Os of one file, all of which share one buffer: who wants to see data has no use for it.
+/// I/Os of one file that all share one buffer, for users that do not need the data.
 pub struct Aio {
     file: File,
     context: u64,
@@ -87,14 +87,14 @@ impl Aio {
         self.under_way
     }
 
-    /// Submits I/Os in one call, each with its name, first byte and length. The thread sleeps where the block layer makes it
-    /// wait.
+    /// Submits I/Os in one call, each with its name, first byte and length. The thread sleeps if
+    /// the block layer makes it wait.
     ///
     /// # Errors
-    /// What the system refuses; then none or only the first of them are under way.
+    /// The system refuses an I/O; then only the ones before it, if any, are outstanding.
     ///
     /// # Panics
-    /// Where an I/O is longer than was said, or moves no data.
+    /// An I/O is longer than announced, or transfers no data.
     pub fn submit(&mut self, ios: &[(u64, Op, u64, u32)]) -> io::Result<()> {
         let mut commands: Vec<Command> = ios.iter().map(|io| self.command(*io)).collect();
         let mut pointers: Vec<*mut Command> =
@@ -138,7 +138,8 @@ impl Aio {
         });
         let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
         let events = self.events.as_mut_ptr();
-        // SAFETY: there is room for as many events as are asked for, and the timeout lives until the call has returned.
+        // SAFETY: there is space for the requested number of events, and the timeout lives until
+        // the call returns.
         let got = unsafe {
             let most = self.events.len();
             libc::syscall(libc::SYS_io_getevents, self.context, 1usize, most, events, timeout)
@@ -157,7 +158,8 @@ impl Aio {
 
 impl Drop for Aio {
     fn drop(&mut self) {
-        // SAFETY: the context is ours; the call waits for what is under way, so that the buffer is used no more.
+        // SAFETY: the context is ours; the call waits for outstanding I/Os, so the buffer is no
+        // longer used.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
     }
 }

@@ -120,27 +120,27 @@ pub struct Plan {
     pub places: Places,
 }
 
-/// What was captured.
+/// The result of a capture.
 #[derive(Debug)]
 pub struct Captured {
     /// The records, of blktrace version 7, all CPUs in one file; rewound.
     pub spool: File,
-    /// How many of them, and of what kind.
+    /// The number of events of each kind.
     pub counts: Counts,
-    /// Events the kernel had to drop.
+    /// The number of events that the kernel dropped.
     pub lost: u64,
-    /// How long it took.
+    /// The duration of the capture.
     pub elapsed: Duration,
     /// The interface used.
     pub by: &'static str,
-    /// What the user should know, one sentence each.
+    /// Notes for the user, one sentence each.
     pub notes: Vec<String>,
 }
 
 /// News while capturing.
 #[derive(Clone, Copy, Debug)]
 pub struct CaptureNews {
-    /// What was captured so far.
+    /// The number of events captured so far.
     pub counts: Counts,
     /// Events dropped so far.
     pub lost: u64,
@@ -148,9 +148,9 @@ pub struct CaptureNews {
     pub elapsed: Duration,
 }
 
-/// What a look at a source of records found.
+/// The result of polling a source of records.
 enum Look {
-    /// So many bytes, at the start of the buffer.
+    /// This many bytes, at the start of the buffer.
     Bytes(usize),
     /// Nothing at present.
     Nothing,
@@ -173,9 +173,9 @@ impl Look {
 
 /// A running tracer.
 trait Source {
-    /// What it is called.
+    /// Returns the name of the source.
     fn name(&self) -> &'static str;
-    /// Takes bytes without waiting for them.
+    /// Reads bytes without waiting for them.
     fn look(&mut self, buffer: &mut [u8]) -> Result<Look, CaptureError>;
     /// Events lost since it began.
     fn lost(&self) -> u64;
@@ -187,11 +187,11 @@ trait Source {
     fn restore(&mut self) -> Vec<String>;
 }
 
-/// Captures for the planned time or until `stop` is set, and tells how it goes now and then.
+/// Captures for the planned time or until `stop` is set, and reports progress now and then.
 ///
 /// # Errors
-/// [`CaptureError::Refused`] where the system does not let us, with what is missing;
-/// [`CaptureError::Io`] where it fails on the way.
+/// [`CaptureError::Refused`] if the system does not permit it, with what is missing;
+/// [`CaptureError::Io`] if it fails later.
 pub fn capture(
     plan: &Plan,
     stop: &AtomicBool,
@@ -223,7 +223,7 @@ pub fn capture(
     Ok(Captured { spool, counts, lost, elapsed, by, notes })
 }
 
-/// Takes what a stopped tracer still holds.
+/// Reads the remaining records of a stopped tracer.
 fn drain(
     source: &mut dyn Source,
     spool: &mut Spool,
@@ -263,15 +263,16 @@ fn begin(plan: &Plan, notes: &mut Vec<String>) -> Result<(Box<dyn Source>, Spool
     };
     let (source, spool) = by_tracefs().map_err(|error| match error {
         CaptureError::Refused(why) => CaptureError::Refused(format!(
-            "{why}\n  and blktrace(8), the other way, does not do either: {without}"
+            "{why}\n  and blktrace(8), the alternative, does not work either: {without}"
         )),
         other => other,
     })?;
-    notes.push(format!("captured through tracefs, since blktrace(8) does not do: {without}"));
+    notes.push(format!("captured through tracefs, because blktrace(8) does not work: {without}"));
     Ok((source, spool))
 }
 
-/// Whether what is written to `folder` ends on the captured device itself, and so in the trace.
+/// Returns whether what is written to `folder` ends on the captured device itself, and so in the
+/// trace.
 pub fn is_on(folder: &Path, device: &Device) -> bool {
     device.holds(folder)
 }

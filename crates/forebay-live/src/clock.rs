@@ -26,10 +26,10 @@ pub trait Clock {
     /// Waits until shortly before `until`; not at all where that is near.
     fn wait(&mut self, until: Nanos);
 
-    /// Ends the wait of this thread, from any other.
+    /// Returns a waker that ends this thread's wait from any other thread.
     ///
     /// # Errors
-    /// Where the system has no more of what that takes.
+    /// The system is out of the resources for a waker.
     fn waker(&mut self) -> io::Result<Waker> {
         Ok(Waker::thread(thread::current()))
     }
@@ -42,7 +42,7 @@ pub struct WallClock {
 }
 
 impl WallClock {
-    /// A run that starts now.
+    /// Returns a run that starts now.
     pub fn start() -> WallClock {
         WallClock { started: Instant::now() }
     }

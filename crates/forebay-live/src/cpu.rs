@@ -29,13 +29,13 @@ impl CpuTime {
         CpuTime { user: span(usage.ru_utime), system: span(usage.ru_stime) }
     }
 
-    /// What was used since `earlier`.
+    /// Returns the time used since `earlier`.
     pub fn since(self, earlier: CpuTime) -> CpuTime {
         CpuTime { user: self.user - earlier.user, system: self.system - earlier.system }
     }
 }
 
-/// How often this thread gave its processor away to wait for something, since it began.
+/// Returns how often this thread gave its processor away to wait for something, since it began.
 pub(crate) fn sleeps() -> u64 {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: as above.

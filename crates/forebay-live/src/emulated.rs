@@ -31,12 +31,12 @@ pub struct Emulated<D, C> {
     under_way: usize,
 }
 
-/// Bytes behind the models.
+/// The contents of the modeled devices.
 struct Content {
     stores: Vec<Box<dyn Store>>,
     pool: Pool,
     pattern: Buf,
-    /// Of I/Os under way.
+    /// The memory of outstanding I/Os.
     pieces: BTreeMap<(Lane, RequestId), Vec<Piece>>,
 }
 
@@ -65,12 +65,12 @@ impl Content {
 }
 
 impl<D: Device, C: Clock> Emulated<D, C> {
-    /// Lane `i` is `devices[i]`; there is no content.
+    /// Creates lanes where lane `i` is `devices[i]`, without contents.
     pub fn new(devices: Vec<D>, clock: C) -> Emulated<D, C> {
         Emulated { devices, content: None, null: Null, clock, now: Nanos::ZERO, under_way: 0 }
     }
 
-    /// The same with the bytes of lane `i` in `stores[i]`.
+    /// Adds contents: the bytes of lane `i` are in `stores[i]`.
     pub fn storing(self, stores: Vec<Box<dyn Store>>) -> Emulated<D, C> {
         assert_eq!(stores.len(), self.devices.len(), "a store for each device");
         let mut pool = Pool::new(0);
@@ -79,17 +79,17 @@ impl<D: Device, C: Clock> Emulated<D, C> {
         Emulated { content, ..self }
     }
 
-    /// The models.
+    /// Returns the models.
     pub fn devices(&self) -> &[D] {
         &self.devices
     }
 
-    /// The buffer for [`crate::Patterned`]; 0 without content.
+    /// Returns the buffer for [`crate::Patterned`]; 0 without content.
     pub fn pattern(&self) -> Buf {
         self.content.as_ref().map_or(0, |content| content.pattern)
     }
 
-    /// The clock and the memory.
+    /// Returns the clock and the memory.
     ///
     /// # Panics
     /// Without content.

@@ -18,7 +18,7 @@ const STEP: usize = 64;
 type Step = [u8; STEP];
 const NOTHING: Step = [0; STEP];
 
-/// What the polynomial leaves of `x^8`.
+/// The remainder of `x^8` modulo the polynomial.
 const REST: u8 = 0x1d;
 
 /// How lost blocks come from the sums of those left: each is its row's first factor times the plain
@@ -41,10 +41,10 @@ pub fn add(to: &mut [u8], from: &[u8], factor: u8) {
     to_tail.copy_from_slice(&last[..to_tail.len()]);
 }
 
-/// Writes the parities of `data`: P, and Q where it is asked for.
+/// Writes the parities of `data`: P, and Q if requested.
 ///
 /// # Panics
-/// With more than [`BLOCKS_MAX`] blocks, or blocks of different lengths.
+/// There are more than [`BLOCKS_MAX`] blocks, or blocks of different lengths.
 pub fn parity(data: &[&[u8]], p: &mut [u8], q: Option<&mut [u8]>) {
     const ROWS: Rows = [[1, 0], [0, 1]];
     check(data, &[], p.len(), &[]);
@@ -155,7 +155,7 @@ fn combine<const WEIGHTED: bool>(
     }
 }
 
-/// The plain and the weighted sum of one step of each block.
+/// Returns the plain and the weighted sum of one step of each block.
 #[inline(always)]
 fn sums<const WEIGHTED: bool>(
     data: &[&[u8]],
@@ -206,7 +206,7 @@ fn double(step: &mut Step) {
 
 #[inline(always)]
 fn twice(byte: u8) -> u8 {
-    // The sign tells of `x^7`, which becomes `x^8`.
+    // The sign bit is the coefficient of `x^7`, which becomes `x^8`.
     (byte << 1) ^ if byte.cast_signed() < 0 { REST } else { 0 }
 }
 
@@ -224,7 +224,7 @@ fn multiply_add(to: &mut Step, mut from: Step, mut factor: u8) {
     }
 }
 
-/// The last bytes of a block, less than a step.
+/// Returns the last bytes of a block, less than a step.
 fn padded(bytes: &[u8]) -> Step {
     let mut step = NOTHING;
     step[..bytes.len()].copy_from_slice(bytes);
@@ -343,7 +343,7 @@ mod tests {
         }
     }
 
-    /// What was lost holds junk.
+    /// Fills the lost blocks with garbage and recovers them.
     fn comes_back(stripe: &[Vec<u8>], parities: usize, lost: &[usize]) {
         let (blocks, len) = (stripe.len() - 2, stripe[0].len());
         let junk = block(len, 999);

@@ -9,9 +9,9 @@ use forebay_core::Nanos;
 
 use crate::cpu::sleeps;
 
-/// Handing over takes some microseconds; what takes this long is looked at.
+/// Submitting takes some microseconds; longer submissions are examined.
 const LONG: Nanos = Nanos::from_micros(50);
-/// For how long after that sleeps are counted.
+/// How long after that sleeps are counted.
 const WATCHED: Nanos = Nanos::from_millis(1000);
 
 /// What is known of the last times that I/Os were handed over.
@@ -28,7 +28,7 @@ pub(crate) struct Begun {
 }
 
 impl HeldUp {
-    /// Whether handing over was slow lately.
+    /// Returns whether handing over was slow lately.
     pub(crate) fn is_watched(&self, now: Nanos) -> bool {
         now < self.watched_until
     }
@@ -55,7 +55,7 @@ impl HeldUp {
         self.watched_until = now + WATCHED;
     }
 
-    /// From when until when it was held up since somebody asked.
+    /// Returns the start and end of the delay since the last call.
     pub(crate) fn take(&mut self) -> Option<(Nanos, Nanos)> {
         self.spell.take()
     }

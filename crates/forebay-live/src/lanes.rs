@@ -14,9 +14,9 @@ use crate::waker::Waker;
 pub enum Failure {
     /// The system's error number.
     Os(i32),
-    /// Fewer bytes were moved than asked for.
+    /// Fewer bytes were transferred than requested.
     Short,
-    /// It lies beyond the target, or is longer than the driver takes; it was not tried.
+    /// The I/O lies beyond the target, or is longer than the driver accepts; it was not tried.
     Beyond,
     /// It begins or ends within a block of the target; it was not tried.
     Partial,
@@ -32,7 +32,7 @@ impl Failure {
         Failure::Os(error.raw_os_error().unwrap_or(libc::EIO))
     }
 
-    /// What a policy has to know of it.
+    /// Returns the fault as policies see it.
     pub fn fault(self) -> Fault {
         match self {
             Failure::Os(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => Fault::Full,
@@ -46,7 +46,7 @@ impl Failure {
         }
     }
 
-    /// Its name in results: the system's where it has one (`ENOSPC`).
+    /// Returns its name in results: the system's where it has one (`ENOSPC`).
     pub fn name(self) -> String {
         let known = [
             (libc::EIO, "EIO"),
@@ -87,7 +87,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Os(number) => io::Error::from_raw_os_error(*number).fmt(f),
-            Failure::Short => f.write_str("fewer bytes moved than asked for"),
+            Failure::Short => f.write_str("fewer bytes transferred than requested"),
             Failure::Beyond => f.write_str("beyond the target; not tried"),
             Failure::Partial => f.write_str("in the middle of a block; not tried"),
             Failure::Empty => f.write_str("no bytes to write; not tried"),
@@ -106,7 +106,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// An I/O that took from `started` to `at` and failed or not.
+    /// Creates an I/O that took from `started` to `at` and failed or not.
     pub fn new(io: Request, started: Nanos, at: Nanos, failure: Option<Failure>) -> Ended {
         let outcome = failure.map_or(Ok(()), |failure| Err(failure.fault()));
         let mechanics = Mechanics::default();
@@ -116,25 +116,25 @@ impl Ended {
 
 /// Serves I/Os in wall time. Lane `i` is the `i`-th device.
 pub trait Lanes {
-    /// How many there are.
+    /// Returns the number of lanes.
     fn count(&self) -> usize;
 
-    /// Adds what has ended to `ended` and answers what time it is; all of it ended then. Does not
-    /// wait. `next` is when the driver itself has something to do: lanes whose time is not the wall
-    /// clock's do not go beyond it.
+    /// Adds completed I/Os to `ended` and returns the current time, which is the time of all of
+    /// these completions. Does not wait. `next` is the driver's own next event: lanes whose time is
+    /// not the wall clock's do not advance beyond it.
     ///
     /// # Errors
-    /// Where the driver itself fails; a failing I/O is no such error.
+    /// The driver itself fails; a failed I/O is not such an error.
     fn reap(&mut self, next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos>;
 
-    /// The wall clock, since the start of the run: on real lanes what [`Lanes::reap`] answers, on
-    /// emulated ones that or later.
+    /// Returns the wall clock, since the start of the run: on real lanes what [`Lanes::reap`]
+    /// answers, on emulated ones that or later.
     fn wall(&mut self) -> Nanos;
 
-    /// Whether `lane` takes another I/O.
+    /// Returns whether `lane` accepts another I/O.
     fn room(&self, lane: Lane) -> bool;
 
-    /// The memory that policies name.
+    /// Returns the memory that policies name.
     fn slots(&mut self) -> &mut dyn Slots;
 
     /// Takes an I/O of whole blocks, whose bytes are `pieces`, in order of address. It is on its way
@@ -142,11 +142,11 @@ pub trait Lanes {
     /// [`Lanes::reap`].
     fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]);
 
-    /// Wakes whoever waits in [`Lanes::proceed`], from any thread. To be asked for on the thread that
+    /// Returns a waker that wakes [`Lanes::proceed`] from any thread. Call it on the thread that
     /// drives the lanes.
     ///
     /// # Errors
-    /// Where the system has no more of what that takes.
+    /// The system is out of the resources for a waker.
     fn waker(&mut self) -> io::Result<Waker>;
 
     /// I/Os that were started and have not ended.
@@ -159,8 +159,8 @@ pub trait Lanes {
     /// Where the driver itself fails.
     fn proceed(&mut self, until: Nanos) -> io::Result<()>;
 
-    /// From when until when handing I/Os over held the driver up since it last asked, because a target had no room for
-    /// them.
+    /// Returns the start and end of the delay since the last call, during which submitting I/Os
+    /// blocked the driver because a target could not accept them.
     fn held_up(&mut self) -> Option<(Nanos, Nanos)>;
 }
 

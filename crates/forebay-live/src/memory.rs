@@ -11,8 +11,8 @@ pub(crate) const ALIGN: usize = 4096;
 /// several commands (128 pieces each on a loop device, 168 on SATA).
 const HUGE: usize = 2 << 20;
 
-/// Zeroed bytes that begin at a page. The kernel may be told their address: they stay where they
-/// are until they are dropped.
+/// Zeroed, page-aligned bytes. Their address can be passed to the kernel, because they do not move
+/// until they are dropped.
 pub struct Memory {
     start: NonNull<u8>,
     layout: Layout,
@@ -33,11 +33,11 @@ impl Memory {
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
         // Miri, which knows no such wish, looks at the rest of this file.
         if align == HUGE && !cfg!(miri) {
-            // Before they are touched; whole pages of its own, and no more than a wish.
-            // SAFETY: what was allocated, of which nothing is used yet.
+            // Requests huge pages before the memory is touched; this is only a hint. SAFETY: the
+            // memory was just allocated and is not used yet.
             unsafe { libc::madvise(start.as_ptr().cast(), len / HUGE * HUGE, libc::MADV_HUGEPAGE) };
         }
-        // SAFETY: so many bytes were allocated.
+        // SAFETY: this many bytes were allocated.
         unsafe { start.as_ptr().write_bytes(0, layout.size()) };
         Memory { start, layout }
     }
@@ -46,19 +46,19 @@ impl Memory {
         self.layout.size()
     }
 
-    /// Where it begins; for the kernel.
+    /// Returns the address, for the kernel.
     pub(crate) fn address(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// What it contains.
+    /// Returns the contents.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `start` is that many initialised bytes, changed only through `bytes_mut`. Memory
-        // whose address is used otherwise is never asked for its bytes.
+        // SAFETY: `start` points to that many initialized bytes, changed only through `bytes_mut`.
+        // Memory whose address is used otherwise is never accessed through this method.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.layout.size()) }
     }
 
-    /// What it contains, to be changed.
+    /// Returns the contents for modification.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and the reference is the only one.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.layout.size()) }

@@ -11,9 +11,9 @@
 
 use forebay_core::{Flags, Nanos, Op, Request};
 
-/// The pages of a page cache, or multiples of them.
+/// The page size of the page cache, or a multiple of it.
 const PAGE_BYTES: u64 = 4096;
-/// So long what was seen counts.
+/// How long an observation is valid.
 const SEEN: Nanos = Nanos::from_millis(100);
 /// A write that took so long has waited.
 const LONG: Nanos = Nanos::from_millis(1);
@@ -22,7 +22,7 @@ const SHORT_BYTES: u32 = 64 << 10;
 /// Then the driver makes none for so long.
 const REST: Nanos = Nanos::from_millis(1000);
 
-/// How much may be written at once.
+/// The amount that may be written at once.
 #[derive(Debug, Default)]
 pub(crate) struct PageCache {
     left_bytes: u64,
@@ -30,7 +30,8 @@ pub(crate) struct PageCache {
 }
 
 impl PageCache {
-    /// Whether the driver makes this write itself, which is `alone` if no other I/O is under way; `seen` reads `/proc/vmstat`.
+    /// Returns whether the driver makes this write itself, which is `alone` if no other I/O is
+    /// under way; `seen` reads `/proc/vmstat`.
     #[inline]
     pub(crate) fn takes(
         &mut self,
@@ -66,7 +67,8 @@ pub(crate) fn seen() -> String {
     std::fs::read_to_string("/proc/vmstat").unwrap_or_default()
 }
 
-/// A quarter of what may get dirty before the kernel begins to write back; nothing where it does not say.
+/// Returns a quarter of what may still become dirty before the kernel begins to write back, or 0 if
+/// the kernel does not report it.
 fn room_bytes(vmstat: &str) -> u64 {
     let pages = |name: &str| -> Option<u64> {
         let line = vmstat.lines().find(|line| line.split(' ').next() == Some(name))?;

@@ -22,9 +22,9 @@ pub struct Patterned<W> {
 }
 
 impl<W: Workload> Patterned<W> {
-    /// With writes from the buffer `pattern`, as [`crate::Uring::pattern`] gives it; without content
-    /// if that is 0. Reads have a buffer each if `reads`, as a policy wants that copies what was read;
-    /// else they name none, and take no memory while they wait.
+    /// Makes writes use the buffer `pattern`, from [`crate::Uring::pattern`]; they have no contents
+    /// if it is 0. With `reads`, each read gets a buffer, as needed by policies that copy data;
+    /// otherwise reads have no buffer, and use no memory while they wait.
     pub fn new(workload: W, pattern: Buf, reads: bool) -> Patterned<W> {
         Patterned { workload, pattern, reads, taken: BTreeMap::new() }
     }

@@ -47,7 +47,8 @@ impl Transfer {
         None
     }
 
-    /// Goes on as far as it can without waiting; answers what came of it once it has ended. `part` moves one piece.
+    /// Continues as far as possible without waiting; returns the result once it has completed.
+    /// `part` transfers one piece.
     fn go_on(
         &mut self,
         mut part: impl FnMut(Piece) -> Result<usize, Errno>,
@@ -59,7 +60,8 @@ impl Transfer {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) if self.done_bytes > 0 && !self.is_whole => break,
                 Err(Errno::AGAIN) => return None,
-                // Told by the next transfer, where some bytes went before.
+                // The next transfer reports the error, because some bytes have already been
+                // transferred.
                 Err(_) if self.done_bytes > 0 => break,
                 Err(error) => return Some(Err(error.raw_os_error())),
             }
@@ -76,7 +78,7 @@ struct Socket {
     outgoing: Transfer,
 }
 
-/// Sockets by name, and what wakes whoever waits for them.
+/// Sockets by name, and the waker of the waiting thread.
 pub(crate) struct Polled {
     sockets: Vec<Socket>,
     sockets_max: u32,
@@ -86,10 +88,10 @@ pub(crate) struct Polled {
 }
 
 impl Polled {
-    /// For so many sockets at a time.
+    /// Creates a set for at most this many sockets.
     ///
     /// # Errors
-    /// Where the system has no more of what a waker takes.
+    /// The system is out of the resources for a waker.
     pub(crate) fn new(sockets_max: u32) -> io::Result<Polled> {
         let counter = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
         let (sockets, free, moved) = (Vec::new(), Vec::new(), Vec::new());
@@ -128,7 +130,8 @@ impl Polled {
         }
     }
 
-    /// As [`crate::Wired::unplug`]: what is under way ends in the next pass, for the socket is shut down.
+    /// Like [`crate::Wired::unplug`]: outstanding transfers end in the next pass, because the
+    /// socket is shut down.
     pub(crate) fn unplug(&mut self, plug: Plug) {
         let Some(socket) = self.sockets.get_mut(plug as usize) else { return };
         let Some(file) = socket.file.as_ref().filter(|_| !socket.is_unplugged) else { return };
@@ -138,7 +141,7 @@ impl Polled {
         self.close(plug);
     }
 
-    /// Closes what was unplugged once nothing of it is under way.
+    /// Closes an unplugged socket once it has no outstanding transfers.
     fn close(&mut self, plug: Plug) {
         let socket = &mut self.sockets[plug as usize];
         let is_busy = socket.incoming.is_busy || socket.outgoing.is_busy;
@@ -199,7 +202,7 @@ impl Polled {
             Moved::Gone(plug) => Some(*plug),
             _ => None,
         });
-        // Only who was told that a name is gone can tell it from another's.
+        // Only those who know that a name is free can distinguish it from another's.
         self.free.extend(gone);
         moved.append(&mut self.moved);
         Ok(())

@@ -27,13 +27,13 @@ use room::{Place, Room};
 /// The low bits of a name are its entry, the high ones tell how often that was used.
 const ENTRY_BITS: u32 = 24;
 
-/// Who may do what with a buffer.
+/// The permitted uses of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BufferKind {
     Held,
     /// Never changes.
     Constant,
-    /// Takes what nobody wants.
+    /// Receives data that nobody needs.
     Sink,
 }
 
@@ -50,7 +50,7 @@ struct Entry {
     len: u32,
     kind: BufferKind,
     place: Place,
-    /// What is lent of it; of a buffer that is only held.
+    /// The parts of the buffer that are lent; the buffer may otherwise only be held.
     loans: Vec<Loan>,
 }
 
@@ -71,8 +71,8 @@ pub struct Pool {
 unsafe impl Send for Pool {}
 
 impl Pool {
-    /// A pool whose first `arena_bytes` lie together, so that the kernel can be told of them once;
-    /// beyond them, or with 0, buffers come from the heap.
+    /// Creates a pool whose first `arena_bytes` are contiguous, so that they can be registered with
+    /// the kernel at once. Beyond them, or with 0, buffers come from the heap.
     pub fn new(arena_bytes: usize) -> Pool {
         let mut pool = Pool {
             room: Room::new(arena_bytes),
@@ -90,17 +90,17 @@ impl Pool {
         pool
     }
 
-    /// Where the arena begins and its length in bytes.
+    /// Returns where the arena begins and its length in bytes.
     pub fn arena(&self) -> Option<(*mut u8, usize)> {
         self.room.arena().map(|arena| (arena.address(), arena.len()))
     }
 
-    /// Buffers that are held.
+    /// Returns the number of held buffers.
     pub fn live(&self) -> usize {
         self.live
     }
 
-    /// The most memory that held buffers ever took.
+    /// Returns the peak memory of held buffers.
     pub fn peak_bytes(&self) -> u64 {
         self.peak_bytes
     }
@@ -121,7 +121,7 @@ impl Pool {
         self.name(len, BufferKind::Sink, place)
     }
 
-    /// The bytes there.
+    /// Returns the bytes there.
     ///
     /// # Panics
     /// Where the buffer is not held, ends before, or a device writes there.
@@ -133,7 +133,7 @@ impl Pool {
         unsafe { slice::from_raw_parts(start, piece.len as usize) }
     }
 
-    /// The bytes there, to be changed.
+    /// Returns the bytes there, to be changed.
     ///
     /// # Panics
     /// As [`Pool::view`], where a device reads there, and with a constant.
@@ -144,8 +144,8 @@ impl Pool {
         unsafe { slice::from_raw_parts_mut(start, piece.len as usize) }
     }
 
-    /// Where the bytes are, and whether that is in the arena; for a device. They stay there while
-    /// they are lent, and are to be used only then: read, or written too if lent so.
+    /// Returns where the bytes are, and whether that is in the arena; for a device. They stay there
+    /// while they are lent, and are to be used only then: read, or written too if lent so.
     ///
     /// # Panics
     /// Where the buffer is not held or ends before.
@@ -174,10 +174,10 @@ impl Pool {
         self.lent += 1;
     }
 
-    /// The device is done with what was lent so.
+    /// Ends a loan after the device has finished.
     ///
     /// # Panics
-    /// Where it was not lent.
+    /// The bytes were not lent.
     #[track_caller]
     pub fn give_back(&mut self, piece: Piece, writes: bool) {
         if self.entry(piece).kind == BufferKind::Held {
@@ -191,7 +191,7 @@ impl Pool {
         self.lent = self.lent.checked_sub(1).expect("no more given back than lent");
     }
 
-    /// Names a buffer that is held once.
+    /// Creates the name of a buffer with one hold.
     fn name(&mut self, len: u32, kind: BufferKind, place: Place) -> Buf {
         if let Some(free) = self.free.pop() {
             let entry = &mut self.entries[free as usize];
@@ -204,7 +204,7 @@ impl Pool {
         name
     }
 
-    /// The entry of a buffer that is held.
+    /// Returns the entry of a buffer that is held.
     #[track_caller]
     fn held(&self, buf: Buf) -> &Entry {
         match self.entries.get(entry_of(buf)) {
@@ -213,7 +213,7 @@ impl Pool {
         }
     }
 
-    /// The entry of a buffer that is held and contains these bytes.
+    /// Returns the entry of a buffer that is held and contains these bytes.
     #[track_caller]
     fn entry(&self, piece: Piece) -> &Entry {
         let entry = self.held(piece.buf);
@@ -253,8 +253,9 @@ impl Pool {
         entry.place.0.wrapping_add(piece.at as usize)
     }
 
-    /// Answers blocks of `len` bytes to write, and puts those to read at the same time in
-    /// `sources`, which stays as it is for [`None`]. `None` where one of them has no content.
+    /// Returns blocks of `len` bytes to write, and puts the blocks to read at the same time into
+    /// `sources`, which does not change if the result is `None`, because one of them has no
+    /// contents.
     #[track_caller]
     fn apart<'a>(
         &'a mut self,
@@ -299,7 +300,8 @@ impl Drop for Pool {
     }
 }
 
-/// The place of a buffer in its pool: two that are held at a time have different ones, and they are few.
+/// Returns the place of a buffer in its pool: two that are held at a time have different ones, and
+/// they are few.
 pub fn entry_of(buf: Buf) -> usize {
     (buf & ((1 << ENTRY_BITS) - 1)) as usize
 }

@@ -20,10 +20,10 @@ use crate::waker::Waker;
 
 /// Names the wait for the waker among entries.
 const WOKEN: u64 = u64::MAX;
-/// The bit that says that an entry is a socket's.
+/// The bit that marks an entry of a socket.
 const SOCKET: u64 = 1 << 62;
 
-/// A ring, what its owner waits on in it beside I/Os, and what wakes it.
+/// A ring, the sockets that its owner waits for together with I/Os, and a waker.
 pub(crate) struct Ring {
     ring: IoUring,
     sockets: Sockets,
@@ -38,12 +38,12 @@ pub(crate) struct Ring {
 pub(crate) struct Over {
     /// As it was named.
     pub(crate) key: u64,
-    /// What the system says.
+    /// The result from the system.
     pub(crate) result: i32,
 }
 
 impl Ring {
-    /// A ring for `entries` of the owner's and `sockets_max` sockets at a time.
+    /// Returns a ring for `entries` of the owner's and `sockets_max` sockets at a time.
     ///
     /// # Errors
     /// Where the kernel has no io_uring, does not let us use it, or one that is too old (before 5.11).
@@ -66,7 +66,7 @@ impl Ring {
         Ok(Ring { ring, sockets, sockets_max, counter: None, watched: false })
     }
 
-    /// The ring itself, to register files and memory with.
+    /// Returns the ring itself, to register files and memory with.
     pub(crate) fn submitter(&self) -> io_uring::Submitter<'_> {
         self.ring.submitter()
     }
@@ -84,7 +84,7 @@ impl Ring {
         pushed.expect("no more entries than the ring was made for");
     }
 
-    /// Entries that the kernel was not told of yet.
+    /// Returns the number of entries that have not been submitted to the kernel.
     pub(crate) fn waiting(&mut self) -> usize {
         self.ring.submission().len()
     }
@@ -116,8 +116,8 @@ impl Ring {
         }
     }
 
-    /// Tells `each` what has ended of the owner's entries, and keeps what sockets have moved for
-    /// [`Ring::moved`]. The kernel is entered only where it says that it has work to do for us.
+    /// Passes the owner's completed entries to `each`, and keeps socket transfers for
+    /// [`Ring::moved`]. Enters the kernel only if the kernel says that it has work to do.
     pub(crate) fn reap(
         &mut self,
         pool: &mut Pool,
@@ -132,7 +132,7 @@ impl Ring {
                 WOKEN => {
                     self.watched = false;
                     if let Some(counter) = &self.counter {
-                        // It does not block; what it counted does not matter.
+                        // This does not block, and the value of the counter does not matter.
                         let _ = rustix::io::read(counter, &mut [0; 8]);
                     }
                 }
@@ -143,7 +143,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Whether entries of sockets have not ended.
+    /// Returns whether entries of sockets have not ended.
     pub(crate) fn sockets_busy(&self) -> bool {
         self.sockets.busy() > 0
     }
@@ -188,7 +188,7 @@ impl Ring {
         self.sockets.moved(moved);
     }
 
-    /// Ends all sockets; what they were moving ends soon.
+    /// Closes all sockets; their transfers end soon.
     pub(crate) fn unplug_all(&mut self) {
         self.sockets.unplug_all();
     }

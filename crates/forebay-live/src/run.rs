@@ -22,7 +22,7 @@ pub trait Watch: Observer {
     #[inline]
     fn issued(&mut self, _wanted: Nanos, _at: Nanos) {}
 
-    /// An I/O was given to its lane.
+    /// Called when an I/O was passed to its lane.
     #[inline]
     fn started(&mut self, _now: Nanos, _io: &Request) {}
 
@@ -34,8 +34,8 @@ pub trait Watch: Observer {
     #[inline]
     fn held_up(&mut self, _from: Nanos, _to: Nanos) {}
 
-    /// Asked on every pass: whether to end the run. Then nothing more is started, and what is under
-    /// way is waited for.
+    /// Returns, on every pass, whether to end the run. If so, nothing more is started, and the run
+    /// waits for outstanding I/Os.
     #[inline]
     fn stops(&mut self, _wall: Nanos) -> bool {
         false
@@ -97,7 +97,7 @@ where
     }
 }
 
-/// Who takes part in a run.
+/// The participants of a run.
 struct Driven<'a, P: ?Sized, L: ?Sized, W: ?Sized, O: ?Sized> {
     policy: &'a mut P,
     lanes: &'a mut L,
@@ -105,13 +105,13 @@ struct Driven<'a, P: ?Sized, L: ?Sized, W: ?Sized, O: ?Sized> {
     observer: &'a mut O,
 }
 
-/// What the loop keeps from pass to pass.
+/// The state of the loop between passes.
 #[derive(Default)]
 struct Pass {
     ended: Vec<Ended>,
     finished: Finished,
     pieces: Vec<Piece>,
-    /// When those that arrived in this pass were wanted.
+    /// When the requests that arrived in this pass were due.
     wanted: Vec<Nanos>,
     wakeup: Option<Nanos>,
     /// The last completion or arrival.
@@ -119,7 +119,7 @@ struct Pass {
 }
 
 impl Pass {
-    /// Tells everybody what has ended; answers whether anything has.
+    /// Reports completed I/Os to all participants; returns whether there were any.
     #[inline]
     fn complete<P, L, W, O>(
         &mut self,
@@ -194,7 +194,7 @@ impl Pass {
         }
     }
 
-    /// Tells what a call answered.
+    /// Reports the answers of a call.
     #[inline]
     fn answer<P, L, W, O>(&mut self, now: Nanos, wall: Nanos, driven: &mut Driven<'_, P, L, W, O>)
     where
@@ -230,7 +230,7 @@ impl Pass {
         }
     }
 
-    /// Tells what held the driver up, before anybody is told what was late.
+    /// Reports what delayed the driver, before late I/Os are reported.
     #[inline]
     fn tell_held_up<P, L, W, O>(&self, driven: &mut Driven<'_, P, L, W, O>)
     where
@@ -244,7 +244,7 @@ impl Pass {
         }
     }
 
-    /// Tells how late this pass's arrivals are.
+    /// Reports how late this pass's arrivals are.
     #[inline]
     fn issue<P, L, W, O>(&mut self, driven: &mut Driven<'_, P, L, W, O>)
     where

@@ -29,7 +29,7 @@ pub struct SocketClock {
 }
 
 impl SocketClock {
-    /// Starts now, with room for so many sockets at a time, at most 1024, in a ring.
+    /// Starts now, with room for this many sockets at a time, at most 1024, in a ring.
     ///
     /// # Errors
     /// Where the kernel has no io_uring or does not let us use it.
@@ -38,10 +38,10 @@ impl SocketClock {
         Ok(SocketClock { sockets, wall: WallClock::start(), failed: None })
     }
 
-    /// The same with sockets that are polled.
+    /// Creates a clock whose sockets are polled.
     ///
     /// # Errors
-    /// Where the system has no more of what a waker takes.
+    /// The system is out of the resources for a waker.
     pub fn polled(sockets_max: u32) -> io::Result<SocketClock> {
         let sockets = Sockets::Polled(Polled::new(sockets_max)?);
         Ok(SocketClock { sockets, wall: WallClock::start(), failed: None })
@@ -120,7 +120,7 @@ impl<D: Device> Wired for Emulated<D, SocketClock> {
         }
         match &mut clock.sockets {
             Sockets::Ring(ring) => {
-                // It has no entries but those of sockets.
+                // The ring has only entries of sockets.
                 ring.reap(pool, |_, _| {})?;
                 ring.moved(moved);
                 Ok(())

@@ -16,7 +16,8 @@ use io_uring::types::Fd;
 
 use crate::pool::Pool;
 
-/// Names a socket. Its name is another's once it was unplugged and [`Moved::Gone`] was told.
+/// The name of a socket. It may be reused after the socket was unplugged and [`Moved::Gone`] was
+/// reported.
 pub type Plug = u32;
 
 /// What became of a socket's transfer.
@@ -24,15 +25,15 @@ pub type Plug = u32;
 pub enum Moved {
     /// So many bytes came; 0 where none will any more. Or the system's error number.
     Received(Plug, Result<u32, i32>),
-    /// So many bytes went out; fewer than there were only where the other side is gone.
+    /// The number of bytes sent; less than requested only if the peer has disconnected.
     Sent(Plug, Result<u32, i32>),
     /// It was unplugged and is closed.
     Gone(Plug),
 }
 
-/// Lanes whose driver waits for sockets too.
+/// Lanes whose driver also waits for sockets.
 pub trait Wired: crate::Lanes {
-    /// The memory that pieces name.
+    /// Returns the memory that pieces name.
     fn pool(&mut self) -> &mut Pool;
 
     /// Adds a socket.
@@ -41,15 +42,16 @@ pub trait Wired: crate::Lanes {
     /// The socket, where there are as many as the driver was made for.
     fn plug(&mut self, socket: OwnedFd) -> Result<Plug, OwnedFd>;
 
-    /// Receives into these pieces, which are lent until it is told: what there is, or with `whole` all of
-    /// them. Nothing where the socket receives already or was unplugged.
+    /// Receives into these pieces, which are lent until the result is reported: the available
+    /// bytes, or all of them with `whole`. Does nothing if the socket is already receiving or was
+    /// unplugged.
     fn receive(&mut self, plug: Plug, into: &[Piece], whole: bool);
 
     /// Sends these pieces, at most [`PIECES_MAX`], which are lent until it is told. Nothing where the socket sends already or was
     /// unplugged.
     fn send(&mut self, plug: Plug, from: &[Piece]);
 
-    /// Shuts a socket down and closes it once nothing of it is under way.
+    /// Shuts a socket down and closes it once it has no outstanding transfers.
     fn unplug(&mut self, plug: Plug);
 
     /// Adds what became of transfers, in the order that they ended.
@@ -67,7 +69,7 @@ struct Transfer {
     busy: bool,
     pieces: Vec<Piece>,
     vectors: Vec<libc::iovec>,
-    /// On the heap, so that it stays where it is.
+    /// Boxed, so that its address does not change.
     message: Box<libc::msghdr>,
 }
 
@@ -82,7 +84,8 @@ impl Transfer {
         Transfer { busy: false, pieces: Vec::new(), vectors: Vec::new(), message }
     }
 
-    /// Lends the pieces, and tells where they are: one, or a list of them in `message`.
+    /// Lends the pieces to the kernel and returns their address: a single piece, or a list in
+    /// `message`.
     fn lend(&mut self, pieces: &[Piece], writes: bool, pool: &mut Pool) -> Option<(*mut u8, u32)> {
         self.busy = true;
         self.pieces.clear();
@@ -129,7 +132,7 @@ pub(crate) struct Sockets {
     busy: usize,
 }
 
-/// The low bit of an entry's name says which way it goes.
+/// The low bit of an entry's name is the direction.
 const OUT: u64 = 1;
 
 impl Sockets {
@@ -138,7 +141,7 @@ impl Sockets {
         (self.sockets.len() - self.free.len()) as u32
     }
 
-    /// Transfers under way.
+    /// Returns the number of outstanding transfers.
     pub(crate) fn busy(&self) -> usize {
         self.busy
     }
@@ -154,7 +157,7 @@ impl Sockets {
         (self.sockets.len() - 1) as Plug
     }
 
-    /// The entry that receives, and its name.
+    /// Returns the entry that receives, and its name.
     pub(crate) fn receive(
         &mut self,
         plug: Plug,
@@ -175,7 +178,7 @@ impl Sockets {
         Some((entry, u64::from(plug) << 1))
     }
 
-    /// The entry that sends, and its name.
+    /// Returns the entry that sends, and its name.
     pub(crate) fn send(
         &mut self,
         plug: Plug,
@@ -231,7 +234,7 @@ impl Sockets {
         }
     }
 
-    /// Closes what was unplugged once nothing of it is under way.
+    /// Closes an unplugged socket once it has no outstanding transfers.
     fn close(&mut self, plug: Plug) {
         let socket = &mut self.sockets[plug as usize];
         if socket.unplugged && !socket.incoming.busy && !socket.outgoing.busy {
@@ -245,7 +248,7 @@ impl Sockets {
             Moved::Gone(plug) => Some(*plug),
             _ => None,
         });
-        // Only who was told that a name is gone can tell it from another's.
+        // Only those who know that a name is free can distinguish it from another's.
         self.free.extend(gone);
         moved.append(&mut self.moved);
     }

@@ -39,10 +39,10 @@ pub trait Store {
 
 /// Bytes of a page.
 pub const PAGE: usize = 4096;
-/// A page of it.
+/// A page of the store.
 pub type Page = [u8; PAGE];
 
-/// The pages that a range touches, and the bytes of each.
+/// Returns the pages that a range touches, and the bytes of each.
 pub fn pages(offset: u64, len: u64) -> impl Iterator<Item = (u64, Range<usize>)> {
     let (size, end) = (PAGE as u64, offset.saturating_add(len));
     let touched = (offset / size..end.div_ceil(size)).map(move |page| {
@@ -53,14 +53,14 @@ pub fn pages(offset: u64, len: u64) -> impl Iterator<Item = (u64, Range<usize>)>
     touched.filter(|(_, range)| !range.is_empty())
 }
 
-/// Memory for what was written, and only for that.
+/// Memory only for data that has been written.
 #[derive(Clone, Default)]
 pub struct Sparse {
     pages: BTreeMap<u64, Box<Page>>,
 }
 
 impl Sparse {
-    /// All zeros.
+    /// Returns all zeros.
     pub fn new() -> Sparse {
         Sparse::default()
     }
@@ -77,13 +77,13 @@ impl Sparse {
         }
     }
 
-    /// A page that has memory from now on.
+    /// Returns a page that has memory from now on.
     pub fn page(&mut self, page: u64) -> &mut Page {
         self.pages.entry(page).or_insert_with(|| Box::new([0; PAGE]))
     }
 
-    /// The parts of a range that have memory. However long it is, this takes no longer than there
-    /// are pages.
+    /// Returns the parts of a range that have memory. However long it is, this takes no longer than
+    /// there are pages.
     pub fn present(&self, offset: u64, len: u64) -> Vec<(u64, Range<usize>)> {
         let size = PAGE as u64;
         let end = offset.saturating_add(len);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     proptest! {
-        // Each of them reaches the disk.
+        // Each case writes to the disk.
         #![proptest_config(ProptestConfig::with_cases(16))]
         #[test]
         fn a_file_holds_what_a_vector_would(acts in acts()) {

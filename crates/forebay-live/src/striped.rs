@@ -13,7 +13,7 @@ use forebay_core::{Bytes, Completion, Lane, Nanos, Op, Piece, Request, RequestId
 use crate::lanes::{Ended, Failure, Lanes};
 use crate::waker::Waker;
 
-/// An I/O whose parts are under way.
+/// An I/O whose parts are outstanding.
 struct Whole {
     io: Request,
     started: Nanos,
@@ -38,19 +38,19 @@ pub struct Striped<L> {
 }
 
 impl<L: Lanes> Striped<L> {
-    /// All of `lanes` as lane 0, in chunks of so many bytes.
+    /// Combines all of `lanes` into lane 0, in chunks of this size.
     pub fn new(lanes: L, chunk_bytes: u64) -> Striped<L> {
         let (wholes, parts) = (BTreeMap::new(), BTreeMap::new());
         let queues = (0..lanes.count()).map(|_| VecDeque::new()).collect();
         Striped { lanes, chunk_bytes, wholes, parts, next: 0, queues, ended: Vec::new() }
     }
 
-    /// The lanes beneath.
+    /// Returns the lanes below.
     pub fn into_lanes(self) -> L {
         self.lanes
     }
 
-    /// For each lane what an I/O asks of it: where, and which of the I/O's bytes, in order.
+    /// Returns the part of an I/O on each lane: its offset, and which of the I/O's bytes, in order.
     fn cut(&self, io: &Request) -> BTreeMap<Lane, (u64, Vec<(u32, u32)>)> {
         let (chunk, count) = (self.chunk_bytes, self.lanes.count() as u64);
         let mut parts: BTreeMap<Lane, (u64, Vec<(u32, u32)>)> = BTreeMap::new();
@@ -86,7 +86,7 @@ impl<L: Lanes> Striped<L> {
     }
 }
 
-/// The bytes from `from` on, `len` of them, of those that `pieces` are.
+/// Appends to `out` the `len` bytes from `from` on within `pieces`.
 fn within(pieces: &[Piece], from: u32, len: u32, out: &mut Vec<Piece>) {
     let (mut at, end) = (0, from + len);
     for piece in pieces {
@@ -187,7 +187,7 @@ mod tests {
 
     const KIB: u64 = 1 << 10;
 
-    /// Writes bytes that tell where they belong, then reads them back at other places and lengths.
+    /// Writes bytes that encode their location, then reads them back at other offsets and lengths.
     struct Both {
         left: Vec<(Op, u64, u64)>,
         under_way: Option<(Request, u32)>,

@@ -35,8 +35,8 @@ pub use device::DeviceNumber;
 const CAPACITY_MIN: u64 = 4096;
 /// Created files are whole multiples of this.
 const GRAIN: u64 = 1 << 20;
-/// How long a lock is waited for, and how often it is asked for. A killed process's ring is gone after some tens of
-/// milliseconds, on a machine that is busy later.
+/// How long to wait for a lock, and how often to try. The ring of a killed process disappears after
+/// some tens of milliseconds, later on a busy machine.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// How the note of a file without space of its own begins.
@@ -44,7 +44,7 @@ const SPARSE: &str = "created as a sparse file";
 /// The blocks that direct I/O may need.
 const BLOCKS: [u32; 2] = [512, 4096];
 
-/// What a target is.
+/// The kind of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKind {
     /// A file that was there.
@@ -60,7 +60,7 @@ pub enum TargetKind {
 pub struct Opening {
     /// Whether it will be written to.
     pub writes: bool,
-    /// Whether what is there may be overwritten.
+    /// Whether existing data may be overwritten.
     pub overwrite: bool,
     /// Bytes needed, for a file that has to be created.
     pub need_bytes: u64,
@@ -74,7 +74,7 @@ pub struct Opening {
 pub struct TargetError {
     /// The target.
     pub path: PathBuf,
-    /// What is wrong, and what helps.
+    /// The problem, and what to do.
     pub what: String,
     /// Whether somebody else uses it, so that nothing may be written to it.
     pub is_in_use: bool,
@@ -109,7 +109,7 @@ impl Target {
                 kind
             }
             Err(_) if path.is_symlink() => {
-                return Err(wrong("is a link that leads nowhere; name the file itself".into()));
+                return Err(wrong("is a dangling symbolic link; name the file itself".into()));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => TargetKind::Created,
             Err(error) => return Err(wrong(error.to_string())),
@@ -140,7 +140,7 @@ impl Target {
         &self.path
     }
 
-    /// What it is.
+    /// Returns the kind of the target.
     pub fn kind(&self) -> TargetKind {
         self.kind
     }
@@ -150,12 +150,12 @@ impl Target {
         self.capacity_bytes
     }
 
-    /// The block of direct I/O; none where the page cache is in between.
+    /// Returns the block of direct I/O, or `None` if the page cache is in between.
     pub fn block_bytes(&self) -> Option<u32> {
         self.block_bytes
     }
 
-    /// What the user should know, one sentence each.
+    /// Returns notes for the user, one sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -184,21 +184,21 @@ impl Target {
         }
     }
 
-    /// Adds a sentence to what the user should know.
+    /// Adds a note for the user.
     pub fn note(&mut self, sentence: String) {
         self.notes.push(sentence);
     }
 
-    /// The same open file once more: to ask what of it is stored while a driver has the target.
+    /// Duplicates the open file, to query its allocation while a driver has the target.
     ///
     /// # Errors
-    /// Where the system has no more descriptors.
+    /// The system is out of file descriptors.
     pub fn duplicate(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// Whether its bytes are in memory alone, so that copying them waits for nothing. (Such file systems take no
-    /// I/Os that may not wait, and the kernel would do each on a thread.)
+    /// Returns whether its bytes are in memory alone, so that copying them waits for nothing. (Such
+    /// file systems take no I/Os that may not wait, and the kernel would do each on a thread.)
     pub(crate) fn is_in_memory(&self) -> bool {
         const MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
         let found = rustix::fs::fstatfs(&self.file);
@@ -214,19 +214,19 @@ impl Target {
         Shape { capacity: self.capacity_bytes, block: self.block_bytes.unwrap_or(1) }
     }
 
-    /// Takes it away again if it was created for this.
+    /// Removes the file if it was created for this purpose.
     pub fn discard(self) {
         if self.kind == TargetKind::Created {
-            // Where it cannot be, an unused file is left behind, which is no harm.
+            // If removing fails, an unused file is left behind, which is harmless.
             let _ = fs::remove_file(&self.path);
         }
     }
 
-    /// Makes a file, whether it was there or was created, so many bytes long with all of its space set aside; a
-    /// block device is as long as it is. Notes it where the file system cannot set space aside.
+    /// Makes a file, existing or new, this long and reserves its space; a block device keeps its
+    /// size. Adds a note if the file system cannot reserve space.
     ///
     /// # Errors
-    /// [`TargetError`] where there is no room: the file has the length that it had.
+    /// [`TargetError`] if there is no space; the file then has its previous length.
     pub fn set_aside(&mut self, need_bytes: u64) -> Result<(), TargetError> {
         if self.kind == TargetKind::BlockDevice {
             return Ok(());
@@ -237,7 +237,7 @@ impl Target {
         self.notes.retain(|note| !note.starts_with(SPARSE));
         if !is_set {
             self.notes.push(format!(
-                "the file system cannot set {len} bytes aside: writes fail once others have filled it"
+                "the file system cannot reserve {len} bytes: writes fail when it is full"
             ));
         }
         // Whole blocks: a grain has some of each size.
@@ -245,12 +245,12 @@ impl Target {
         Ok(())
     }
 
-    /// Whether its name still leads to it; another may have moved or removed it.
+    /// Returns whether its name still leads to it; another may have moved or removed it.
     pub fn is_in_place(&self) -> bool {
         self.is_same(&self.path)
     }
 
-    /// Whether `path` is this very file or device, by whatever name.
+    /// Returns whether `path` is this very file or device, by whatever name.
     pub fn is_same(&self, path: &Path) -> bool {
         let (Ok(mine), Ok(other)) = (self.file.metadata(), fs::metadata(path)) else {
             return false;
@@ -299,17 +299,17 @@ fn kind_of(found: &fs::Metadata, how: Opening) -> Result<TargetKind, String> {
     if how.writes && !how.overwrite {
         let what = match kind {
             TargetKind::BlockDevice => "is a block device and the trace has writes",
-            _ => "is there already and the trace has writes",
+            _ => "exists already and the trace has writes",
         };
         return Err(format!(
-            "{what}, which destroy what it holds; name a new file, or say {} if that is meant",
+            "{what}, which destroy its contents; name a new file, or pass {} to allow this",
             named("overwrite=true")
         ));
     }
     Ok(kind)
 }
 
-/// Whether the kernel writes nothing to the block device of that number.
+/// Returns whether the kernel writes nothing to the block device of that number.
 fn is_read_only(device: u64) -> bool {
     let said = format!("/sys/dev/block/{}:{}/ro", major(device), minor(device));
     fs::read_to_string(said).is_ok_and(|said| said.trim() == "1")
@@ -320,11 +320,11 @@ fn is_read_only(device: u64) -> bool {
 fn create(path: &Path, need: u64, notes: &mut Vec<String>) -> Result<(), String> {
     let len = need.max(CAPACITY_MIN).div_ceil(GRAIN).saturating_mul(GRAIN);
     let refused = |error: io::Error| {
-        // Ours and empty: it goes again.
+        // The file is ours and empty, so it is removed.
         let _ = fs::remove_file(path);
         format!(
-            "cannot make it {len} bytes long, as far as the trace reaches: {error}; \
-                 make one yourself and use {}",
+            "cannot make it {len} bytes long, the extent of the trace: {error}; create a file \
+             yourself and use {}",
             named("map=scale")
         )
     };
@@ -335,7 +335,7 @@ fn create(path: &Path, need: u64, notes: &mut Vec<String>) -> Result<(), String>
         room / 10 * 9 >= len && fallocate(&file, FallocateFlags::empty(), 0, len).is_ok();
     if !set_aside {
         file.set_len(len).map_err(refused)?;
-        notes.push(format!("{SPARSE} of {len} bytes: writes find their space late"));
+        notes.push(format!("{SPARSE} of {len} bytes: writes may run out of space later"));
     }
     Ok(())
 }
@@ -347,7 +347,7 @@ fn set_aside(file: &File, len: u64) -> Result<bool, String> {
     let found = file.metadata().map_err(cannot)?;
     let room = fstatvfs(file).map(|space| space.f_bavail.saturating_mul(space.f_frsize));
     let room = room.map_err(|error| cannot(error.into()))?;
-    let no_room = || format!("there is no room for {len} bytes: {room} are free");
+    let no_room = || format!("there is no space for {len} bytes: {room} are free");
     // Before it is tried, which may fill the file system, and for a while.
     if len.saturating_sub(found.blocks().saturating_mul(512)) > room {
         return Err(no_room());
@@ -356,7 +356,8 @@ fn set_aside(file: &File, len: u64) -> Result<bool, String> {
         Ok(()) => true,
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => false,
         Err(error) => {
-            // What it set aside goes again; where not, it is longer than it was, which is no harm.
+            // Releases the reserved space; if this fails, the file is longer than before, which is
+            // harmless.
             let _ = file.set_len(found.len());
             return Err(match error {
                 Errno::NOSPC => no_room(),
@@ -405,7 +406,9 @@ fn open(
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
             Err(error) => return Err(said(error)),
         }
-        notes.push("the file system refuses direct I/O: the page cache is in between".into());
+        notes.push(
+            "the file system does not support direct I/O: I/Os go through the page cache".into(),
+        );
     }
     Ok((open(flags).map_err(said)?, None))
 }
@@ -422,7 +425,8 @@ fn aligned(block: u32) -> Result<u32, String> {
     ))
 }
 
-/// The block that direct I/O on `file` needs: what a device says, the smallest that a file takes.
+/// Returns the block size for direct I/O on `file`: from the device, or the smallest that the file
+/// supports.
 fn block_of(file: &File, kind: TargetKind) -> Option<u32> {
     if kind == TargetKind::BlockDevice {
         return ioctl_blksszget(file).ok();
@@ -443,7 +447,8 @@ mod tests {
     use super::*;
     use crate::{Failure, Lanes, Threads, Uring};
 
-    /// A target that takes writes and makes none durable: the system refuses to flush `/dev/null`.
+    /// Returns a target that takes writes and makes none durable: the system refuses to flush
+    /// `/dev/null`.
     fn never_durable() -> Target {
         let file = File::options().read(true).write(true).open("/dev/null").unwrap();
         let (path, kind, block_bytes) = (PathBuf::from("/dev/null"), TargetKind::File, None);
@@ -469,7 +474,7 @@ mod tests {
         assert_eq!(failure(&mut threads, Op::Flush, Flags::NONE), refused);
         assert_eq!(failure(&mut threads, Op::Write, Flags::FUA), refused, "durable when answered");
         assert_eq!(failure(&mut threads, Op::Write, Flags::NONE), None);
-        // Where io_uring is denied, the threads stand in for it.
+        // If io_uring is denied, threads replace it.
         if let Ok(mut uring) = Uring::new(vec![never_durable()], 2) {
             assert_eq!(failure(&mut uring, Op::Flush, Flags::NONE), refused);
         }

@@ -35,7 +35,7 @@ struct Job {
     started: Nanos,
     extent: Extent,
     pieces: Vec<Piece>,
-    /// What it writes, or has read; none where it moves nothing.
+    /// The data to write, or the data read; `None` if nothing is transferred.
     memory: Option<Memory>,
 }
 
@@ -82,7 +82,7 @@ impl Threads {
         Threads::waiting_in(None, targets, depth)
     }
 
-    /// The same with room for so many sockets at a time ([`Wired`]).
+    /// Creates the same lanes with space for this many sockets at a time ([`Wired`]).
     ///
     /// # Errors
     /// As [`Threads::new`].
@@ -124,17 +124,17 @@ impl Threads {
         })
     }
 
-    /// The targets.
+    /// Returns the targets.
     pub fn targets(&self) -> impl Iterator<Item = &Target> {
         self.served.iter().map(|served| &*served.target)
     }
 
-    /// The buffer for [`crate::Patterned`].
+    /// Returns the buffer for [`crate::Patterned`].
     pub fn pattern(&self) -> Buf {
         self.pattern
     }
 
-    /// The memory that an I/O carries with it, filled if it writes.
+    /// Returns the memory that an I/O carries with it, filled if it writes.
     fn memory(&mut self, io: &Request, pieces: &[Piece]) -> Result<Option<Memory>, Failure> {
         if !io.op.moves_data() || io.len == 0 {
             return Ok(None);
@@ -158,7 +158,7 @@ impl Threads {
         Ok(Some(memory))
     }
 
-    /// Gives what was read to whom it belongs.
+    /// Passes the data that was read to its owners.
     fn hand_out(&mut self, job: &mut Job, failure: Option<Failure>) {
         let Some(memory) = job.memory.take() else { return };
         let mut at = 0;
@@ -174,7 +174,7 @@ impl Threads {
     }
 }
 
-/// What a thread has.
+/// The state of a thread.
 struct Worker {
     target: Arc<Target>,
     /// Where the driver waits for more than messages.

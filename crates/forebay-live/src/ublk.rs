@@ -26,7 +26,8 @@ const USER_COPY: u64 = 1 << 7;
 /// Commands are numbered as ioctls are (`UBLK_F_CMD_IOCTL_ENCODE`).
 const IOCTL_ENCODED: u64 = 1 << 6;
 
-/// The number of a command whose argument has `size` bytes, as `_IOWR('u', number, ...)` makes it.
+/// Returns the number of a command whose argument has `size` bytes, as `_IOWR('u', number, ...)`
+/// makes it.
 const fn read_write_command(number: u32, size: u32) -> u32 {
     (3 << 30) | (size << 16) | ((b'u' as u32) << 8) | number
 }

@@ -35,7 +35,7 @@ const ARENA: u16 = 0;
 /// Bytes of the pool that are registered: some hundred I/Os of the longest, more in one class fewer
 /// than in many.
 const ARENA_BYTES: usize = 32 << 20;
-/// Pieces that the kernel takes at a time (IOV_MAX).
+/// The maximum number of pieces that the kernel accepts at a time (IOV_MAX).
 const PIECES_MAX: usize = 1024;
 /// I/Os that are handed over at once: more save calls, but let the device wait for the first of them.
 const BATCH: usize = 4;
@@ -43,13 +43,13 @@ const BATCH: usize = 4;
 /// Bytes that are copied from and to memory in a pass; then what was done is answered first.
 const AT_ONCE_BYTES: u64 = 256 << 10;
 
-/// An I/O under way. Its lists are used again.
+/// An outstanding I/O. Its lists are reused.
 struct Slot {
     io: Request,
     started: Nanos,
     extent: Extent,
     pieces: Vec<Piece>,
-    /// The same for the kernel, where there are several.
+    /// The pieces in the kernel's form, if there are several.
     vectors: Vec<libc::iovec>,
     /// More pieces than the kernel takes at a time go through one buffer; these are they.
     bounced: Vec<Piece>,
@@ -60,7 +60,7 @@ impl Slot {
         Slot { io, started, extent, pieces: Vec::new(), vectors: Vec::new(), bounced: Vec::new() }
     }
 
-    /// Writes what the kernel wrote only a part of: where a file system runs out of room, that says so.
+    /// Completes a partial write: if the file system is full, this returns the error.
     #[cold]
     fn write_again(&self, target: &Target, pool: &Pool) -> Option<Failure> {
         let mut offset = self.extent.offset;
@@ -74,7 +74,7 @@ impl Slot {
         durable?.err().map(|error| Failure::of(&error))
     }
 
-    /// Takes back what was lent, and hands out what went through one buffer.
+    /// Takes back lent memory, and distributes the data that went through one buffer.
     fn settle(&mut self, sink: Buf, pool: &mut Pool) {
         let Slot { io, pieces, bounced, .. } = self;
         for piece in pieces.iter() {
@@ -97,7 +97,7 @@ impl Slot {
 /// What the driver reads and writes itself, for the kernel would only give it to a thread.
 enum Copied {
     Nothing,
-    /// All that is in memory; nothing makes that durable.
+    /// Everything is in memory, and nothing makes it durable.
     All,
     /// Writes that need not wait.
     Writes(PageCache),
@@ -168,7 +168,7 @@ impl Uring {
         Uring::with_sockets(targets, depth, 0)
     }
 
-    /// The same with room for so many sockets at a time ([`Wired`]), at most 1024.
+    /// Creates the same ring with space for this many sockets at a time ([`Wired`]), at most 1024.
     ///
     /// # Errors
     /// As [`Uring::new`].
@@ -214,22 +214,23 @@ impl Uring {
         })
     }
 
-    /// The targets.
+    /// Returns the targets.
     pub fn targets(&self) -> &[Target] {
         &self.targets
     }
 
-    /// Whether the pool could be registered; where not, the kernel maps buffers for each I/O.
+    /// Returns whether the pool could be registered; where not, the kernel maps buffers for each
+    /// I/O.
     pub fn is_registered(&self) -> bool {
         self.registered
     }
 
-    /// The buffer for [`crate::Patterned`].
+    /// Returns the buffer for [`crate::Patterned`].
     pub fn pattern(&self) -> Buf {
         self.pattern
     }
 
-    /// The entry for an I/O, whose bytes are lent.
+    /// Returns the entry for an I/O, whose bytes are lent.
     fn entry(&mut self, key: u32) -> Entry {
         let Slot { io, extent: Extent { offset, len }, pieces, vectors, .. } =
             &mut self.slots[key as usize];
@@ -275,7 +276,7 @@ impl Uring {
         }
     }
 
-    /// Hands what waits over to the system.
+    /// Submits waiting entries to the system.
     fn hand_over(&mut self) -> io::Result<()> {
         let begun = self.held_up.begin(self.clock.now());
         let entered = self.ring.enter(None);
@@ -306,7 +307,7 @@ impl Uring {
         bounced.clear();
         let named: u64 = pieces.iter().map(|piece| u64::from(piece.len)).sum();
         let moves = io.op.moves_data();
-        // The kernel is told the I/O's length, which must not reach beyond what is lent.
+        // The kernel gets the I/O's length, which must not exceed the lent bytes.
         assert!(!moves || named == u64::from(io.len), "{io:?} names {named} bytes");
         for piece in pieces.iter().copied().filter(|piece| piece.len > 0) {
             kept.push(match (piece.buf, io.op) {
@@ -332,10 +333,11 @@ impl Uring {
     }
 }
 
-/// How long a ring that is given up waits for what is under way: longer than the kernel tries a disk.
+/// The time that an abandoned ring waits for outstanding I/Os, which is longer than the kernel
+/// retries a disk.
 const DROP_MAX: Nanos = Nanos::from_millis(120_000);
 
-/// A ring with the targets' files.
+/// Returns a ring with the targets' files.
 fn prepare(targets: &[Target], entries: u32, sockets_max: u32) -> io::Result<Ring> {
     let ring = Ring::new(entries, sockets_max)?;
     let files: Vec<_> = targets.iter().map(|target| target.file().as_raw_fd()).collect();
@@ -426,7 +428,8 @@ impl Lanes for Uring {
         unsafe { self.ring.push(entry, u64::from(key)) };
         self.in_flight[usize::from(io.lane)] += 1;
         if self.ring.waiting() >= BATCH {
-            // What the kernel does not take now, it is offered again by `proceed`, which tells why.
+            // Entries that the kernel does not accept now are submitted again by `proceed`, which
+            // reports the reason.
             let _ = self.hand_over();
         }
     }
@@ -454,8 +457,8 @@ impl Lanes for Uring {
             }
             return entered;
         }
-        // What waits goes to the kernel together with the answers of the next pass, unless these are long or it
-        // waited before.
+        // Waiting entries are submitted together with the answers of the next pass, unless these
+        // are long or the entries have waited before.
         let answers = !self.at_once.is_empty() && self.at_once_bytes < AT_ONCE_BYTES;
         self.waited = answers && !self.waited;
         if self.waited || self.ring.waiting() == 0 { Ok(()) } else { self.hand_over() }

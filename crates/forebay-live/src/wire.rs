@@ -16,16 +16,16 @@ use crate::memory::Memory;
 
 /// The longest I/O in bytes.
 pub const LEN_MAX: u32 = 1 << 20;
-/// The data of writes repeat after so many bytes.
+/// The data of writes repeats after this many bytes.
 const PERIOD_BYTES: u64 = 1021 * 4096;
 
-/// The byte that writes leave at `address`.
+/// Returns the byte that writes leave at `address`.
 pub fn payload(address: u64) -> u8 {
     let at = address % PERIOD_BYTES;
     word(at / 8).to_le_bytes()[(at % 8) as usize]
 }
 
-/// A well-mixed number (the finalizer of SplitMix64).
+/// Returns a well-mixed number (the finalizer of SplitMix64).
 fn word(index: u64) -> u64 {
     let mixed = index.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -43,7 +43,7 @@ pub(crate) fn source() -> Memory {
     memory
 }
 
-/// Where in [`source`] the data of a write at `address` begin.
+/// Returns where in [`source`] the data of a write at `address` begin.
 #[inline]
 pub(crate) fn source_at(address: u64) -> usize {
     (address % PERIOD_BYTES) as usize
@@ -56,7 +56,7 @@ pub(crate) struct Extent {
     pub(crate) len: u32,
 }
 
-/// What a driver has to know of a target.
+/// The properties of a target that a driver needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// Bytes it holds, whole blocks.
@@ -66,7 +66,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The extent of `io`, which is of whole blocks; of a trim those that it covers.
+    /// Returns the extent of `io`, which is of whole blocks; of a trim those that it covers.
     #[inline]
     pub(crate) fn extent(&self, io: &Request) -> Result<Extent, Failure> {
         if io.end() > self.capacity || (io.op.moves_data() && io.len > LEN_MAX) {
@@ -74,7 +74,7 @@ impl Shape {
         }
         let block = u64::from(self.block);
         if io.op == Op::Trim {
-            // Inward, or it would take a neighbour's data with it.
+            // Round inwards; otherwise the data of a neighbor would be trimmed too.
             let begin = io.offset.next_multiple_of(block);
             let len = (io.end() / block * block).saturating_sub(begin);
             return Ok(Extent { offset: begin, len: len as u32 });

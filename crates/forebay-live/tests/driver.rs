@@ -136,7 +136,7 @@ impl Lanes for Failing {
     fn start(&mut self, _now: Nanos, io: Request, _pieces: &[Piece]) {
         self.under_way.push(io);
         if self.under_way.len() == 4 {
-            // The last place takes a while.
+            // The last place needs a while.
             let from = self.now;
             self.now = from + Nanos::from_micros(7);
             self.full = Some((from, self.now));

@@ -147,8 +147,8 @@ fn a_read_that_nobody_sees_moves_no_byte_of_another() {
     });
 }
 
-/// The policy is in the path: what it answered is what the lanes got, and a fresh one, asked the same,
-/// answers the same, which another does not.
+/// The policy is in the path: the lanes got exactly its I/Os, and a new instance gives the same
+/// answers to the same calls, which another policy does not.
 #[test]
 fn a_tape_of_a_real_run_replays() {
     let folder = tempfile::tempdir().unwrap();
@@ -336,7 +336,7 @@ fn what_a_loop_device_stands_on_is_not_written() {
     };
     for path in [&backing, &hard] {
         let said = Target::open(path, opening(true, true)).unwrap_err().to_string();
-        assert!(said.contains(&format!("{} stands on", device.0.display())), "{said}");
+        assert!(said.contains(&format!("the backing file of {}", device.0.display())), "{said}");
         assert!(Target::open(path, opening(false, false)).is_ok());
     }
     drop(device);
@@ -386,9 +386,9 @@ fn what_cannot_be_a_target_is_refused_in_words() {
     }
     assert_eq!(fs::read(path("there")).unwrap(), vec![0xAA; MIB as usize]);
     std::os::unix::fs::symlink(path("no"), path("link")).unwrap();
-    assert!(refused(&path("link"), opening(true, true)).contains("a link that leads nowhere"));
+    assert!(refused(&path("link"), opening(true, true)).contains("a dangling symbolic link"));
     let endless = Opening { need_bytes: u64::MAX, ..opening(true, false) };
-    assert!(refused(&path("endless"), endless).contains("as far as the trace reaches"));
+    assert!(refused(&path("endless"), endless).contains("the extent of the trace"));
     assert!(!path("endless").exists());
 }
 
@@ -434,7 +434,7 @@ fn a_broken_block_at_the_end_is_left_alone() {
     });
 }
 
-/// A write in the middle of a block harms no neighbour, and a lane refuses it without that.
+/// A write in the middle of a block harms no neighbor, and a lane refuses it without that.
 #[test]
 fn parts_of_blocks_are_refused_by_lanes_and_done_by_whole_blocks_beneath() {
     let folder = tempfile::tempdir().unwrap();

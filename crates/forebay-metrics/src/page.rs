@@ -23,7 +23,7 @@ impl Page {
         text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
     }
 
-    /// The whole page.
+    /// Returns the whole page.
     pub fn text(self) -> String {
         self.0
     }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const HEAD_MAX: usize = 8 << 10;
 /// Connections at a time.
 const CONNECTIONS_MAX: usize = 8;
-/// How long one may take in all.
+/// The total time for one request.
 const TIME_MAX: Duration = Duration::from_secs(5);
 /// How long one that is refused is talked to, and nothing is accepted where the system has no more descriptors.
 const TICK: Duration = Duration::from_millis(200);
@@ -40,7 +40,8 @@ impl Scraped {
         text: impl Fn() -> String + Send + Sync + 'static,
     ) -> io::Result<Scraped> {
         if !address.ip().is_loopback() {
-            let what = "is not loopback: whoever connects may read the metrics; expected e.g. 127.0.0.1:9121";
+            let what = "is not loopback: anybody who connects can read the metrics; expected e.g. \
+                127.0.0.1:9121";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let listener = TcpListener::bind(address)?;
@@ -52,7 +53,7 @@ impl Scraped {
         Ok(Scraped { address, over, thread })
     }
 
-    /// Where it listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -95,7 +96,7 @@ fn accept<T: Fn() -> String + Send + Sync + 'static>(
         // Without a thread the connection ends with the guard.
         let _ = thread.spawn(move || {
             let _guard = guard;
-            // Who goes away is no news.
+            // Disconnections need no report.
             let _ = answer(connection, &*text);
         });
     }
@@ -136,7 +137,8 @@ fn answer(mut connection: TcpStream, text: &dyn Fn() -> String) -> io::Result<()
     connection.write_all(&reply)
 }
 
-/// Whether what has come asks for what there is; none while more has to come, else the status that says why not.
+/// Returns whether the request so far is complete and valid: `None` if more data is needed, or the
+/// status that rejects it.
 pub fn next_request(head: &[u8]) -> Result<Option<()>, &'static str> {
     match is_whole(head) || head.len() > HEAD_MAX {
         true => asked(head).map(Some),
@@ -144,7 +146,7 @@ pub fn next_request(head: &[u8]) -> Result<Option<()>, &'static str> {
     }
 }
 
-/// Whether a head has come to its end.
+/// Returns whether a head has come to its end.
 fn is_whole(head: &[u8]) -> bool {
     head.windows(4).any(|bytes| bytes == b"\r\n\r\n")
 }

@@ -37,7 +37,7 @@ fn main() {
     let model = fitter.finish();
     let fitted = begun.elapsed();
     let first = model.to_file().len();
-    // As `forebay fit` has it.
+    // The same budget as `forebay fit`.
     let budget = forebay_model::BUDGET_BYTES.min((2 << 10) + records.len() * 5 / 4);
     let (model, file) = model.within(budget);
     let mut mechanisms = Mechanisms::default();

@@ -1,7 +1,8 @@
-//! One space of addresses in which all volumes lie, one after another, without the gaps that no request lies on.
+//! A single address space that contains all volumes, one after another, without the gaps that no
+//! request uses.
 //!
-//! Within a stretch of a volume addresses are as far apart as on the volume, and a stretch reaches into the gap behind it as
-//! far as anything counts as near, so neighbours are the same ones.
+//! Within a stretch of a volume, distances are the same as on the volume. A stretch extends into
+//! the gap after it as far as anything counts as near, so that neighborhoods do not change.
 
 use forebay_trace::touched::{GRAIN_BYTES, Stretch};
 
@@ -30,9 +31,9 @@ pub(crate) struct Space {
 /// A stretch of a volume.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    /// Where it begins.
+    /// The start of the stretch.
     address: u64,
-    /// Where it begins on its volume.
+    /// The start of the stretch on its volume.
     offset: u64,
 }
 
@@ -77,7 +78,8 @@ impl Space {
         &self.pieces[first as usize..end as usize]
     }
 
-    /// The address of a place on a volume. One in a gap has that of the end of the stretch before.
+    /// Returns the address of a place on a volume. One in a gap has that of the end of the stretch
+    /// before.
     #[inline]
     pub(crate) fn address(&self, volume: u32, offset: u64) -> u64 {
         let pieces = self.pieces(volume);
@@ -91,7 +93,7 @@ impl Space {
         address.min(end.saturating_sub(1))
     }
 
-    /// The place on its volume that an address is of.
+    /// Returns the place on its volume that an address is of.
     #[inline]
     pub(crate) fn offset(&self, volume: u32, address: u64) -> u64 {
         let pieces = self.pieces(volume);
@@ -103,14 +105,14 @@ impl Space {
         piece.offset + (address - piece.address)
     }
 
-    /// Which of all stretches an address lies on.
+    /// Returns the index of the stretch that contains an address.
     #[inline]
     pub(crate) fn piece(&self, address: u64) -> usize {
         self.pieces.partition_point(|piece| piece.address <= address).max(1) - 1
     }
 
-    /// How many requests lie on each stretch, given those of `volumes`; none where no volume has gaps. Of a volume
-    /// without gaps they are not known, and without limit.
+    /// Returns the number of requests on each stretch from those of `volumes`, or `None` if no
+    /// volume has gaps. For a volume without gaps the number is unknown and unlimited.
     pub(crate) fn piece_requests(&self, volumes: &Volumes) -> Vec<u64> {
         if self.pieces.len() == volumes.volumes.len() {
             return Vec::new();
@@ -123,7 +125,7 @@ impl Space {
         requests
     }
 
-    /// Sets how many requests lie on each stretch of `volumes`, given those of all in order of place.
+    /// Sets the number of requests on each stretch of `volumes` from a list in order of address.
     pub(crate) fn set_piece_requests(&self, volumes: &mut Volumes, requests: &[u64]) {
         for (volume, &(first, _)) in volumes.volumes.iter_mut().zip(&self.pieces_of) {
             let stretches = volume.stretch_requests.iter_mut();
@@ -131,7 +133,7 @@ impl Space {
         }
     }
 
-    /// Where the part of a stretch between two addresses begins and ends.
+    /// Returns where the part of a stretch between two addresses begins and ends.
     pub(crate) fn piece_within(&self, piece: usize, low: u64, high: u64) -> (u64, u64) {
         let end = self.pieces.get(piece + 1).map_or(self.end(), |next| next.address);
         (self.pieces[piece].address.max(low), end.min(high))
@@ -142,7 +144,7 @@ impl Space {
         self.pieces.len()
     }
 
-    /// The area of a volume.
+    /// Returns the area of a volume.
     #[inline]
     pub(crate) fn area(&self, volume: u32) -> usize {
         self.area[volume as usize].into()
@@ -153,7 +155,7 @@ impl Space {
         self.areas.len()
     }
 
-    /// The end of all.
+    /// Returns the end of all.
     pub(crate) fn end(&self) -> u64 {
         self.placed.last().map_or(0, |volume| volume.1)
     }
@@ -168,18 +170,18 @@ impl Space {
         self.placed[after.max(1) - 1]
     }
 
-    /// The first volume of an area.
+    /// Returns the first volume of an area.
     pub(crate) fn volume_of_area(&self, area: usize) -> u32 {
         self.areas.get(area).map_or(0, |&(begin, _)| self.volume_at(begin).2)
     }
 
-    /// The area of a range.
+    /// Returns the area of a range.
     #[inline]
     pub(crate) fn area_of_range(&self, range: usize) -> usize {
         range >> (2 * self.level)
     }
 
-    /// The range of an address.
+    /// Returns the range of an address.
     #[inline]
     pub(crate) fn range(&self, address: u64) -> usize {
         let area = match self.areas.len() {
@@ -188,13 +190,14 @@ impl Space {
         };
         let (begin, end) = self.areas[area];
         let parts = 1u64 << (2 * self.level);
-        // Areas are whole MiB, so what the parts do not divide of one is cut off first: no more than 64 bits.
+        // Areas are whole MiB, so the remainder of a MiB that the parts do not divide is cut off
+        // first, to stay within 64 bits.
         let units = address.saturating_sub(begin) >> (MIB_BITS - 2 * u32::from(self.level));
         let part = units / ((end - begin) >> MIB_BITS).max(1);
         (area << (2 * self.level)) + part.min(parts - 1) as usize
     }
 
-    /// Where a range begins and ends.
+    /// Returns where a range begins and ends.
     #[inline]
     pub(crate) fn bounds(&self, range: usize) -> (u64, u64) {
         let (begin, end) = self.areas[self.area_of_range(range)];

@@ -20,16 +20,16 @@ use crate::parts::Parts;
 pub(crate) const BLOCKS: u64 = 256;
 const BLOCK_MIN: u64 = 64;
 const BLOCK_MAX: u64 = 1 << 20;
-/// What a file may have.
+/// The maximum in a file.
 const BLOCK_READ_MAX: u64 = 1 << 22;
 const BLOCKS_READ_MAX: usize = 1 << 20;
 /// The longest trace: 500 years, in ns.
 const DURATION_MAX: u64 = u64::MAX / 4;
 
-/// What tells divisions apart: scale, and two classes.
+/// The key of a division: its scale, and two classes.
 type Key = (u8, u8, u8);
 
-/// A block of requests: how long until the next begins, and how many of them write.
+/// A block of requests: its duration, and its number of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Block {
     duration_ns: u64,
@@ -52,14 +52,14 @@ pub(crate) struct Arrivals {
     writes: BTreeMap<Key, Counts>,
 }
 
-/// The power of two nearest to a number.
+/// Returns the power of two nearest to a number.
 fn scale(number: u64) -> u8 {
     let power = number.max(1).ilog2();
     let is_above = (u128::from(number) * u128::from(number)) >> (2 * power + 1) > 0;
     (power + u32::from(is_above)) as u8
 }
 
-/// The power of four of a mean gap.
+/// Returns the power of four of a mean gap.
 fn rate(duration_ns: u64, requests: u64) -> u8 {
     (duration_ns / requests + 1).ilog2() as u8 / 2
 }
@@ -76,7 +76,7 @@ fn coarse_share(writes: u64, requests: u64) -> u8 {
     }
 }
 
-/// More classes of them.
+/// Returns a finer class of the share of writes.
 fn fine_share(writes: u64, requests: u64) -> u8 {
     if writes == 0 || writes >= requests {
         return if writes == 0 { 0 } else { 9 };
@@ -96,16 +96,17 @@ const PARTS: u64 = 9;
 /// Divisions that are counted under a key of a scale on average, at least: with fewer, the way down to a division
 /// would tell which one it was, and so when single requests of a short trace come.
 const OF_KEY_MIN: u64 = 8;
-/// The greatest scale for which that holds: longer stretches are as long as blocks, which are told one by one.
+/// The largest scale for which this is true: longer stretches are as long as blocks, which are
+/// stored individually.
 const SHARED_SCALE_MAX: u8 = BLOCK_MIN.ilog2() as u8;
 /// Coarser and coarser keys of times: without what came before, without the share of writes, by the power of 16 of the rate.
 const TIMES_COARSER: [fn(Key) -> Key; 4] =
     [|k| k, |k| (k.0, k.1, k.2 / 4 * 4 + 1), |k| (k.0, k.1, 9), |k| (k.0, k.1 / 2 * 2, 9)];
-/// The same of writes.
+/// The coarser keys for writes.
 const WRITES_COARSER: [fn(Key) -> Key; 4] =
     [|k| k, |k| (k.0, k.1, k.2 / 2 * 2), |k| (k.0, k.1, 4), |k| (k.0, k.1 / 2 * 2, 4)];
 
-/// The key that is nearest to one.
+/// Returns the key that is nearest to one.
 fn nearest<'a>(known: impl Iterator<Item = &'a Key>, key: Key) -> Option<&'a Key> {
     known.min_by_key(|&&other| {
         let [a, b, c] = [(key.0, other.0), (key.1, other.1), (key.2, other.2)]
@@ -114,7 +115,7 @@ fn nearest<'a>(known: impl Iterator<Item = &'a Key>, key: Key) -> Option<&'a Key
     })
 }
 
-/// The finest keys of each scale that leave it enough divisions a key.
+/// Returns the finest keys of each scale that leave it enough divisions a key.
 fn shared(all: BTreeMap<Key, Counts>, coarser: [fn(Key) -> Key; 4]) -> BTreeMap<Key, Counts> {
     let mut found = BTreeMap::new();
     for scale in 0..=u8::MAX {
@@ -136,7 +137,7 @@ fn shared(all: BTreeMap<Key, Counts>, coarser: [fn(Key) -> Key; 4]) -> BTreeMap<
 /// A stretch of requests divided in two.
 #[derive(Clone, Copy)]
 struct Division {
-    /// How long each of the two lasts.
+    /// The duration of each half.
     times: (u64, u64),
     /// Writes of the first, and of both.
     writes: (u64, u64),
@@ -153,14 +154,15 @@ struct Before {
     is_write: bool,
 }
 
-/// Scales at which what came before a stretch is told: it goes on in few requests, and longer stretches follow each
-/// other as parts of one.
+/// Scales at which a division depends on the previous request: short stretches continue what came
+/// before, and longer ones follow each other as parts of a stretch.
 const BEFORE_SCALE_MAX: u8 = 3;
 /// Classes of the gap before.
 const GAPS_BEFORE: u8 = 4;
 
 impl Before {
-    /// Whether the gap before is much shorter than the mean gap of the stretch, shorter, about as long or longer.
+    /// Returns whether the gap before is much shorter than the mean gap of the stretch, shorter,
+    /// about as long or longer.
     fn gap(self, scale: u8, duration_ns: u64, requests: u64) -> u8 {
         if scale > BEFORE_SCALE_MAX {
             return 0;
@@ -184,7 +186,7 @@ impl Division {
         self.halves.0 + self.halves.1
     }
 
-    /// The ratio of times, and what it is counted under; none where no time passes.
+    /// Returns the ratio of times, and what it is counted under, or `None` if no time passes.
     #[inline]
     fn of_time(self) -> Option<(Key, u32)> {
         let ((first, second), requests) = (self.times, self.requests());
@@ -197,7 +199,8 @@ impl Division {
         (first + second > 0).then(|| (key(), ratio::of(self.times, self.halves)))
     }
 
-    /// The part of the writes that comes early, and what it is counted under; none where there is no choice.
+    /// Returns the number of writes in the first half, and the key that it is counted under; `None`
+    /// if there is only one possibility.
     #[inline]
     fn of_writes(self) -> Option<(Key, u32)> {
         let ((early, all), requests) = (self.writes, self.requests());
@@ -225,7 +228,7 @@ impl Arrivals {
         Arrivals { times, writes, ..self }
     }
 
-    /// Adds a division to those counted.
+    /// Counts a division.
     fn add(&mut self, division: Division) {
         if let Some((key, ratio)) = division.of_time() {
             self.times.entry(key).or_default().add(ratio, 1);
@@ -244,7 +247,7 @@ impl Arrivals {
         self.blocks.len()
     }
 
-    /// Every two blocks as one; how the first of them was divided in two is told as any division is.
+    /// Merges every two blocks; the division between them is counted like any other.
     pub(crate) fn coarser(&self) -> Arrivals {
         let parts = self.parts.joined();
         if parts == self.parts || self.requests / parts.count() > BLOCK_MAX {
@@ -262,7 +265,7 @@ impl Arrivals {
             };
             let [begin, middle, end] = [0, 1, 2].map(|block| self.begin(2 * at + block));
             let halves = (middle - begin, end - middle);
-            // A shorter last block is no half.
+            // A shorter last block is not a half.
             if halves.0.abs_diff(halves.1) <= 1 {
                 found.add(Division {
                     times: (first.duration_ns, rest.duration_ns),
@@ -276,7 +279,7 @@ impl Arrivals {
         found
     }
 
-    /// The first request of a block; that of the one after the last ends the trace.
+    /// Returns the first request of a block; that of the one after the last ends the trace.
     #[inline]
     fn begin(&self, block: usize) -> u64 {
         self.parts.begin(block, self.requests.saturating_sub(1))

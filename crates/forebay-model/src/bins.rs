@@ -6,7 +6,7 @@ use crate::dice::Dice;
 /// The largest bin of any number of 64 bits.
 pub(crate) const BIN_MAX: u32 = 8 + 4 * 61 - 1;
 
-/// The bin of a number.
+/// Returns the bin of a number.
 #[inline]
 pub(crate) fn bin(number: u64) -> u32 {
     if number < 8 {
@@ -16,7 +16,7 @@ pub(crate) fn bin(number: u64) -> u32 {
     8 + (power - 3) * 4 + (number >> (power - 2) & 3) as u32
 }
 
-/// The numbers of a bin, the least and the greatest.
+/// Returns the numbers of a bin, the least and the greatest.
 #[inline]
 pub(crate) fn range(bin: u32) -> (u64, u64) {
     if bin < 8 {
@@ -27,15 +27,15 @@ pub(crate) fn range(bin: u32) -> (u64, u64) {
     ((4 + part) * unit, ((4 + part) * unit - 1).saturating_add(unit))
 }
 
-/// One of its numbers.
+/// Returns one of the bin's numbers.
 #[inline]
 pub(crate) fn draw(bin: u32, dice: &mut Dice) -> u64 {
     let (low, high) = range(bin);
     dice.between(low, high)
 }
 
-/// The power of two of a number above none, with a fraction that grows linearly in between: near enough to
-/// compare numbers by their ratio.
+/// Returns the power of two of a number above none, with a fraction that grows linearly in between:
+/// near enough to compare numbers by their ratio.
 #[inline]
 pub(crate) fn log2(number: u64) -> f32 {
     let number = number.max(1);

@@ -3,12 +3,12 @@
 
 use std::fmt::Display;
 
-/// What is wrong with bytes, and where.
+/// An error in the bytes, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bad {
     /// Which byte of the content, from 0.
     pub byte: usize,
-    /// What stands there.
+    /// The value found.
     pub got: String,
     /// What should.
     pub expected: String,
@@ -52,7 +52,7 @@ impl<'a> Bytes<'a> {
         Err(Bad { byte: self.at, got: got.to_string(), expected: expected.to_string() })
     }
 
-    /// A number of at most `max`; messages call it `what`.
+    /// Returns a number of at most `max`; messages call it `what`.
     pub(crate) fn number(&mut self, max: u64, what: &str) -> Result<u64, Bad> {
         let (begun, mut number) = (self.at, 0u64);
         for shift in (0..64).step_by(7) {
@@ -73,16 +73,17 @@ impl<'a> Bytes<'a> {
         self.bad(format!("{what} of more than 64 bits"), format!("{max} at most"))
     }
 
-    /// How long a list is: no longer than the bytes left, since each of its entries takes one.
+    /// Returns the length of a list, which cannot exceed the number of bytes left, because each
+    /// entry takes at least one.
     pub(crate) fn length(&mut self, max: usize, what: &str) -> Result<usize, Bad> {
         let length = self.number(max as u64, what)? as usize;
         match length <= self.bytes.len() - self.at {
             true => Ok(length),
-            false => self.bad(format!("{what} {length}"), "no more than the file has room for"),
+            false => self.bad(format!("{what} {length}"), "no more than fits into the file"),
         }
     }
 
-    /// A list of `length` entries.
+    /// Returns a list of `length` entries.
     pub(crate) fn list<T>(
         &mut self,
         length: usize,

@@ -19,7 +19,7 @@ const EPOCHS_READ_MAX: usize = 4096;
 /// Classes of gaps.
 pub(crate) const GAPS: usize = 16;
 
-/// The power of four of a gap in microseconds; 0 below one.
+/// Returns the power of four of a gap in microseconds; 0 below one.
 #[inline]
 pub(crate) fn gap_class(gap_ns: u64) -> usize {
     match gap_ns / 1000 {
@@ -33,7 +33,8 @@ pub(crate) const AROUND: usize = 4;
 /// Classes of pace.
 pub(crate) const PACES: usize = 32;
 
-/// The power of two of the mean gap, in eighths of a microsecond, of `gaps` that take so long together.
+/// Returns the power of two of the mean gap, in eighths of a microsecond, of `gaps` that take so
+/// long together.
 #[inline]
 pub(crate) fn pace_class(took_ns: u64, gaps: usize) -> usize {
     match took_ns / 125 / (gaps.max(1) as u64) {
@@ -68,7 +69,7 @@ pub(crate) struct Chain {
     pub(crate) ranges: Vec<Counts>,
 }
 
-/// Epochs of so many requests.
+/// Returns the number of epochs for this many requests.
 pub(crate) fn epochs(requests: u64, wanted: u64) -> u64 {
     wanted.min(requests / EPOCH_MIN).clamp(1, EPOCHS_READ_MAX as u64)
 }
@@ -89,7 +90,7 @@ impl Grid {
         self.counts[row * self.columns + column] += 1;
     }
 
-    /// The columns of these numbers, of one row.
+    /// Returns the columns of these numbers, of one row.
     fn row(&self, row: usize, columns: &[usize]) -> Counts {
         let row = &self.counts[row * self.columns..][..self.columns];
         Counts::of(&columns.iter().map(|&column| row[column]).collect::<Vec<u32>>())
@@ -112,7 +113,7 @@ pub(crate) struct ChainFit {
     after: Grid,
     before: Grid,
     paces: Grid,
-    /// The latest requests, as many as tell a pace.
+    /// The latest requests, as many as are needed to determine a pace.
     recent: VecDeque<(usize, u64)>,
     moves: Grid,
     ranges: Grid,
@@ -162,12 +163,12 @@ impl ChainFit {
         }
     }
 
-    /// The latest request.
+    /// Returns the latest request.
     pub(crate) fn last(&self) -> Option<State> {
         self.last
     }
 
-    /// The classes that came, by their numbers.
+    /// Returns the classes that came, by their numbers.
     pub(crate) fn codes(&self) -> Vec<usize> {
         let rows = self.classes.counts.chunks(self.classes.columns);
         let mut sums = vec![0u64; self.classes.columns];
@@ -197,7 +198,7 @@ impl ChainFit {
 }
 
 impl Chain {
-    /// Every two epochs as one.
+    /// Returns every two epochs as one.
     pub(crate) fn coarser(&self) -> Chain {
         let join = |two: &[Epoch]| {
             two.iter().fold(Epoch::default(), |sum, epoch| Epoch {
@@ -209,7 +210,7 @@ impl Chain {
         Chain { parts: self.parts.joined(), epochs, ..self.clone() }
     }
 
-    /// Without what came no more than `least` times.
+    /// Returns the chain without entries that occurred at most `least` times.
     pub(crate) fn rounder(&self, least: u32) -> Chain {
         let common = |lists: &[Counts]| -> Vec<Counts> {
             let keep = |counts: &Counts| {
@@ -233,7 +234,7 @@ impl Chain {
         lists.into_iter().flatten().for_each(|counts| counts.put(writer));
     }
 
-    /// Of so many classes, ranges and transitions.
+    /// Parses a chain with these numbers of classes, ranges and transitions.
     pub(crate) fn get(
         bytes: &mut Bytes,
         classes: usize,

@@ -8,11 +8,11 @@ use forebay_core::Op;
 pub(crate) enum Kind {
     /// Begins where the request before it ended, and at least part of the ground ahead is new.
     ContinueNew,
-    /// The same where all of it was used before.
+    /// Begins where the previous request ended, and all of the ground ahead was used before.
     ContinueUsed,
     /// Begins where another recent one ended, and at least part of the ground ahead is new.
     ResumeNew,
-    /// The same where all of it was used before.
+    /// Begins where another recent request ended, and all of the ground ahead was used before.
     ResumeUsed,
     /// Begins on ground used before, and stays there.
     Again,
@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     Nowhere,
 }
 
-/// How far [`Kind::Near`] reaches.
+/// The reach of [`Kind::Near`].
 pub(crate) const NEAR_BYTES: u64 = 2 << 20;
 
 const KINDS: [Kind; 9] = [
@@ -46,13 +46,13 @@ const OCTAVES: usize = 16;
 pub(crate) const CODES: usize = KINDS.len() * OPS.len() * OCTAVES;
 
 impl Kind {
-    /// Whether it goes on where another ended.
+    /// Returns whether the request continues where another one ended.
     #[inline]
     pub(crate) fn goes_on(self) -> bool {
         (self as u8) < 4
     }
 
-    /// Whether it goes on where the one before ended.
+    /// Returns whether the request continues where the previous one ended.
     #[inline]
     pub(crate) fn continues(self) -> bool {
         (self as u8) < 2
@@ -67,7 +67,7 @@ pub(crate) struct Class {
     pub(crate) octave: u8,
 }
 
-/// The power of two of sectors that holds so many bytes.
+/// Returns the power of two of sectors that holds this many bytes.
 #[inline]
 pub(crate) fn octave(len: u32) -> u8 {
     let sectors = len.div_ceil(512).max(1);
@@ -75,7 +75,7 @@ pub(crate) fn octave(len: u32) -> u8 {
 }
 
 impl Class {
-    /// Its number; writes come after all others, so that each of the two is one stretch.
+    /// Returns its number; writes come after all others, so that each of the two is one stretch.
     #[inline]
     pub(crate) fn code(self) -> usize {
         let op = OPS.iter().position(|&op| op == self.op).unwrap_or(0);
@@ -83,7 +83,7 @@ impl Class {
         (op * KINDS.len() + self.kind as usize) * OCTAVES + usize::from(self.octave)
     }
 
-    /// The class of a number below [`CODES`].
+    /// Returns the class of a number below [`CODES`].
     pub(crate) fn of(code: usize) -> Class {
         let op = code / OCTAVES / KINDS.len();
         let op = if op == OPS.len() - 1 { 1 } else { op + usize::from(op >= 1) };

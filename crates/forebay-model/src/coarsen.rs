@@ -1,16 +1,17 @@
-//! Smaller models: what is told in fine parts is told in coarser ones, step by step, until it fits.
+//! Makes models smaller: merges fine parts into coarser ones, step by step, until the model fits.
 
 use crate::model::Model;
 
-/// Bytes that a model has at most, unless asked otherwise.
+/// The default maximum size of a model in bytes.
 pub const BUDGET_BYTES: usize = 64 << 10;
 
-/// The least that each part may come to.
+/// The minimum size of each part.
 const BLOCKS_MIN: usize = 4;
 const CELLS_MIN: u32 = 64;
 
 impl Model {
-    /// The finest model that is stored in `budget_bytes` or fewer, or the coarsest there is, and its file.
+    /// Returns the finest model that is stored in `budget_bytes` or fewer, or the coarsest there
+    /// is, and its file.
     pub fn within(mut self, budget_bytes: usize) -> (Model, Vec<u8>) {
         let mut file = self.to_file();
         let mut step = 0;
@@ -28,7 +29,7 @@ impl Model {
         (self, file)
     }
 
-    /// One of the steps there are in turn; none where it would change nothing.
+    /// Applies one of the steps in turn; returns `None` if it would change nothing.
     fn coarser(&self, step: usize) -> Option<Model> {
         let mut model = self.clone();
         match step % 8 {

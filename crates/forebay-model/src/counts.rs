@@ -4,7 +4,7 @@
 use crate::bytes::{Bad, Bytes, Writer};
 use crate::dice::Dice;
 
-/// Counts by number, in ascending order, none of them 0.
+/// Counts by number, in ascending order, without zeros.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts(pub(crate) Vec<(u32, u32)>);
 
@@ -25,7 +25,7 @@ impl Counts {
         }
     }
 
-    /// The sum of all.
+    /// Returns the sum of all.
     pub(crate) fn sum(&self) -> u64 {
         self.0.iter().map(|entry| u64::from(entry.1)).sum()
     }
@@ -45,12 +45,13 @@ impl Counts {
         Counts(list)
     }
 
-    /// With those of another.
+    /// Returns the sum with other counts.
     pub(crate) fn with(&self, other: &Counts) -> Counts {
         Counts(self.0.iter().chain(&other.0).copied().collect()).renamed(|number| number)
     }
 
-    /// Only the `kept` numbers that come most often; the others count for the nearest of them.
+    /// Keeps only the `kept` most common numbers; the counts of the others are added to the nearest
+    /// of these.
     pub(crate) fn commonest(&self, kept: usize) -> Counts {
         if self.0.len() <= kept {
             return self.clone();
@@ -129,7 +130,7 @@ impl Bag {
         }
     }
 
-    /// Takes the one that has `before` before it; the entry it is of.
+    /// Removes one at position `before` in the cumulative counts, and returns its entry.
     #[inline]
     fn take_one(&mut self, mut before: u64) -> usize {
         let leaves = self.left_of.len();
@@ -145,7 +146,7 @@ impl Bag {
         node - leaves
     }
 
-    /// Takes one of this number, if any is left.
+    /// Removes one of this number, if any is left.
     #[inline]
     pub(crate) fn take(&mut self, number: u32) -> bool {
         let Ok(at) = self.full.binary_search_by_key(&number, |entry| entry.0) else { return false };
@@ -157,7 +158,7 @@ impl Bag {
         is_left
     }
 
-    /// A number; none of an empty bag.
+    /// Returns a number; none of an empty bag.
     #[inline]
     pub(crate) fn draw(&mut self, dice: &mut Dice) -> Option<u32> {
         if self.sum == 0 {
@@ -170,7 +171,7 @@ impl Bag {
         Some(self.full[at].0)
     }
 
-    /// A number of `low..=high`, if any of them is left.
+    /// Draws a number in `low..=high`, if any is left.
     pub(crate) fn draw_between(&mut self, low: u32, high: u32, dice: &mut Dice) -> Option<u32> {
         let first = self.sum_before(self.full.partition_point(|entry| entry.0 < low));
         let end = self.sum_before(self.full.partition_point(|entry| entry.0 <= high));
@@ -181,7 +182,7 @@ impl Bag {
         Some(self.full[at].0)
     }
 
-    /// What is left of the entries before `at`.
+    /// Returns what is left of the entries before `at`.
     #[inline]
     fn sum_before(&self, at: usize) -> u64 {
         let leaves = self.left_of.len();

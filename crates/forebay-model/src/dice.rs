@@ -1,4 +1,4 @@
-//! Random choice: the same seed gives the same on every machine.
+//! Random choice that gives the same results for the same seed on every machine.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -30,8 +30,8 @@ impl Dice {
         low + self.below((high - low).saturating_add(1))
     }
 
-    /// An index of one of no more than [`WEIGHTS_MAX`] by its weight; none where no weight is above 0. Blocks are
-    /// added up first, so that only one of them is looked through.
+    /// Draws an index among at most [`WEIGHTS_MAX`] by weight; `None` if no weight is above 0. Sums
+    /// of blocks are compared first, so that only one block is searched.
     #[inline]
     pub(crate) fn weighted(&mut self, weights: &[f32]) -> Option<usize> {
         let mut sums = [0.0; WEIGHTS_MAX / BLOCK];
@@ -70,11 +70,11 @@ impl Dice {
     }
 }
 
-/// Weights that one is drawn of.
+/// The maximum number of weights.
 pub(crate) const WEIGHTS_MAX: usize = 1024;
 const BLOCK: usize = 32;
 
-/// The sum in eight lanes, which a processor adds at once.
+/// Returns the sum in eight lanes, which a processor adds at once.
 #[inline]
 fn sum(weights: &[f32]) -> f32 {
     let mut lanes = [0.0f32; 8];

@@ -5,7 +5,7 @@ use forebay_core::Op;
 
 use crate::class::octave;
 
-/// Ends that are kept of each area.
+/// The number of ends that are tracked for each area.
 pub(crate) const ENDS_MAX: usize = 32;
 
 /// Where a request ended.
@@ -15,7 +15,7 @@ pub(crate) struct End {
     pub(crate) len: u32,
     pub(crate) stream: u16,
     pub(crate) op: Op,
-    /// The range it lies in.
+    /// The range that contains it.
     pub(crate) range: u16,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Ends {
     is_own: [bool; ENDS_MAX],
 }
 
-/// How much it counts that an end is unlike what is wanted, in parts of [`WHOLE`].
+/// The penalties for differences between an end and the wanted one, in parts of [`WHOLE`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unlike {
     pub(crate) op: i16,
@@ -43,7 +43,8 @@ pub(crate) struct Unlike {
     pub(crate) own: i16,
 }
 
-/// One. So few parts that a sum of them, times [`ENDS_MAX`], has 16 bits, of which a processor compares eight at once.
+/// The value of 1. It is so small that a sum of penalties times [`ENDS_MAX`] fits into 16 bits, of
+/// which a processor compares eight at once.
 pub(crate) const WHOLE: i16 = 32;
 
 impl Ends {
@@ -65,7 +66,7 @@ impl Ends {
         self.count
     }
 
-    /// The end of a rank, if there are so many.
+    /// Returns the end of a rank, if there is one.
     #[inline]
     pub(crate) fn get(&self, rank: usize) -> Option<End> {
         (rank < self.count).then(|| End {
@@ -77,7 +78,7 @@ impl Ends {
         })
     }
 
-    /// Where they are.
+    /// Returns the positions of the ends.
     #[inline]
     pub(crate) fn addresses(&self) -> &[u64] {
         &self.addresses[..self.count]
@@ -101,7 +102,7 @@ impl Ends {
         }
     }
 
-    /// A stream goes on elsewhere.
+    /// Records that a stream continues elsewhere.
     #[inline]
     pub(crate) fn leave(&mut self, stream: u16) {
         for (own, streams) in self.is_own.iter_mut().zip(&self.streams) {
@@ -109,7 +110,8 @@ impl Ends {
         }
     }
 
-    /// Puts an end first, in place of the one of rank `from` or, where there are [`ENDS_MAX`], of the last.
+    /// Moves an end to the front, replacing the one of rank `from` or, if there are [`ENDS_MAX`],
+    /// the last one.
     #[inline]
     pub(crate) fn push(&mut self, end: End, from: Option<usize>) {
         let gone = match from {

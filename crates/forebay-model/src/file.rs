@@ -27,7 +27,7 @@ const CONTENT_BYTES_MAX: u64 = 64 << 20;
 const SUM_BYTES: usize = 4;
 const REMEDY: &str = "copy the file again, or fit the trace again";
 
-/// What a file is, as far as its beginning says.
+/// The kind of a file, judging by its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Looks {
     /// A model.
@@ -38,7 +38,7 @@ pub enum Looks {
     Other,
 }
 
-/// What a file that begins so is.
+/// Returns the kind of a file that begins like this.
 pub fn looks(head: &[u8]) -> Looks {
     if head.starts_with(ANY_HEAD) {
         return Looks::Model;
@@ -51,20 +51,20 @@ pub fn looks(head: &[u8]) -> Looks {
 }
 
 impl Model {
-    /// The model as a file.
+    /// Returns the model as a file.
     pub fn to_file(&self) -> Vec<u8> {
         // Compressing into memory has nothing to fail on.
         let packed = zstd::bulk::compress(&self.bytes(), 19).unwrap_or_default();
         [HEAD, &crc32fast::hash(&packed).to_le_bytes(), &packed].concat()
     }
 
-    /// The model that a file holds; messages call it `path`.
+    /// Returns the model that a file holds; messages call it `path`.
     ///
     /// # Errors
     /// A file that was damaged, is no model, or is none that could have been fitted.
     pub fn from_file(path: &Path, file: &[u8]) -> Result<Model, TraceError> {
         if looks(file) == Looks::Old {
-            let hint = "fit the trace again: models of before were copies of it in all but name";
+            let hint = "fit the trace again: earlier models were effectively copies of the trace";
             return Err(malformed(
                 path,
                 Place::File,
@@ -87,12 +87,18 @@ impl Model {
             let got = format!("the sum {:08x}", u32::from_le_bytes(found));
             let sum = sum.iter().rev().map(|byte| format!("{byte:02x}")).collect::<String>();
             let at = Place::Byte(HEAD.len() as u64);
-            return Err(malformed(path, at, &got, &format!("{sum}, as the file says"), REMEDY));
+            return Err(malformed(
+                path,
+                at,
+                &got,
+                &format!("{sum}, the checksum in the file"),
+                REMEDY,
+            ));
         }
         Model::from_packed(path, packed, form)
     }
 
-    /// The model of compressed content, as a file has it after the sum.
+    /// Returns the model of compressed content, as a file has it after the sum.
     fn from_packed(path: &Path, packed: &[u8], form: Form) -> Result<Model, TraceError> {
         let at = Place::Byte((HEAD.len() + SUM_BYTES) as u64);
         let mut content = Vec::new();
@@ -108,7 +114,7 @@ impl Model {
         Model::read(path, &content, form)
     }
 
-    /// The model of content.
+    /// Returns the model of content.
     ///
     /// # Errors
     /// Content that is none that could have been fitted.
@@ -123,7 +129,7 @@ impl Model {
         })
     }
 
-    /// The content, as [`Model::from_content`] takes it.
+    /// Returns the content, in the form that [`Model::from_content`] parses.
     pub fn content(&self) -> Vec<u8> {
         self.bytes()
     }

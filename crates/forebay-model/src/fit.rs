@@ -36,7 +36,7 @@ impl Default for FitOptions {
     }
 }
 
-/// What a first pass finds: how much, how far, by whom.
+/// The result of the first pass: the amounts, the ranges and the streams.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     /// Requests.
@@ -57,11 +57,11 @@ pub struct Survey {
 const GRAINS_BYTES: [u32; 8] = [65_536, 32_768, 16_384, 8192, 4096, 2048, 1024, 512];
 /// Requests of a hundred that have to be.
 const ALIGNED_SHARE: u64 = 98;
-/// Below this a tick is not told from what the times happen to have in common.
+/// Below this, a tick cannot be distinguished from a common divisor by chance.
 const TICK_NS_MIN: u64 = 1000;
 
 impl Survey {
-    /// Takes the next record.
+    /// Adds the next record.
     #[inline]
     pub fn add(&mut self, record: &Record) {
         self.requests += 1;
@@ -76,7 +76,7 @@ impl Survey {
         if stream >= self.streams.len() {
             self.streams.resize(stream + 1, 0);
         }
-        // A flush may have any offset and lies nowhere.
+        // A flush may have any offset, which means nothing.
         if record.len > 0 {
             let end = record.offset.saturating_add(u64::from(record.len));
             self.reached[volume] = self.reached[volume].max(end);
@@ -108,7 +108,7 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// Fits a model on what a first pass has surveyed.
+/// Fits a model with the results of a first pass.
 pub struct Fitter {
     survey: Survey,
     volumes: Volumes,
@@ -119,7 +119,7 @@ pub struct Fitter {
     stream_of: Vec<u16>,
     streams: Vec<u64>,
     trail: Trail,
-    /// How epochs share the requests, and the one that goes on.
+    /// The division of the requests into epochs, and the current epoch.
     parts: Parts,
     epoch: usize,
     seen: u64,
@@ -162,8 +162,8 @@ impl Fitter {
         }
     }
 
-    /// Takes the next record of the second pass. One that the first did not have is not counted; whether
-    /// there were any is told by [`Fitter::agrees`].
+    /// Adds the next record of the second pass. Records beyond those of the first pass are not
+    /// counted; [`Fitter::agrees`] reports whether there were any.
     #[inline]
     pub fn add(&mut self, record: &Record) {
         self.seen += 1;
@@ -217,7 +217,7 @@ impl Fitter {
                 .is_some_and(|&reached| record.len == 0 || end <= reached)
     }
 
-    /// Stream of the request that one is like: the one it goes on from, or the last.
+    /// Returns the stream of the request that this one continues, or of the previous request.
     #[inline]
     fn reference(&self, asked: &Asked, seen: &Seen) -> Option<u16> {
         let last = self.last?;
@@ -235,7 +235,7 @@ impl Fitter {
         self.volumes.used_mib()
     }
 
-    /// Requests of the second pass where they are not those of the first, and those.
+    /// Returns the number of requests in the second and the first pass if they differ.
     pub fn agrees(&self) -> Result<(), (u64, u64)> {
         match self.seen == self.survey.requests {
             true => Ok(()),
@@ -243,7 +243,7 @@ impl Fitter {
         }
     }
 
-    /// The model.
+    /// Returns the model.
     pub fn finish(mut self) -> Model {
         self.space.set_piece_requests(&mut self.volumes, &self.piece_requests);
         let codes = self.chain.codes();
@@ -268,7 +268,7 @@ impl Fitter {
         }
     }
 
-    /// The stream of the model that a stream of the trace is.
+    /// Returns the stream of the model that a stream of the trace is.
     pub fn stream_of(&self, stream: u32) -> Option<u16> {
         self.stream_of.get(stream as usize).copied()
     }

@@ -23,7 +23,7 @@ use crate::trail::{Asked, Trail};
 use choose::Chooser;
 use place::Placer;
 
-/// What can be switched off, to see what it is worth.
+/// A mechanism that can be switched off to measure its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
     /// Which class follows which.
@@ -34,16 +34,16 @@ pub enum Mechanism {
     Transitions,
     /// How often each class comes in each range.
     RangeClasses,
-    /// How long ago ground was used that is used again.
+    /// The age of reused ground.
     Ages,
     /// In which range ground is used again.
     ReuseRange,
-    /// Which of the recent ends is gone on from.
+    /// Which of the recent ends a run continues.
     Ranks,
 }
 
 impl Mechanism {
-    /// All of them.
+    /// All mechanisms.
     pub const ALL: [Mechanism; 7] = [
         Mechanism::Follows,
         Mechanism::Gaps,
@@ -54,7 +54,7 @@ impl Mechanism {
         Mechanism::Ranks,
     ];
 
-    /// What it is called.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Mechanism::Follows => "follows",
@@ -79,7 +79,7 @@ impl Default for Mechanisms {
 }
 
 impl Mechanisms {
-    /// All but this, too.
+    /// Returns all but this, too.
     pub fn without(self, mechanism: Mechanism) -> Mechanisms {
         Mechanisms(self.0 & !(1 << mechanism as u16))
     }
@@ -90,18 +90,18 @@ impl Mechanisms {
     }
 }
 
-/// What is drawn.
+/// The options of a generated trace.
 #[derive(Clone, Copy, Debug)]
 pub struct GenerateOptions {
-    /// The same seed gives the same requests.
+    /// The seed; equal seeds give equal requests.
     pub seed: u64,
-    /// How many, if not as many as the model was fitted on.
+    /// The number of requests; the default is that of the fitted trace.
     pub requests: Option<u64>,
     /// Until when, if not as long as the model's trace.
     pub until: Option<Nanos>,
-    /// How much faster.
+    /// The factor by which the rate is multiplied.
     pub intensity: f64,
-    /// What is used of the model.
+    /// The mechanisms of the model to use.
     pub mechanisms: Mechanisms,
 }
 
@@ -113,8 +113,8 @@ impl Default for GenerateOptions {
 }
 
 impl GenerateOptions {
-    /// Whether what is asked for has an end: a length of time has none of a model whose requests all come
-    /// at once.
+    /// Returns whether the requested trace is finite; a duration does not limit a model whose
+    /// requests all arrive at once.
     pub fn has_end(&self, model: &Model) -> bool {
         self.requests.is_some() || self.until.is_none() || model.duration_ns() > 0
     }
@@ -200,7 +200,7 @@ impl Reader for Generator {
     }
 }
 
-/// Draws as many requests as the model's trace had, again and again.
+/// Generates cycles with as many requests as the model's trace had.
 struct Cycle {
     model: Model,
     mechanisms: Mechanisms,
@@ -263,7 +263,7 @@ impl Cycle {
         self.last_ns = 0;
     }
 
-    /// Goes on to the next arrival.
+    /// Advances to the next arrival.
     #[inline]
     fn step(&mut self) {
         self.around.extend(self.clock.next(&mut self.dice));

@@ -11,8 +11,8 @@ use rustc_hash::FxHashMap;
 pub(crate) const BLOCK_BYTES: u64 = 4096;
 /// Blocks of a page.
 const PAGE: u64 = 64;
-/// Pages that are kept: 145 MB of them, and where each is in a group of its own 42 MB more; all of them hold
-/// 128 GiB of ground.
+/// The maximum number of pages, which take 145 MB, plus 42 MB if each is in its own group; together
+/// they cover 128 GiB of ground.
 const PAGES_MAX: usize = 1 << 19;
 
 struct Page {
@@ -32,8 +32,8 @@ impl Page {
     }
 }
 
-/// The blocks that a request lies on, first and end. Of a longer one than 64 MiB only as many: what a trim
-/// of a whole volume makes of it is not told block by block.
+/// Returns the first block of a request and the end of its blocks, limited to 64 MiB: the effect of
+/// trimming a whole volume is not recorded for each block.
 #[inline]
 pub(crate) fn blocks(address: u64, len: u32) -> (u64, u64) {
     let first = address / BLOCK_BYTES;
@@ -47,7 +47,8 @@ fn mask(first: u64, end: u64) -> u64 {
     u64::MAX >> (PAGE - (end - first)) << first
 }
 
-/// How many at the beginning of a list are `number`; looked at by eights, which a processor compares at once.
+/// Returns how many at the beginning of a list are `number`; looked at by eights, which a processor
+/// compares at once.
 #[inline]
 fn alike(list: &[u32], number: u32) -> usize {
     let all = |part: &&[u32]| part.iter().fold(true, |all, &other| all & (other == number));
@@ -55,21 +56,22 @@ fn alike(list: &[u32], number: u32) -> usize {
     whole + list[whole..].iter().take_while(|&&other| other == number).count()
 }
 
-/// Pages that lie one after another, 2 MiB of ground: few, since what is used here and there has one of them in each.
+/// Consecutive pages, 2 MiB of ground. There are only a few per group, because scattered use needs
+/// one page in each group.
 struct Group {
     number: u64,
-    /// Where each page is, of those in `any`.
+    /// The position of each page of those in `any`.
     pages: [u32; GROUP as usize],
-    /// Pages of which some block was used, and of which all were: a bit each.
+    /// Pages of which some blocks were used, and pages of which all were, one bit each.
     any: u8,
     full: u8,
 }
 
 const GROUP: u64 = 8;
-/// The place of a group that is not there.
+/// The position of a group that does not exist.
 const NONE: u32 = u32::MAX;
 
-/// What was used, and when.
+/// The used ground, and when it was used.
 pub(crate) struct Ground {
     index: FxHashMap<u64, u32>,
     groups: Vec<Group>,
@@ -78,7 +80,8 @@ pub(crate) struct Ground {
     pages: Vec<Page>,
     pages_max: usize,
     hand: usize,
-    /// The group asked for last, and where it is: what is asked next most often lies there too.
+    /// The last group looked up and its position, because the next lookup is usually in the same
+    /// group.
     found: Cell<(u64, u32)>,
 }
 
@@ -115,7 +118,7 @@ impl Ground {
         (group.any >> page & 1 == 1).then(|| &self.pages[group.pages[page as usize] as usize])
     }
 
-    /// The request that used a block last.
+    /// Returns the request that used a block last.
     #[inline]
     pub(crate) fn last(&self, block: u64) -> Option<u32> {
         let page = self.page(block / PAGE)?;
@@ -131,7 +134,7 @@ impl Ground {
         })
     }
 
-    /// How many of the blocks are new.
+    /// Returns how many of the blocks are new.
     #[inline]
     pub(crate) fn new_blocks(&self, first: u64, end: u64) -> u64 {
         let used = |(page, first, end): (u64, u64, u64)| {
@@ -140,8 +143,8 @@ impl Ground {
         end - first - Ground::parts(first, end).map(|part| u64::from(used(part))).sum::<u64>()
     }
 
-    /// How many blocks from `first` on are used (or new) without a gap, up to `max`. Groups and pages that are all
-    /// used or all new are passed at once.
+    /// Returns how many blocks from `first` on are used (or new) without a gap, up to `max`. Groups
+    /// and pages that are all used or all new are passed at once.
     pub(crate) fn stretch(&self, first: u64, is_used: bool, max: u64) -> u64 {
         let mut block = first;
         while block < first + max {
@@ -171,7 +174,8 @@ impl Ground {
         (block - first).min(max)
     }
 
-    /// The first `count` new blocks in a row within `low..high` at or after `from`, or else after `low`.
+    /// Returns the first `count` new blocks in a row within `low..high` at or after `from`, or else
+    /// after `low`.
     pub(crate) fn room(&self, from: u64, count: u64, low: u64, high: u64) -> Option<u64> {
         [from.max(low), low].into_iter().find_map(|begin| {
             let mut block = begin;
@@ -190,7 +194,8 @@ impl Ground {
         })
     }
 
-    /// Request `number` uses the blocks; `lost` is told which requests lose how many of theirs.
+    /// Marks the blocks as used by request `number`, and reports to `lost` which requests lose how
+    /// many of their blocks.
     #[inline]
     pub(crate) fn touch(
         &mut self,
@@ -221,7 +226,8 @@ impl Ground {
         }
     }
 
-    /// Where a page is; one that is not there takes the place of one not used lately, where all are taken.
+    /// Returns the position of a page; a new page replaces one that was not used recently if the
+    /// table is full.
     #[inline]
     fn claim(&mut self, number: u64, lost: &mut impl FnMut(u32, u32)) -> usize {
         if let Some(group) = self.group(number / GROUP)
@@ -245,7 +251,7 @@ impl Ground {
         at
     }
 
-    /// The place of a page that was not used lately, which is forgotten.
+    /// Returns the place of a page that was not used lately, which is forgotten.
     fn give_up(&mut self, lost: &mut impl FnMut(u32, u32)) -> usize {
         while std::mem::take(&mut self.pages[self.hand].is_recent) {
             self.hand = (self.hand + 1) % self.pages.len();
@@ -267,7 +273,7 @@ impl Ground {
         at
     }
 
-    /// Where a group is, or will be.
+    /// Returns where a group is, or will be.
     fn claim_group(&mut self, number: u64) -> u32 {
         if let Some(&at) = self.index.get(&number) {
             return at;

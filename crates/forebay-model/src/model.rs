@@ -1,4 +1,4 @@
-//! What a model holds, and its content as bytes.
+//! The contents of a model, and their encoding as bytes.
 
 use crate::arrivals::Arrivals;
 use crate::bytes::{Bad, Bytes, Writer};
@@ -12,9 +12,9 @@ use crate::submitters::{Submitter, Submitters, get_streams, put_streams};
 
 /// A small generative model of a trace.
 ///
-/// It holds counts: of classes of requests and ranges in parts of the trace, of how they follow each other,
-/// and in the terms of each class how long requests are, where they go and who asks. Nothing in it is the
-/// request of a trace, and no offset.
+/// It holds counts: of classes of requests and ranges in parts of the trace, of how they follow
+/// each other, and for each class the lengths, locations and streams of its requests. It contains
+/// no individual request of the trace, and no offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
     /// Requests it was fitted on.
@@ -23,7 +23,7 @@ pub struct Model {
     pub grain_bytes: u32,
     /// The volumes and their ranges.
     pub volumes: Volumes,
-    /// Who asked: the busiest, the last of them may stand for all others.
+    /// The busiest submitters, the last of which may represent all others.
     pub streams: Vec<Submitter>,
     pub(crate) classes: Vec<Class>,
     pub(crate) arrivals: Arrivals,
@@ -39,7 +39,7 @@ impl Model {
         self.arrivals.duration_ns()
     }
 
-    /// Classes of requests that are told apart.
+    /// Returns the number of classes of requests.
     pub fn classes(&self) -> usize {
         self.classes.len()
     }
@@ -109,7 +109,7 @@ impl Model {
         ]
     }
 
-    /// The content.
+    /// Returns the content.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         writer.number(self.requests);
@@ -126,7 +126,7 @@ impl Model {
         writer.0
     }
 
-    /// What the content says, if all of it can be.
+    /// Parses the content if it is valid.
     pub(crate) fn of(content: &[u8], form: Form) -> Result<Model, Bad> {
         let mut bytes = Bytes::new(content);
         let bytes = &mut bytes;

@@ -1,5 +1,5 @@
-//! Parts of a trace: stretches of equally many requests, some of them joined, so that a coarser model says of the very
-//! same requests what a finer one did.
+//! Parts of a trace: stretches with equal numbers of requests, some of them merged, so that a
+//! coarser model describes exactly the same requests as a finer one.
 
 use crate::bytes::{Bad, Bytes, Writer};
 
@@ -18,23 +18,23 @@ impl Default for Parts {
 }
 
 impl Parts {
-    /// So many, one at least.
+    /// Creates this many parts, at least one.
     pub(crate) fn new(count: u64) -> Parts {
         Parts { units: count.max(1), joined: 1 }
     }
 
-    /// How many there are.
+    /// Returns the number of parts.
     #[inline]
     pub(crate) fn count(self) -> u64 {
         self.units.div_ceil(self.joined)
     }
 
-    /// Every two as one; the same where there is one only.
+    /// Merges every two parts; returns the same if there is only one.
     pub(crate) fn joined(self) -> Parts {
         if self.count() < 2 { self } else { Parts { joined: 2 * self.joined, ..self } }
     }
 
-    /// The first request of a part of a trace of `requests`, or their end.
+    /// Returns the first request of a part of a trace of `requests`, or their end.
     #[inline]
     pub(crate) fn begin(self, part: usize, requests: u64) -> u64 {
         let unit = (part as u64).saturating_mul(self.joined).min(self.units);

@@ -16,7 +16,7 @@ pub(crate) struct Was {
     /// Blocks that nothing used since.
     pub(crate) blocks: u32,
     pub(crate) range: u16,
-    /// Whether it went on where another had ended.
+    /// Whether the request continued where another one had ended.
     pub(crate) goes_on: bool,
 }
 
@@ -26,9 +26,9 @@ pub(crate) struct Past {
     /// A bit for each of the ring: whether it still holds blocks.
     held: Vec<u64>,
     latest: u32,
-    /// Those remembered, in order.
+    /// The remembered requests, in order.
     by_range: Vec<VecDeque<u32>>,
-    /// How many are remembered, a power of two.
+    /// The number of remembered requests, a power of two.
     kept: u32,
 }
 
@@ -42,25 +42,25 @@ impl Past {
         Past { ring: Vec::new(), held: Vec::new(), latest: 0, by_range, kept }
     }
 
-    /// The place of a number in the ring.
+    /// Returns the place of a number in the ring.
     #[inline]
     fn place(&self, number: u32) -> usize {
         (number.wrapping_sub(1) & (self.kept - 1)) as usize
     }
 
-    /// The oldest that is remembered.
+    /// Returns the oldest that is remembered.
     #[inline]
     pub(crate) fn oldest(&self) -> u32 {
         self.latest.saturating_sub(self.kept) + 1
     }
 
-    /// The number of the latest.
+    /// Returns the number of the latest.
     #[inline]
     pub(crate) fn latest(&self) -> u32 {
         self.latest
     }
 
-    /// The request of a number, if it is remembered.
+    /// Returns the request of a number, if it is remembered.
     #[inline]
     pub(crate) fn get(&self, number: u32) -> Option<&Was> {
         self.is_kept(number).then(|| &self.ring[self.place(number)])
@@ -71,7 +71,7 @@ impl Past {
         (self.oldest()..=self.latest).contains(&number)
     }
 
-    /// Whether a request that is remembered holds blocks.
+    /// Returns whether a request that is remembered holds blocks.
     #[inline]
     fn holds(&self, number: u32) -> bool {
         let at = self.place(number);
@@ -132,7 +132,7 @@ impl Past {
         }
     }
 
-    /// The same over all ranges.
+    /// Does the same over all ranges.
     #[inline]
     pub(crate) fn near(&self, number: u32, count: usize, mut each: impl FnMut(u32, &Was)) {
         let last = self.latest.min(number + (LOOKED_AT_OF_ALL - 1));

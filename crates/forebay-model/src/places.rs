@@ -1,6 +1,6 @@
-//! How the places of a class come about, each kind in its own terms: which of the recent ends it goes on from,
-//! how long ago its ground was used, how far it is from a recent end, or in which cell of the space it is.
-//! No offset is kept.
+//! How the locations of a class are chosen, for each kind: which of the recent ends the request
+//! continues, the age of its ground, its distance from a recent end, or its cell of the space. No
+//! offset is stored.
 
 use crate::address::Space;
 use crate::bins::{self, BIN_MAX};
@@ -12,14 +12,14 @@ use crate::trail::{Asked, Seen, Trail};
 
 /// Cells of the space in which new places are counted.
 pub(crate) const CELLS: u64 = 1024;
-/// A cell has at least so many bytes.
+/// A cell has at least this many bytes.
 const CELL_BYTES_MIN: u64 = 64 << 10;
-/// Parts of the trace whose cells are counted apart.
+/// The number of parts of the trace whose cells are counted separately.
 pub(crate) const FAR_EPOCHS: usize = 8;
 const CELLS_READ_MAX: u64 = 2048;
 const CELL_UNITS_MAX: u64 = (1 << 52) / CELL_BYTES_MIN;
 
-/// Where a request goes on.
+/// How a request continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     /// Which of the recent ends.
@@ -44,22 +44,22 @@ impl Run {
     }
 }
 
-/// The power of two of an age, and 1.
+/// Returns the power of two of an age, and 1.
 #[inline]
 pub(crate) fn age_octave(age: Option<u64>) -> u32 {
     age.map_or(0, |age| 1 + (age + 1).ilog2())
 }
 
-/// The ages of an octave above 0, the least and the greatest.
+/// Returns the ages of an octave above 0, the least and the greatest.
 pub(crate) fn octave_ages(octave: u32) -> (u64, u64) {
     let least = 1u64 << octave.saturating_sub(1);
     (least - 1, 2 * least - 2)
 }
 
-/// What is used again.
+/// The kind of reuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reuse {
-    /// The bin of how many requests ago.
+    /// The bin of the number of requests since the last use.
     pub(crate) age: u32,
     pub(crate) how: How,
 }
@@ -71,7 +71,7 @@ pub(crate) enum How {
     Within,
     /// From its beginning.
     Whole,
-    /// From its beginning, which was where another had ended.
+    /// From the beginning of the earlier request, which started where another had ended.
     Continuation,
 }
 
@@ -130,7 +130,7 @@ pub(crate) struct Places {
     pub(crate) far: Vec<Counts>,
 }
 
-/// The largest number that a class of this kind has.
+/// Returns the largest number that a class of this kind has.
 fn key_max(kind: Kind) -> u32 {
     match kind {
         kind if kind.goes_on() => Run { rank: ENDS_MAX - 1, is_own: true, age: AGES }.key(),
@@ -219,7 +219,7 @@ impl PlacesFit {
 }
 
 impl Places {
-    /// Half as many cells, or parts of the trace.
+    /// Merges pairs of cells, or of parts of the trace.
     pub(crate) fn coarser(&self) -> Places {
         if self.far.len() > 1 {
             let far =
@@ -248,7 +248,7 @@ impl Places {
         Places { of_class: self.of_class.iter().zip(kinds).map(round).collect(), ..self.clone() }
     }
 
-    /// No more than so many ways for the places of a class to come about.
+    /// No more than this many ways for the places of a class to come about.
     pub(crate) fn fewer(&self, kept: usize) -> Places {
         let of_class = self.of_class.iter().map(|counts| counts.commonest(kept)).collect();
         Places { of_class, ..self.clone() }

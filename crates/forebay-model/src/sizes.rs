@@ -1,4 +1,4 @@
-//! How long requests of a class are: its commonest lengths, and how they lie on blocks.
+//! The lengths of the requests of a class: the most common ones, and their alignment to blocks.
 
 use rustc_hash::FxHashMap;
 
@@ -7,7 +7,7 @@ use crate::counts::{Bag, Counts};
 use crate::dice::Dice;
 use crate::ground::BLOCK_BYTES;
 
-/// Lengths of a class that are told apart.
+/// The number of distinguished lengths of a class.
 pub(crate) const LENGTHS: usize = 24;
 /// Lengths that are counted while fitting; others are rounded.
 const COUNTED_MAX: usize = 4096;
@@ -36,7 +36,7 @@ impl Default for SizesFit {
     }
 }
 
-/// The number of the first of the sectors at which what is so long may begin.
+/// Returns the number of the first of the sectors at which what is so long may begin.
 #[inline]
 fn odd(len: u32) -> u64 {
     u64::from(len) % BLOCK_BYTES / SECTOR * u64::from(SECTORS)
@@ -101,7 +101,7 @@ impl Lengths {
         self.lengths.draw(dice).unwrap_or(0)
     }
 
-    /// How far into a block a place of so many bytes begins, in bytes.
+    /// Returns how far into a block a place of this many bytes begins, in bytes.
     #[inline]
     pub(crate) fn sector(&mut self, len: u32, dice: &mut Dice) -> u64 {
         let first = odd(len) as u32;

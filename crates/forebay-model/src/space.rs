@@ -19,7 +19,7 @@ pub(crate) const OWN_MAX: usize = 63;
 pub(crate) const RANGES_WANTED: usize = 96;
 /// Ranges at most.
 pub(crate) const RANGES_MAX: usize = 256;
-/// Ranges of which any may lead to any, at most.
+/// The maximum number of ranges for transitions from any to any.
 const FLAT_MAX: usize = 64;
 /// Levels at most.
 pub const LEVEL_MAX: u8 = 4;
@@ -36,16 +36,16 @@ const VOLUMES_MAX: usize = 1 << 20;
 /// A volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volume {
-    /// How far it was used, in whole MiB, at least one.
+    /// The used extent in whole MiB, at least one.
     pub extent_mib: u64,
-    /// The stretches of it that were used, where there are long gaps between them or before the first; none where it was
-    /// used from its beginning to its end.
+    /// The used stretches of the volume, if there are long gaps between them or before the first;
+    /// empty if it was used from beginning to end.
     pub(crate) stretches: Vec<Stretch>,
-    /// Requests on each of them.
+    /// The number of requests on each of them.
     pub(crate) stretch_requests: Vec<u64>,
     /// Whether its ranges are its own.
     pub(crate) is_own: bool,
-    /// Its name, where names were asked for.
+    /// The name, if names were requested.
     pub name: Option<String>,
 }
 
@@ -76,7 +76,7 @@ impl Volume {
         }
     }
 
-    /// A volume of which no more than so many MiB are used.
+    /// Parses a volume that uses at most `left_mib` MiB.
     fn get(bytes: &mut Bytes, form: Form, left_mib: u64) -> Result<Volume, Bad> {
         let bits = if form == Form::WithoutGaps { 2 } else { 3 };
         let number = bytes.number(EXTENT_MIB_MAX << bits | 7, "extent of a volume")?;
@@ -115,10 +115,10 @@ impl Volume {
     }
 }
 
-/// How a file tells volumes.
+/// The encoding of volumes in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// As before 5: of each volume only how far it was used.
+    /// The encoding before version 5: only the used extent of each volume.
     WithoutGaps,
     /// With its stretches.
     Current,
@@ -136,7 +136,8 @@ pub struct Volumes {
 }
 
 impl Volumes {
-    /// Of volumes reached so far (in bytes), on these stretches and so busy, to about `level`.
+    /// Creates volumes from the extent, the used stretches and the number of requests of each,
+    /// divided to at most `level`.
     pub(crate) fn new(
         reached: &[u64],
         mut stretches: Vec<Vec<Stretch>>,
@@ -170,18 +171,18 @@ impl Volumes {
         found
     }
 
-    /// Volumes, but those that share ranges count once.
+    /// Returns the number of volumes, counting those that share ranges once.
     pub(crate) fn areas(&self) -> usize {
         let own = self.volumes.iter().filter(|volume| volume.is_own).count();
         own + usize::from(own < self.volumes.len())
     }
 
-    /// MiB that are used of all of them, long gaps left out.
+    /// Returns the used MiB of all volumes, without long gaps.
     pub fn used_mib(&self) -> u64 {
         self.volumes.iter().fold(0, |sum, volume| sum.saturating_add(volume.used_mib()))
     }
 
-    /// All ranges.
+    /// Returns the number of all ranges.
     pub fn ranges(&self) -> usize {
         self.areas() << (2 * self.level)
     }
@@ -240,7 +241,7 @@ impl Transitions {
         self.of[from * self.ranges + to] as usize
     }
 
-    /// Those that lead from a range to each.
+    /// Returns the transitions from a range to each other range.
     #[inline]
     pub(crate) fn from(&self, range: usize) -> &[u32] {
         &self.of[range * self.ranges..][..self.ranges]

@@ -1,11 +1,12 @@
-//! Who asks, and with which flags: of each class its streams, how often the stream is that of the request gone
-//! on from, and its flags. The busiest streams are told apart, the others are one.
+//! The submitters and flags of requests: for each class its streams, how often the stream is the
+//! same as that of the continued request, and its flags. The busiest streams are distinguished, and
+//! all others are combined.
 
 use crate::bytes::{Bad, Bytes, Writer};
 use crate::counts::{Bag, COUNT_MAX, Counts};
 use crate::dice::Dice;
 
-/// Streams told apart.
+/// The maximum number of distinguished streams.
 pub(crate) const STREAMS_MAX: usize = 512;
 
 /// A stream.
@@ -13,11 +14,11 @@ pub(crate) const STREAMS_MAX: usize = 512;
 pub struct Submitter {
     /// Its requests.
     pub requests: u64,
-    /// Its name, where names were asked for.
+    /// The name, if names were requested.
     pub name: Option<String>,
 }
 
-/// Which of the streams told apart each stream is, and their requests.
+/// Returns which of the streams told apart each stream is, and their requests.
 pub(crate) fn told_apart(requests: &[u64]) -> (Vec<u16>, Vec<u64>) {
     let mut busiest: Vec<usize> = (0..requests.len()).collect();
     busiest.sort_by_key(|&stream| (std::cmp::Reverse(requests[stream]), stream));
@@ -32,11 +33,12 @@ pub(crate) fn told_apart(requests: &[u64]) -> (Vec<u16>, Vec<u64>) {
     (of, sums)
 }
 
-/// Who asks for requests of a class.
+/// The submitters of requests of a class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Submitters {
     streams: Counts,
-    /// Of all requests but the first, how many come from the stream gone on from, and all of them.
+    /// The number of requests, except the first, that come from the same stream as the request they
+    /// continue, and the number of all.
     kept: (u32, u32),
     flags: Counts,
 }
@@ -90,7 +92,7 @@ pub(crate) fn put_streams(streams: &[Submitter], writer: &mut Writer) {
     }
 }
 
-/// Draws who asks.
+/// Draws the submitter of each request.
 pub(crate) struct Askers {
     streams: Bag,
     kept: f64,
@@ -106,7 +108,8 @@ impl Askers {
         }
     }
 
-    /// The stream: the one gone on from, if any of its requests is left and that is drawn or `stays`.
+    /// Returns the stream: the stream of the continued request, if it has requests left and is
+    /// drawn or `stays`.
     #[inline]
     pub(crate) fn stream(&mut self, reference: u16, stays: bool, dice: &mut Dice) -> u16 {
         let keeps = stays || dice.unit() < self.kept;

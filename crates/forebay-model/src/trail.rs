@@ -26,13 +26,13 @@ pub(crate) struct Seen {
     pub(crate) kind: Kind,
     /// Which of the recent ends it goes on from, or is near to; 0 is the latest.
     pub(crate) rank: usize,
-    /// How far ahead of that end it begins, in bytes.
+    /// The distance ahead of that end, in bytes.
     pub(crate) ahead: i64,
     /// The request that used its first block last.
     pub(crate) was: Option<u32>,
 }
 
-/// What was done so far.
+/// The history of the requests so far.
 pub(crate) struct Trail {
     pub(crate) ground: Ground,
     pub(crate) past: Past,
@@ -120,20 +120,20 @@ impl Trail {
         self.area = area;
     }
 
-    /// How many requests ago the block that lies ahead of an end was used.
+    /// Returns how many requests ago the block that lies ahead of an end was used.
     #[inline]
     pub(crate) fn age(&self, end: u64) -> Option<u64> {
         let last = self.ground.last(ahead(end, 1).0)?;
         Some(u64::from(self.past.latest() - last))
     }
 
-    /// Whether a stream ended at an address, and nowhere since.
+    /// Returns whether a stream ended at an address, and nowhere since.
     #[inline]
     pub(crate) fn is_stream_s(&self, address: u64, stream: u16) -> bool {
         self.stream_ends[usize::from(stream)].0 == address
     }
 
-    /// How many blocks of a request there would be new.
+    /// Returns how many blocks of a request there would be new.
     #[inline]
     pub(crate) fn new_blocks(&self, address: u64, len: u32) -> u64 {
         let (first, end) = blocks(address, len);
@@ -141,15 +141,16 @@ impl Trail {
     }
 }
 
-/// The blocks that lie ahead of an end, for a request of `len` bytes that goes on there, first and end: at least one,
-/// but for the block that the end lies in, which is used by what ended there.
+/// Returns the first block and the end of the blocks ahead of an end, for a request of `len` bytes
+/// that continues there: at least one block, not counting the block that contains the end, which
+/// the earlier request has used.
 #[inline]
 pub(crate) fn ahead(end: u64, len: u32) -> (u64, u64) {
     let first = end.div_ceil(BLOCK_BYTES);
     (first, blocks(end, len).1.max(first + 1))
 }
 
-/// The space and range of a record's place.
+/// Returns the space and range of a record's place.
 #[inline]
 pub(crate) fn placed(space: &Space, volume: u32, offset: u64) -> (u64, usize) {
     let address = space.address(volume, offset);
@@ -167,7 +168,7 @@ mod tests {
         assert_eq!(ahead(0, 8192), (0, 2));
     }
 
-    /// Also where it went on on another volume.
+    /// Continuations on another volume count too.
     #[test]
     fn an_end_is_its_stream_s_until_that_goes_on() {
         use crate::ends::{ENDS_MAX, Unlike};

@@ -1,4 +1,4 @@
-//! What the crate promises, from outside: one module a behaviour.
+//! Tests the guarantees of the crate from outside, with one module for each behavior.
 
 #![allow(clippy::unwrap_used)] // tests
 

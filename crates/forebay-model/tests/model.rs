@@ -1,5 +1,5 @@
-//! The model as a whole: what it draws is like what it was fitted on, and no copy of it; every damage of its file
-//! is told in one line.
+//! Tests the model as a whole: generated traces resemble the fitted one without being copies, and
+//! any damage to the file is reported in one line.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -188,7 +188,7 @@ fn old_models_and_other_files_are_told_apart() {
     assert!(told(b"").contains("an empty file") && told(b"at_ns,op").contains("something else"));
 }
 
-/// One that an earlier Forebay wrote, before models had gaps.
+/// A model written by an earlier Forebay, before models had gaps.
 #[test]
 fn a_model_of_form_4_is_read_and_written_as_the_current_one() {
     let path = Path::new("form-4.model");
@@ -275,7 +275,7 @@ fn distant_requests_change_nothing_material() {
         assert_eq!(Model::from_file(Path::new("m"), &file).unwrap(), with, "{name}");
         let twin = draw(&with, 1);
         let beyond = |records: &[Record]| records.iter().filter(|r| r.offset >= 9 << 30).count();
-        // Within three deviations of what as many independent draws would give.
+        // Within three standard deviations of as many independent draws.
         let share = at.len() as f64 / records.len() as f64;
         let deviation = (at.len() as f64 * (1.0 - share)).sqrt();
         let off_by = beyond(&twin) as f64 - at.len() as f64;
@@ -395,9 +395,9 @@ fn a_known_chain_comes_back_and_needs_its_transitions() {
     assert!(kept < 0.6, "{kept} stay without transitions");
 }
 
-/// A volume of which every block is written once.
+/// Returns a volume whose blocks are each written once.
 fn filled(blocks: u64) -> Vec<Record> {
-    // In another order than they lie in.
+    // In a different order from their addresses.
     (0..blocks).map(|n| record(n * 1_000, n * 7 % blocks * 4096, Op::Write, 4096)).collect()
 }
 
@@ -439,7 +439,7 @@ fn every_class_has_the_flags_that_it_had() {
     assert_eq!(flags(&draw(&fit(&records), 1)), flags(&records));
 }
 
-/// A trace whose rate, mix and places change over time.
+/// Returns a trace whose rate, mix and locations change over time.
 fn changing() -> Vec<Record> {
     let request = |n: u64| {
         let at = if n < 3_000 { n * 50_000 } else { 150_000_000 + (n - 3_000) * 1_000 };

@@ -25,7 +25,7 @@ pub enum Error {
     #[error(transparent)]
     Capture(#[from] CaptureError),
     /// No requests arrived.
-    #[error("no request reached {} in {:.1} s; nothing is written", device.display(), elapsed.as_secs_f64())]
+    #[error("no request reached {} in {:.1} s; nothing was written", device.display(), elapsed.as_secs_f64())]
     Nothing {
         /// The captured device.
         device: PathBuf,
@@ -33,7 +33,7 @@ pub enum Error {
         elapsed: Duration,
     },
     /// The live driver failed because of an operating-system error.
-    #[error("the {driver} driver failed; another may do ({}): {source}", named("driver"))]
+    #[error("the {driver} driver failed; another one may work ({}): {source}", named("driver"))]
     Driver {
         /// The driver's name.
         driver: &'static str,

@@ -93,7 +93,7 @@ pub fn play(
 fn punctual(plan: Plan<'_>) -> Result<Punctual, Error> {
     Punctual::thread(plan.realtime).map_err(|error| {
         unfit(format!(
-            "got {}, but the system refuses it: {error}; it needs root (CAP_SYS_NICE)",
+            "got {}, but the operating system refuses it: {error}; it needs root (CAP_SYS_NICE)",
             named("realtime=true")
         ))
     })
@@ -129,10 +129,10 @@ fn flushed(policy: &mut dyn Policy, lanes: &mut LiveLanes) -> Result<String, Str
     let began = Instant::now();
     match forebay_volume::flush(policy, lanes) {
         Ok(()) => Ok(format!(
-            "The volume was flushed at the end, in {}: all that was written is durable.",
+            "The volume was flushed at the end, in {}: all writes are durable.",
             seconds(began.elapsed().as_secs_f64())
         )),
-        Err(error) => Err(format!("not all that was written may be kept: {error}")),
+        Err(error) => Err(format!("some writes may be lost: {error}")),
     }
 }
 
@@ -199,7 +199,7 @@ fn played(
     let gone = lanes.targets().into_iter().filter(|target| !target.is_in_place());
     notes.extend(gone.map(|target| {
         let path = target.path().display();
-        format!("{path}: moved or removed during the run; what was opened before was played on")
+        format!("{path}: moved or removed during the run, which continued on the open file")
     }));
     let played = Played {
         input,

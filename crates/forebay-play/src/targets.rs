@@ -66,10 +66,10 @@ pub(super) fn open(
         targets.iter_mut().filter(|target| target.kind() == TargetKind::Created).for_each(
             |target| {
                 target.note(format!(
-                "it was created, {} long as far as the trace reaches, and holds nothing: reads of \
+                    "it was created with {}, the extent of the trace, and is empty: reads of \
                  never-written areas do not measure the disk",
-                bytes(target.capacity_bytes() as f64)
-            ));
+                    bytes(target.capacity_bytes() as f64)
+                ));
             },
         );
     }
@@ -88,7 +88,7 @@ fn assign<'a>(input: &Input, real: &'a Real) -> Result<Assigned<'a>, Error> {
     if let Some((name, _)) = real.volumes.iter().find(|(name, _)| !input.volumes.contains(name)) {
         let known: Vec<&str> = input.volumes.iter().take(20).map(String::as_str).collect();
         return Err(unfit(format!(
-            "{}: got no volume '{name}', expected one of: {}",
+            "{}: no volume '{name}', expected one of: {}",
             input.path.display(),
             known.join(", ")
         )));
@@ -206,7 +206,7 @@ mod tests {
         let opened = open(&input, &real(Some(&x), &[("b", &y)]), PLAN, false).unwrap();
         let lens: Vec<_> = opened.targets.iter().map(|target| target.capacity_bytes()).collect();
         assert_eq!(lens, [2 << 20, 2 << 20]);
-        assert!(opened.targets.iter().all(|target| target.notes()[0].contains("holds nothing")));
+        assert!(opened.targets.iter().all(|target| target.notes()[0].contains("is empty")));
         let mut placement = opened.placement;
         let lanes: Vec<_> =
             records().iter().map(|record| placement.place(record, 0).unwrap().lane).collect();
@@ -244,11 +244,11 @@ mod tests {
         std::os::unix::fs::symlink(&new, &link).unwrap();
         let cases = [
             (real(None, &[("a", &new)]), "volume 'b' has no target"),
-            (real(Some(&new), &[("c", &there)]), "got no volume 'c', expected one of: a, b"),
+            (real(Some(&new), &[("c", &there)]), "no volume 'c', expected one of: a, b"),
             (real(Some(&new), &[("b", &there)]), "overwrite"),
             (real(Some(&new), &[("b", &link)]), "the same target as"),
             (real(Some(&new), &[("b", &new), ("b", &there)]), "expected one target"),
-            (real(Some(&nowhere), &[]), "a link that leads nowhere"),
+            (real(Some(&nowhere), &[]), "a dangling symbolic link"),
             (Real { overwrite: true, ..real(Some(&input.path), &[]) }, "the trace itself"),
         ];
         for (real, part) in cases {

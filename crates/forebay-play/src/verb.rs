@@ -46,13 +46,14 @@ forebay_ask::ask! {
         fail: Vec<FailureInput> [.requires("emulate")],
         /// The policy to apply (see `forebay policies`)
         policy: Option<String> [.word("POLICY").otherwise(
-            "requests as recorded, not merged; noop on a volume, so that a chunk and its checksums are one write")],
+            "requests as recorded, without merging; noop on a volume, to merge a chunk and its \
+             checksums into one write")],
         /// Stop after this time: 60s, 5m, 1h
         r#for: Option<Nanos>,
         /// Let writes destroy the data on the target
         overwrite: bool,
         /// How to submit I/Os to the target
-        driver: Option<Driver> [.otherwise("io_uring if the kernel has it")],
+        driver: Option<Driver> [.otherwise("io_uring if available")],
         /// Use the page cache
         buffered: bool,
         /// Run with real-time priority, to issue requests on time on a busy machine; needs root
@@ -127,7 +128,7 @@ impl Verb for PlayAsk {
         // Failures that the user requested do not make the run fail.
         let ios_failed = result.figures.ios_failed;
         let failed = (self.fail.is_empty() && ios_failed > 0)
-            .then(|| format!("{} failed; the verdict says how", counted(ios_failed, "I/O")));
+            .then(|| format!("{} failed; see the verdict", counted(ios_failed, "I/O")));
         let failure = result.flush_error.clone().or(failed);
         let page = page::page(&input.path, &result);
         let answer = PlayAnswer { trace: input.path.display().to_string(), result };

@@ -40,7 +40,7 @@ pub(super) fn judge(result: &mut PlayResult) {
             why => format!("It ended early ({why})"),
         };
         said.push(match result.figures.unfinished + result.requests_overdue {
-            0 => format!("{end}; all that had arrived was finished."),
+            0 => format!("{end}; all requests that had arrived were finished."),
             1 => format!("{end}; one request had arrived and was not finished."),
             more => format!("{end}; {more} requests had arrived and were not finished."),
         });
@@ -50,7 +50,7 @@ pub(super) fn judge(result: &mut PlayResult) {
         "{}, {} replay{}: one request in a hundred issued more than {} after its time.",
         match (result.result, result.targets.iter().any(|target| target.direct == Some(false))) {
             ("emulated", _) => "Emulated in wall time",
-            (_, true) => "Measured with the page cache in between",
+            (_, true) => "Measured through the page cache",
             (_, false) => "Measured",
         },
         match result.replay {
@@ -98,9 +98,9 @@ impl Lateness {
                 named("intensity")
             )),
             (true, false) => Some(format!(
-                "The target was full: {late}, since it had no room for another I/O during {}. \
-                 Latencies include that; it does no more than it did here, so lower {}, or give it \
-                 fewer I/Os at a time with {}.",
+                "The target was full: {late}, because it could not accept another I/O during {}. \
+                 Latencies include that; this is the most that it can do, so lower {}, or give \
+                 it fewer I/Os at a time with {}.",
                 seconds(*full_s),
                 named("intensity"),
                 named("depth")

@@ -122,8 +122,8 @@ fn answered(
     let units = counted(answer.lost_units, "unit");
     let failure = match answer.lost_units {
         0 if opened.lacked_room => Some(
-            "the volume was read, but nothing could be mended: the file system below its drives is full (ENOSPC); \
-             make room there and run `forebay volume check` again"
+            "the volume was read, but nothing could be repaired: the file system below its drives \
+             is full (ENOSPC); free some space and run `forebay volume check` again"
                 .to_string(),
         ),
         0 => None,
@@ -207,14 +207,14 @@ fn checked(opened: &Opened) -> String {
     let wrong = format!("{} {} wrong", counted(rotten, "block"), verb(rotten, "was", "were"));
     match (rotten, mended) {
         _ if opened.lacked_room => {
-            format!("All that the volume holds was read: {wrong}, and nothing was written.")
+            format!("The complete volume was read: {wrong}, and nothing was written.")
         }
         (0, 0) if opened.census.lost_units > 0 => {
-            "All that the volume holds was read, and no more of it is wrong.".into()
+            "The complete volume was read, and nothing else is wrong.".into()
         }
-        (0, 0) => "All that the volume holds was read, and all of it is right.".into(),
+        (0, 0) => "The complete volume was read, and everything is correct.".into(),
         _ => format!(
-            "All that the volume holds was read: {wrong}, and {} {} written anew.",
+            "The complete volume was read: {wrong}, and {} {} rewritten.",
             counted(mended, "chunk"),
             verb(mended, "was", "were")
         ),
@@ -232,10 +232,10 @@ impl Verb for VolumeReplaceAsk {
         let new = self.with.display();
         let said = match (figure(&opened, "repaired_roles"), &opened.already[..]) {
             (0, [_, ..]) => {
-                format!("{new} is a drive of the volume already, and has all it should hold.")
+                format!("{new} is a drive of the volume already, and has all of its data.")
             }
             (mended, _) => format!(
-                "{new} is a drive of the volume now; {} {} made anew.",
+                "{new} is a drive of the volume now; {} {} restored.",
                 counted(mended, "chunk"),
                 verb(mended, "was", "were")
             ),
@@ -244,7 +244,7 @@ impl Verb for VolumeReplaceAsk {
         let degraded = opened.census.degraded_units;
         let lacking = (degraded > 0 && opened.missing().is_empty()).then(|| {
             format!(
-                "{} still {} a drive; check that {new} has room, then run the same command again",
+                "{} still {} a drive; check that {new} has space, then run the same command again",
                 counted(degraded, "unit"),
                 verb(degraded, "lacks", "lack"),
             )
@@ -275,12 +275,12 @@ fn grown(before: &Opened, opened: &Opened) -> String {
     match (holds > held, holds < opened.geometry.capacity_max_bytes()) {
         (true, true) => format!("The volume holds {is} now, up from {was}."),
         (true, false) => {
-            format!("The volume holds {is} now, up from {was}; its records have no room for more.")
+            format!("The volume holds {is} now, up from {was}; its records have no space for more.")
         }
         (false, true) => format!("The volume holds as much as before. {}", limit(opened)),
         (false, false) => {
-            "The volume holds as much as before: it has grown to twice its first size, and its records have no room \
-             for more."
+            "The volume holds as much as before: it has grown to twice its first size, and its \
+             records have no space for more."
                 .into()
         }
     }

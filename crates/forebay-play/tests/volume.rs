@@ -27,7 +27,7 @@ fn a_volume_is_made_looked_after_and_enlarged() {
     let status = answered::<VolumeStatusAsk>(&[("drives", volume)]);
     assert_eq!(status.page.headline, "The volume is whole, and any 2 drives may fail.");
     let checked = answered::<VolumeCheckAsk>(&[("drives", volume), ("rate", "1000")]);
-    assert!(checked.page.headline.ends_with("all of it is right."), "{}", checked.page.headline);
+    assert!(checked.page.headline.ends_with("everything is correct."), "{}", checked.page.headline);
 
     fs::remove_file(drives.join("3")).unwrap();
     let status = answered::<VolumeStatusAsk>(&[("drives", volume)]);

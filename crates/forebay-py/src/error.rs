@@ -21,15 +21,16 @@ create_exception!(
     forebay,
     Error,
     PyValueError,
-    "What was asked for or read is wrong, or the system refuses it. The message names file, place, what was found, \
-     what was expected and what to do; it is the one that the command prints, with options called as here."
+    "An option or an input is wrong, or the operating system refuses access. The message names \
+     the file, the position, what was found, what was expected and what to do; it is the message \
+     that the command prints, with options under their Python names."
 );
 
 create_exception!(
     forebay,
     TraceWarning,
     PyUserWarning,
-    "A trace was read with losses, or a result stands on thin ground; the message says which."
+    "A trace was read with losses, or a result is unreliable; the message says why."
 );
 
 /// Creates the exception for an operating-system error with the message `text`: an [`Error`] that

@@ -67,7 +67,7 @@ impl Together {
     ) -> PyResult<()> {
         if self.alone.len() == CLIENTS_MAX {
             let said = format!(
-                "got more than {CLIENTS_MAX} volumes, expected at most so many on one server"
+                "got more than {CLIENTS_MAX} volumes, expected at most that many on one server"
             );
             return Err(argument("traces", said));
         }

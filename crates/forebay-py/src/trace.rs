@@ -250,7 +250,7 @@ pub(crate) fn read(
 ) -> PyResult<Trace> {
     let from = match (from_, columns) {
         (Some(_), Some(_)) => {
-            let text = "got both, expected one: columns says all that a format would";
+            let text = "got both, expected one: columns replaces the format";
             return Err(error::argument("from_, columns", text.into()));
         }
         (from, None) => from,

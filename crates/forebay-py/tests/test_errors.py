@@ -137,7 +137,7 @@ def test_what_is_read_is_not_written_over(tmp_path, by):
         elif by == "hard link":
             output.hardlink_to(read)
         before = read.read_bytes()
-        with pytest.raises(forebay.Error, match="a file that is read"):
+        with pytest.raises(forebay.Error, match="an input file"):
             verb(read if by == "name" else output)
         assert read.read_bytes() == before
 

@@ -30,7 +30,7 @@ def small():
 def test_a_trace_is_played_on_a_file_as_the_command_does(small, tmp_path, command):
     trace = tmp_path / "trace.parquet"
     forebay.convert(small, trace)
-    with pytest.warns(forebay.TraceWarning, match="as far as the trace reaches, and holds nothing"):
+    with pytest.warns(forebay.TraceWarning, match="the extent of the trace, and is empty"):
         told = forebay.play(trace, target=tmp_path / "ours")
     theirs = command("play", trace, "--target", tmp_path / "theirs", "--format", "json")
     theirs = json.loads(theirs.stdout)
@@ -98,7 +98,7 @@ def test_volumes_go_where_they_are_told(small, tmp_path):
     with pytest.warns(forebay.TraceWarning):
         told = forebay.play(trace, map_volume=targets)
     assert [target["target"] for target in told["targets"]] == [str(path) for path in targets.values()]
-    with pytest.raises(forebay.Error, match="got no volume 'nowhere'"):
+    with pytest.raises(forebay.Error, match="no volume 'nowhere'"):
         forebay.play(trace, map_volume={"nowhere": tmp_path / "x"})
 
 
@@ -168,14 +168,14 @@ def test_a_device_is_imported_and_validated(tmp_path, answer):
     specs.write_text(text)
     (tmp_path / "m.model").write_text(text)
     told = forebay.device_import(specs, drive)
-    assert any("Oddity = 7 is not modelled" in note for note in told["notes"])
+    assert any("Oddity = 7 is not modeled" in note for note in told["notes"])
     assert drive.read_text() == told["text"] == forebay.device_import(specs)["text"]
     trace = tmp_path / "x.trace"
     trace.write_text("R Hit 10 4 5000.0 2000.0\nW Hit 14 4 900.0 20000.0\n")
     validation = forebay.device_validate(drive, trace)
     assert validation == answer("device", "validate", drive, trace) and validation["requests"] == 2
     assert forebay.device_validate(drive, trace, arrivals="measured")["arrivals"] == "measured"
-    with pytest.raises(forebay.Error, match="a file that is read"):
+    with pytest.raises(forebay.Error, match="an input file"):
         forebay.device_import(specs, specs)
     with pytest.raises(forebay.Error, match="arrivals: got 'x', expected simulated or measured"):
         forebay.device_validate(drive, trace, arrivals="x")

@@ -272,16 +272,16 @@ def twice(self, now):
 STRAY = forebay.Request("read", 0, 4096)
 
 BROKEN = {
-    "dispatch returned 7; it is a request that was submitted, or None": breaking(dispatch=lambda *_: 7),
+    "dispatch returned 7, expected a request that was submitted, or None": breaking(dispatch=lambda *_: 7),
     "dispatch returned a request of its own (read of 4096 bytes at 0, stream 0), which was never submitted": breaking(
         dispatch=lambda *_: STRAY
     ),
     "a second time; a request is dispatched once": breaking(dispatch=twice),
     "of its requests were never dispatched, the first of them request 0 (": breaking(dispatch=lambda *_: None),
     "which was merged into another": type("Breaking", (Fifo,), {"merged": lambda *_: None}),
-    "wakeup returned 'soon'; it is a whole number of nanoseconds": breaking(wakeup=lambda _: "soon"),
-    "wakeup returned -1; it is": breaking(wakeup=lambda _: -1),
-    "it has itself woken, or dispatches requests of its own, for ever": type(
+    "wakeup returned 'soon', expected a whole number of nanoseconds": breaking(wakeup=lambda _: "soon"),
+    "wakeup returned -1, expected": breaking(wakeup=lambda _: -1),
+    "it wakes itself, or dispatches its own requests, forever": type(
         "Breaking",
         (Fifo,),
         {
@@ -289,9 +289,9 @@ BROKEN = {
             "wakeup": lambda self: getattr(self, "now", 0) + 1,
         },
     ),
-    "dispatch returned 8; it is a request, or None": breaking_bare(dispatch=lambda *_: 8),
-    "complete returned 9; it is the requests that it answers, or None": breaking_bare(complete=lambda *_: 9),
-    "complete returned [None]; it is the requests": breaking_bare(complete=lambda *_: [None]),
+    "dispatch returned 8, expected a request, or None": breaking_bare(dispatch=lambda *_: 8),
+    "complete returned 9, expected the requests that it answers, or None": breaking_bare(complete=lambda *_: 9),
+    "complete returned [None], expected the requests": breaking_bare(complete=lambda *_: [None]),
     "complete answered request 0 (": breaking_bare(complete=lambda _self, _now, it: [it, it]),
     "answered a request of its own (read of 4096 bytes at 0, stream 0), which nobody asked for": breaking_bare(
         complete=lambda *_: STRAY
@@ -299,8 +299,8 @@ BROKEN = {
     "of its requests were never answered, the first of them request 0 (": breaking_bare(complete=lambda *_: None),
     "stream 0), a second time; a request is dispatched once": breaking_bare(dispatch=twice),
     "which ends beyond the device's": breaking_bare(dispatch=lambda *_: forebay.Request("read", 1 << 60, 512)),
-    "which is too long: the device takes": breaking_bare(dispatch=lambda *_: forebay.Request("read", 0, 1 << 31)),
-    "dispatches requests of its own, for ever": breaking_bare(
+    "which is too long: the device accepts": breaking_bare(dispatch=lambda *_: forebay.Request("read", 0, 1 << 31)),
+    "dispatches its own requests, forever": breaking_bare(
         dispatch=lambda *_: forebay.Request("read", 0, 512), complete=lambda *_: None
     ),
 }

@@ -240,7 +240,7 @@ def test_the_table_is_not_written_over_what_is_read(tmp_path, capsys):
     for output in (tmp_path / "expected.toml", link):
         with pytest.raises(SystemExit) as ended:
             reproduce.main([str(tmp_path), "-o", str(output)])
-        assert ended.value.code == 2 and "a file that is read" in capsys.readouterr().err
+        assert ended.value.code == 2 and "an input file" in capsys.readouterr().err
     for output in (tmp_path / "table.md", tmp_path / "new"):
         assert reproduce.arguments([str(tmp_path), "-o", str(output)]).output == output
     assert (tmp_path / "expected.toml").read_text() == "kept"

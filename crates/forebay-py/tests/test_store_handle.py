@@ -213,7 +213,7 @@ def test_a_missing_disk_is_an_error_and_never_an_older_value(disks):
                 lost += 1
         with pytest.raises(OSError, match="disk 1 is missing"):
             list(store.items())
-        with pytest.raises(forebay.Error, match="read only"):
+        with pytest.raises(forebay.Error, match="read-only"):
             store[b"new"] = b""
     assert 0 < lost < 200
     with forebay.Store(disks[1:], without_disk=True) as store:

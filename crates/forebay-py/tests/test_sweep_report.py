@@ -214,11 +214,11 @@ def test_what_cannot_be_shown_or_written_is_said(tmp_path):
         report(tmp_path / "empty", page)
     with pytest.raises(FileNotFoundError, match="cannot write the report"):
         report(answers, tmp_path / "none" / "page.html")
-    with pytest.raises(forebay.Error, match="something that is no file"):
+    with pytest.raises(forebay.Error, match="something that is not a file"):
         report(answers, tmp_path)
     assert sorted(os.listdir(tmp_path)) == ["answers", "empty"]
     page.write_text("old")
-    with pytest.raises(forebay.Error, match="a file that is no page"):
+    with pytest.raises(forebay.Error, match="an existing file that is not a report"):
         report(Path(answers), page)
     page.write_text("<!doctype html>old")
     report(Path(answers), page)

@@ -16,43 +16,43 @@ use crate::medium::{Medium, SECTOR, Tear};
 /// Passes without anything to do after which a run is stuck.
 const STUCK: u32 = 10_000;
 
-/// What goes wrong, and when.
+/// The troubles of a run, and their times.
 #[derive(Clone, Debug, Default)]
 pub struct Troubles {
     /// Only on this lane I/Os fail; on all if none is named.
     pub lane: Option<Lane>,
-    /// One flush in so many fails; none if 0.
+    /// One flush in this many fails; none if 0.
     pub flushes_one_in: u64,
-    /// One read in so many fails; none if 0.
+    /// One read in this many fails; none if 0.
     pub reads_one_in: u64,
-    /// One write in so many fails, some of it done; none if 0.
+    /// One write in this many fails after a part of it; 0 for none.
     pub writes_one_in: u64,
     /// Sectors that cannot be read, by lane and offset.
     pub bad: Vec<(Lane, u64)>,
-    /// No lane has room for what is written, from so many passes of the driver on until as many have passed.
+    /// No lane has space for writes during this range of passes of the driver.
     pub full: Option<(u64, u64)>,
-    /// Lanes that are gone, each from so many passes of the driver on.
+    /// Lanes that disappear, each at a pass of the driver.
     pub gone: Vec<(Lane, u64)>,
-    /// The power goes after so many passes.
+    /// The pass after which the power is cut.
     pub cut_after: Option<u64>,
     /// What devices say is durable and is not: a law that holds all the same checks nothing.
     pub lies: Option<Lie>,
-    /// Only the so many-th time that this would matter; always if none.
+    /// Lies only the n-th time that it would make a difference; always if `None`.
     pub lies_at: Option<u64>,
 }
 
-/// What a device lies about.
+/// The kinds of lies that a device can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
     /// Flushes do nothing.
     Flushes,
     /// Writes with FUA are writes like others.
     Durable,
-    /// Nothing is written of those with FUA.
+    /// FUA writes are lost completely.
     Lost,
 }
 
-/// An I/O under way.
+/// An outstanding I/O.
 struct Flying {
     io: Request,
     started: Nanos,
@@ -60,7 +60,7 @@ struct Flying {
     data: Vec<u8>,
     /// By sector: it was moved when the device got it.
     early: Vec<bool>,
-    /// What a flush covers.
+    /// The writes covered by a flush.
     mark: u64,
 }
 
@@ -106,7 +106,7 @@ impl Crash {
         }
     }
 
-    /// From now on nothing goes wrong.
+    /// Disables all troubles from now on.
     pub fn soothe(&mut self) {
         self.troubles = Troubles::default();
     }
@@ -116,30 +116,31 @@ impl Crash {
         (self.troubles, self.chances) = (troubles, 0);
     }
 
-    /// How often lanes could have lied since then.
+    /// Returns how often lanes could have lied since then.
     pub fn chances(&self) -> u64 {
         self.chances
     }
 
-    /// The memory, to see what is still held.
+    /// Returns the memory, to check which buffers are still held.
     pub fn pool(&self) -> &Pool {
         &self.pool
     }
 
-    /// The memory, for sockets that fill it.
+    /// Returns the memory, for sockets that fill it.
     pub fn pool_mut(&mut self) -> &mut Pool {
         &mut self.pool
     }
 
-    /// The process is killed: what was written can be read, and is as durable as it was. What was
-    /// under way has been written, every other time, or any sector of it.
+    /// Kills the process: written data can be read, and is as durable as before. Outstanding writes
+    /// have been executed completely half of the time, otherwise any of their sectors may have been
+    /// written.
     pub fn kill(mut self) -> Vec<Medium> {
         self.land(true);
         std::mem::take(&mut self.media)
     }
 
-    /// The power goes: the media as they are found afterwards. Of what was under way any sector may
-    /// have been written.
+    /// Cuts the power and returns the media afterwards. Any sector of outstanding writes may have
+    /// been written.
     pub fn cut(mut self, tear: Tear) -> Vec<Medium> {
         self.land(false);
         let seed = self.draw();
@@ -149,7 +150,8 @@ impl Crash {
         std::mem::take(&mut self.media)
     }
 
-    /// Ends what is under way, some of it done; or, every other time where it may be, all.
+    /// Completes the outstanding I/Os after a part of each, or completely half of the time if
+    /// `may_be_whole`.
     fn land(&mut self, may_be_whole: bool) {
         for flying in std::mem::take(&mut self.flying) {
             if flying.io.op == Op::Write && !self.is_gone(flying.io.lane) {
@@ -201,7 +203,7 @@ impl Crash {
         }
     }
 
-    /// The device gets an I/O, and moves some of it at once.
+    /// Starts an I/O on the device, and executes a part of it at once.
     fn begin(&mut self, mut flying: Flying) {
         if !self.is_gone(flying.io.lane) {
             let sectors = flying.data.len() / SECTOR;
@@ -239,7 +241,7 @@ impl Crash {
         (one_in > 0 && self.below(one_in) == 0).then_some(Fault::Media)
     }
 
-    /// Whether a lane lies this time, where it would matter.
+    /// Returns whether a lane lies this time, if that would make a difference.
     fn lies(&mut self, lie: Lie) -> bool {
         let chance = self.chances;
         let is_asked = self.troubles.lies == Some(lie);

@@ -1,4 +1,4 @@
-//! Folders and files that stand in for disks.
+//! Folders and files that represent disks.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -18,17 +18,17 @@ impl Default for Folder {
 }
 
 impl Folder {
-    /// A new one.
+    /// Creates a new one.
     pub fn new() -> Folder {
         Folder::default()
     }
 
-    /// Its own path.
+    /// Returns its own path.
     pub fn root(&self) -> &Path {
         self.0.path()
     }
 
-    /// The path of a file in it.
+    /// Returns the path of a file in it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.root().join(name)
     }
@@ -50,12 +50,12 @@ impl Folder {
         (1..=count).map(|nth| self.holes(&format!("{name}{nth}"), bytes)).collect()
     }
 
-    /// Where a server of this folder's files listens.
+    /// Returns where a server of this folder's files listens.
     pub fn socket(&self) -> PathBuf {
         self.path("socket")
     }
 
-    /// What a file holds.
+    /// Returns the contents of a file.
     pub fn read(&self, name: &str) -> Vec<u8> {
         fs::read(self.path(name)).unwrap()
     }

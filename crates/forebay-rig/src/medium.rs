@@ -37,7 +37,7 @@ pub struct Medium {
     chance: Chance,
 }
 
-/// What is not durable of a page.
+/// The volatile part of a page.
 #[derive(Clone)]
 struct Loose {
     durable: Box<Page>,
@@ -54,13 +54,13 @@ struct Version {
 }
 
 impl Medium {
-    /// All zeros. The seed decides what trims leave.
+    /// Returns all zeros. The seed decides what trims leave.
     pub fn new(seed: u64) -> Medium {
         let (written, loose) = (Sparse::new(), BTreeMap::new());
         Medium { written, loose, writes: 0, chance: Chance(seed) }
     }
 
-    /// Reads what was written last, durable or not.
+    /// Reads the last written data, durable or not.
     pub fn read(&self, offset: u64, to: &mut [u8]) {
         self.written.get(offset, to);
     }
@@ -91,12 +91,12 @@ impl Medium {
         self.writes += 1;
     }
 
-    /// How many writes and trims there were: where a flush that begins now stands.
+    /// Returns the number of writes and trims so far, as the position of a flush that starts now.
     pub fn mark(&self) -> u64 {
         self.writes
     }
 
-    /// Whether something is not durable.
+    /// Returns whether something is not durable.
     pub fn is_loose(&self) -> bool {
         !self.loose.is_empty()
     }
@@ -112,8 +112,8 @@ impl Medium {
         });
     }
 
-    /// The power goes, and comes back: of what is loose any of it survives by the seed, in some
-    /// cases all or nothing. What is there then is durable.
+    /// Cuts the power and restores it: any volatile data may survive, depending on the seed; in
+    /// some cases all or none of it. The surviving data is durable.
     pub fn cut(&mut self, seed: u64, tear: Tear) {
         let mut chance = Chance(seed);
         let sectors = match tear {
@@ -179,7 +179,7 @@ fn bytes_of(sector: usize) -> Range<usize> {
     sector * SECTOR..(sector + 1) * SECTOR
 }
 
-/// A flush of what was written before it; for who needs no power cuts during one.
+/// A flush covers all earlier writes; for users that need no power cuts during a flush.
 impl Store for Medium {
     fn read(&mut self, offset: u64, to: &mut [u8]) -> io::Result<()> {
         Medium::read(self, offset, to);
@@ -202,7 +202,7 @@ impl Store for Medium {
     }
 }
 
-/// Random numbers, the same for the same seed.
+/// A deterministic random generator.
 #[derive(Clone)]
 struct Chance(u64);
 
@@ -252,7 +252,7 @@ mod tests {
         ]
     }
 
-    /// What a sector was after which write.
+    /// The contents of a sector after each write.
     type Versions = Vec<(u64, Vec<u8>)>;
 
     /// Every version of every sector, and the number of the first that may be found.
@@ -296,7 +296,7 @@ mod tests {
             }
         }
 
-        /// Whether these sectors may be found so, as after one moment for all of them.
+        /// Returns whether these sectors may have these contents, all at one moment.
         fn may_be(&self, sectors: Range<usize>, found: &[u8]) -> bool {
             (0..=self.writes).any(|moment| {
                 sectors.clone().all(|sector| {
@@ -307,7 +307,7 @@ mod tests {
             })
         }
 
-        /// The power is back, and this was found.
+        /// Records the contents found after the power is back.
         fn restart(&mut self, found: &[u8]) {
             for (sector, (first, versions)) in self.sectors.iter_mut().enumerate() {
                 *first = 0;

@@ -28,7 +28,7 @@ pub const FUA: u16 = 1;
 pub const NO_HOLE: u16 = 2;
 /// A flag: one extent is enough.
 pub const REQUEST_ONE: u16 = 8;
-/// A flag: zeroes are refused if they take long.
+/// A flag: zeroing is refused if it would be slow.
 pub const FAST_ZERO: u16 = 16;
 
 /// Bytes that no two seeds have alike.
@@ -50,7 +50,7 @@ pub struct Answer {
     pub cookie: u64,
     /// The error, or 0.
     pub errno: u32,
-    /// What was read.
+    /// The data that was read.
     pub data: Vec<u8>,
 }
 
@@ -93,7 +93,7 @@ impl Client {
         client
     }
 
-    /// The other half of a connection that is shaken already, to send with.
+    /// Returns the other half of a connection that is shaken already, to send with.
     pub fn over(stream: UnixStream) -> Client {
         Client { stream, structured: false }
     }
@@ -103,7 +103,7 @@ impl Client {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// The next bytes of the server.
+    /// Returns the next bytes of the server.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         self.stream.read_exact(&mut bytes).unwrap();
@@ -114,7 +114,7 @@ impl Client {
         self.bytes(BYTES).iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
-    /// Whether the other side has ended the connection.
+    /// Returns whether the peer has closed the connection.
     pub fn is_over(&mut self) -> bool {
         matches!(self.stream.read(&mut [0]), Ok(0) | Err(_))
     }
@@ -127,7 +127,7 @@ impl Client {
         self.send(data);
     }
 
-    /// The next reply to an option: its kind and its data.
+    /// Returns the next reply to an option: its kind and its data.
     pub fn option_reply(&mut self) -> (u32, Vec<u8>) {
         assert_eq!(self.number::<8>(), 0x0003_e889_0455_65a9);
         self.number::<4>();
@@ -169,7 +169,7 @@ impl Client {
         self.send(&bytes);
     }
 
-    /// The next answer; a simple one carries `data_bytes` where it went well.
+    /// Returns the next answer; a simple one carries `data_bytes` where it went well.
     pub fn answer(&mut self, data_bytes: usize) -> Answer {
         if !self.structured {
             assert_eq!(self.number::<4>(), 0x6744_6698);
@@ -186,14 +186,14 @@ impl Client {
                 let errno = u32::from_be_bytes(body[..4].try_into().unwrap());
                 Answer { cookie, errno, data: Vec::new() }
             }
-            // Where it begins, or which context.
+            // The offset of a chunk, or the number of a context.
             1 => Answer { cookie, errno: 0, data: body[8..].to_vec() },
             5 => Answer { cookie, errno: 0, data: body[4..].to_vec() },
             _ => Answer { cookie, errno: 0, data: body },
         }
     }
 
-    /// Asks and waits: the error, 0 for none.
+    /// Sends a request and waits; returns the error, or 0.
     pub fn does(&mut self, kind: (u16, u16), at: (u64, u32), data: &[u8]) -> u32 {
         self.request(kind, 77, at, data);
         let answer = self.answer(if kind.0 == READ { at.1 as usize } else { 0 });

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// A connection.
 pub struct Client(BufReader<TcpStream>);
 
-/// A command of these words, as clients send it.
+/// Returns a command of these words, as clients send it.
 pub fn command(words: &[&[u8]]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
@@ -26,7 +26,7 @@ impl Client {
         Client(BufReader::new(stream))
     }
 
-    /// Sends bytes, which the server must take.
+    /// Sends bytes, which the server must accept.
     pub fn send(&mut self, bytes: &[u8]) {
         self.try_send(bytes).unwrap();
     }
@@ -44,12 +44,13 @@ impl Client {
         self.0.get_mut().write_all(bytes)
     }
 
-    /// The next reply, an array's items in brackets; none where the server closed the connection, which it must not reset.
+    /// Returns the next reply, an array's items in brackets, or `None` if the server closed the
+    /// connection, which it must not reset.
     pub fn reply(&mut self) -> Option<Vec<u8>> {
         self.try_reply().unwrap()
     }
 
-    /// The next reply as text; none where the connection has ended, in whatever way.
+    /// Returns the next reply as text, or `None` if the connection has ended, in whatever way.
     pub fn said(&mut self) -> Option<String> {
         let reply = self.try_reply().ok()??;
         Some(String::from_utf8_lossy(&reply).into_owned())
@@ -91,7 +92,7 @@ impl Client {
         String::from_utf8_lossy(&self.ask(&words)).into_owned()
     }
 
-    /// Whether there is something to read, without waiting for it.
+    /// Returns whether there is something to read, without waiting for it.
     pub fn is_told(&self) -> bool {
         let stream = self.0.get_ref();
         stream.set_nonblocking(true).unwrap();

@@ -58,8 +58,8 @@ fn loopback(address: SocketAddr) -> Result<SocketAddr, Error> {
     match address.ip().is_loopback() {
         true => Ok(address),
         false => Err(unfit(format!(
-            "{address}: got an address that others can reach, expected loopback (127.0.0.1); for others \
-             put nbdkit's nbd plugin in front, with TLS"
+            "{address}: got an address that other machines can reach, expected loopback \
+             (127.0.0.1); to serve other machines, put nbdkit's nbd plugin with TLS in front"
         ))),
     }
 }
@@ -123,14 +123,12 @@ impl Address {
                             // Left behind by a server that was killed.
                             std::fs::remove_file(path).map_err(|error| {
                                 unfit(format!(
-                                    "{told}: a socket is left behind there and stays: {error}"
+                                    "{told}: cannot remove the socket of an earlier server: {error}"
                                 ))
                             })?;
                         }
                         Err(error) => {
-                            return Err(unfit(format!(
-                                "{told}: a socket is there already: {error}"
-                            )));
+                            return Err(unfit(format!("{told}: a socket exists already: {error}")));
                         }
                     },
                 }

@@ -57,8 +57,8 @@ impl Policies {
             Policies::Placed(lanes, pairing) => build_paired(spec, lanes, *pairing)?,
             Policies::Rearranged(..) if is_placement(spec) => {
                 return Err(unfit(format!(
-                    "'{spec}': got a policy that places data elsewhere over a disk that is rearranged, expected a \
-                     scheduler or shaper"
+                    "'{spec}': got a policy that places data, expected a scheduler or shaper \
+                     above a rearranged disk"
                 )));
             }
             Policies::Rearranged(lanes, Laid { record, learnt }) => {
@@ -188,7 +188,8 @@ impl Opened {
         let room = Device::capacity(model);
         if let Some((_, long)) = found.drives.iter().find(|(_, it)| it.capacity_bytes() > room) {
             return Err(unfit(format!(
-                "{}: got a drive of {} bytes, expected at most the {room} of the device that is emulated",
+                "{}: got a drive of {} bytes, expected at most {room}, the size of the emulated \
+                 device",
                 long.path().display(),
                 long.capacity_bytes()
             )));
@@ -267,8 +268,8 @@ fn refuse_longer(disk: &Target, model: &DeviceModel) -> Result<(), Error> {
     }
     let path = disk.path().display();
     Err(unfit(format!(
-        "{path}: got {bytes} bytes, expected at most the {room} of the device that is emulated; make it shorter, or emulate \
-         a larger device"
+        "{path}: got {bytes} bytes, expected at most {room}, the size of the emulated device; \
+         make it shorter, or emulate a larger device"
     )))
 }
 
@@ -285,7 +286,8 @@ fn target(path: &Path, back: &Back, direct: bool) -> Result<Target, Error> {
     if let Err(error) = std::fs::metadata(path) {
         return Err(unfit(match error.kind() {
             io::ErrorKind::NotFound => format!(
-                "{}: no such file; expected a file or block device (truncate -s 10G {} makes a file)",
+                "{}: no such file; expected a file or block device (truncate -s 10G {} creates a \
+                 file)",
                 path.display(),
                 path.display()
             ),
@@ -307,9 +309,7 @@ fn target(path: &Path, back: &Back, direct: bool) -> Result<Target, Error> {
     let target = whole(Target::open(path, how)?, how)?;
     match target.lock(writes) {
         Ok(true) => Ok(target),
-        Ok(false) => {
-            Err(unfit(format!("{}: another process has it open for good", path.display())))
-        }
+        Ok(false) => Err(unfit(format!("{}: another process keeps it open", path.display()))),
         Err(error) => Err(unfit(format!("{}: it cannot be locked: {error}", path.display()))),
     }
 }
@@ -326,8 +326,8 @@ fn whole(target: Target, how: Opening) -> Result<Target, Error> {
     let block = target.block_bytes().unwrap_or(1);
     let mut target = Target::open(&path, Opening { direct: false, ..how })?;
     target.note(format!(
-        "its {bytes} bytes are no multiple of the {block} of direct I/O: the page cache is in between, so that all of them \
-         are served"
+        "its {bytes} bytes are not a multiple of the {block} that direct I/O needs: I/Os go \
+         through the page cache, so that all bytes are served"
     ));
     Ok(target)
 }
@@ -372,7 +372,7 @@ fn exports(
         let len = named.bytes.unwrap_or(left / block * block);
         if len > left || len == 0 {
             return Err(unfit(format!(
-                "export '{name}': got {len} bytes, expected 1 to the {left} that '{}' has from there on",
+                "export '{name}': got {len} bytes, expected 1 to {left}, the rest of '{}'",
                 back.name
             )));
         }

@@ -212,7 +212,8 @@ impl Back {
         }
         if self.streams == Some(Streams::Connections) {
             return Err(unfit(format!(
-                "'{}': streams: got \"connections\", expected \"exports\", since an export on it has a promise or weight",
+                "'{}': streams: got \"connections\", expected \"exports\", because an export on \
+                 it has a promise or weight",
                 self.name
             )));
         }
@@ -220,7 +221,8 @@ impl Back {
             let name = &self.name;
             let Some(capacity_iops) = self.capacity_iops else {
                 return Err(unfit(format!(
-                    "'{name}': capacity_iops: not given, expected what its disk does, since promises are checked against it"
+                    "'{name}': capacity_iops: not given, expected the rate of its disk, which \
+                     limits the promises"
                 )));
             };
             // Requests already in flight when a request arrives must also finish within its bound.
@@ -229,8 +231,9 @@ impl Back {
                 promises().map(|promise| promise.iops).fold(0, u64::saturating_add);
             if promised_iops.saturating_add(beside_iops) > capacity_iops {
                 return Err(unfit(format!(
-                    "'{name}': keep_iops: got {promised_iops} of all exports, and {beside_iops} for what is \
-                     under way, above the {capacity_iops} of capacity_iops; promise less, or for longer"
+                    "'{name}': keep_iops: got {promised_iops} for all exports, plus {beside_iops} \
+                     for one request within the shortest bound, which exceeds capacity_iops \
+                     ({capacity_iops}); promise less, or with a longer bound"
                 )));
             }
         }
@@ -277,7 +280,8 @@ impl Back {
         match idle.iter().find(|(_, is_idle, _)| *is_idle) {
             None => Ok(()),
             Some((key, _, what)) => Err(unfit(format!(
-                "'{name}': {key}: does nothing here, since no export on it has {what}; give one to an export, or leave {key} out"
+                "'{name}': {key}: has no effect, because no export on it has {what}; set one for \
+                 an export, or leave {key} out"
             ))),
         }
     }

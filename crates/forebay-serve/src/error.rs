@@ -79,8 +79,8 @@ impl Error {
 /// Of a file that the key `key` of `back` names: advice is in the words of a configuration.
 pub(crate) fn beside(back: &str, key: &'static str, error: TraceError) -> Error {
     let advice = match key {
-        "rearrange" => "`forebay convert` makes a Parquet trace of it, which is taken as it is",
-        _ => "let its name end in .parquet or .csv",
+        "rearrange" => "`forebay convert` makes a Parquet trace of it, which works unchanged",
+        _ => "use a name that ends in .parquet or .csv",
     };
     let error = match error {
         TraceError::Malformed { path, place, got, expected, hint }

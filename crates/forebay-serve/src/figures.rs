@@ -134,7 +134,7 @@ pub struct ExportFigures {
     pub keep_iops: u64,
     /// The promised latency bound; None if nothing is promised.
     pub within_ms: Option<f64>,
-    /// Reads and writes that the promise covers.
+    /// Reads and writes covered by the promise.
     pub kept: u64,
     /// Reads and writes that the promise covers and that were answered in time.
     pub kept_in_time: u64,
@@ -286,12 +286,10 @@ impl Figures {
         type Of = fn(&ExportFigures) -> f64;
         let figures: [(&str, &str, &str, Of); 12] = [
             ("clients", "gauge", "Clients that are connected.", |one| one.clients as f64),
-            ("requests_under_way", "gauge", "Requests that are not answered.", |one| {
-                one.under_way as f64
-            }),
+            ("requests_under_way", "gauge", "Outstanding requests.", |one| one.under_way as f64),
             ("reads_total", "counter", "Reads that went well.", |one| one.reads as f64),
             ("writes_total", "counter", "Writes that went well.", |one| one.writes as f64),
-            ("others_total", "counter", "Flushes, trims and others that went well.", |one| {
+            ("others_total", "counter", "Successful flushes, trims and other requests.", |one| {
                 one.others as f64
             }),
             ("read_bytes_total", "counter", "Bytes of those reads.", |one| one.read_bytes as f64),
@@ -299,18 +297,22 @@ impl Figures {
                 one.written_bytes as f64
             }),
             ("failed_total", "counter", "Requests that failed.", |one| one.failed as f64),
-            ("promised_iops", "gauge", "Requests a second that it is promised.", |one| {
+            ("promised_iops", "gauge", "The promised rate in requests a second.", |one| {
                 one.keep_iops as f64
             }),
             ("promised_within_seconds", "gauge", "Within how long.", |one| {
                 one.within_ms.unwrap_or(0.0) / 1e3
             }),
-            ("kept_total", "counter", "Reads and writes that the promise covers.", |one| {
+            ("kept_total", "counter", "Reads and writes covered by the promise.", |one| {
                 one.kept as f64
             }),
-            ("kept_in_time_total", "counter", "Those of them that were in time.", |one| {
-                one.kept_in_time as f64
-            }),
+            (
+                "kept_in_time_total",
+                "counter",
+                "Reads and writes covered by the promise that were \
+                in time.",
+                |one| one.kept_in_time as f64,
+            ),
         ];
         for (name, kind, help, of) in figures {
             let name = format!("serve_{name}");
@@ -322,7 +324,7 @@ impl Figures {
         page.head(
             "serve_latency_seconds",
             "histogram",
-            "From a request's being there to its answer.",
+            "Time from the arrival of a request to its answer.",
         );
         for (labels, one) in self.labelled() {
             let count = one.reads + one.writes;
@@ -355,11 +357,11 @@ impl Figures {
         let figures: [(&str, &str, &str, Of); 7] = [
             ("reads_total", "counter", "Reads that it did.", |one| one.reads as f64),
             ("writes_total", "counter", "Writes that it did.", |one| one.writes as f64),
-            ("others_total", "counter", "Flushes and trims that it did.", |one| one.others as f64),
+            ("others_total", "counter", "Flushes and trims of the disk.", |one| one.others as f64),
             ("moved_bytes_total", "counter", "Bytes that it moved.", |one| one.moved_bytes as f64),
             ("failed_total", "counter", "I/Os that failed.", |one| one.failed as f64),
             ("under_way", "gauge", "I/Os under way.", |one| one.under_way as f64),
-            ("busy_seconds_total", "counter", "Seconds with an I/O under way.", |one| one.busy_s),
+            ("busy_seconds_total", "counter", "Seconds with an outstanding I/O.", |one| one.busy_s),
         ];
         for (name, kind, help, of) in figures {
             let name = format!("serve_disk_{name}");
@@ -378,11 +380,16 @@ impl Figures {
         if all().next().is_none() {
             return;
         }
-        page.head("serve_pace_ratio", "gauge", "The part of each promise that is held now.");
+        page.head("serve_pace_ratio", "gauge", "The part of each promise that is kept now.");
         for (back, pace) in all() {
             page.sample("serve_pace_ratio", &format!("{{back=\"{back}\"}}"), pace.percent / 100.0);
         }
-        page.head("serve_measured_iops", "gauge", "Requests a second that the disk does.");
+        page.head(
+            "serve_measured_iops",
+            "gauge",
+            "The measured rate of the disk in requests a \
+            second.",
+        );
         for (back, pace) in all() {
             let labels = format!("{{back=\"{back}\"}}");
             pace.measured_iops
@@ -423,7 +430,7 @@ impl Figures {
         }
         type OfDrive = fn(&DriveFigures) -> u64;
         let figures: [(&str, &str, &str, OfDrive); 3] = [
-            ("serve_drive_present", "gauge", "Whether it is there and used.", |one| {
+            ("serve_drive_present", "gauge", "Whether the drive is present and in use.", |one| {
                 one.is_present.into()
             }),
             ("serve_drive_free_bytes", "gauge", "Bytes that hold nothing.", |one| one.free_bytes),

@@ -178,7 +178,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
         return Err(wrong(*at, &what));
     }
     if backs.is_empty() {
-        return Err(wrong(0, &"there is nothing to serve; expected a [[disk]] or a [[volume]]"));
+        return Err(wrong(0, &"nothing to serve; expected a [[disk]] or a [[volume]]"));
     }
     let at = |text: Spanned<String>| {
         address(text.get_ref()).map_err(|error| wrong(text.span().start, &error))
@@ -187,7 +187,8 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
     let unix = file.socket.map(Address::Unix).into_iter();
     let listen: Vec<Address> = unix.chain(tcp.map(Address::Tcp)).collect();
     if listen.is_empty() {
-        let what = "there is no address to listen on; expected socket = \"PATH\" or tcp = \"127.0.0.1:10809\"";
+        let what = "no address to listen on; expected socket = \"PATH\" or tcp = \
+            \"127.0.0.1:10809\"";
         return Err(wrong(0, &what));
     }
     for (at, back) in &backs {
@@ -278,7 +279,9 @@ impl ExportTable {
         let promise = match (self.keep_iops, self.within) {
             (None, None) => None,
             (Some(0), Some(_)) => {
-                return Err("keep_iops: got 0, expected a rate; leave it and within out where nothing is promised".into());
+                return Err("keep_iops: got 0, expected a rate; without a promise, leave out \
+                    keep_iops and within"
+                    .into());
             }
             (Some(iops), Some(within)) => {
                 let within = span(&within).map_err(|what| format!("within: {what}"))?;
@@ -286,13 +289,14 @@ impl ExportTable {
             }
             (Some(_), None) => {
                 return Err(
-                    "within: not given, expected a time together with keep_iops, as in within = \"10ms\""
+                    "within: not given, expected a time together with keep_iops, such as within = \
+                     \"10ms\""
                         .into(),
                 );
             }
             (None, Some(_)) => {
                 return Err(
-                    "keep_iops: not given, expected the rate that `forebay plan capacity` says"
+                    "keep_iops: not given, expected the rate that `forebay plan capacity` prints"
                         .into(),
                 );
             }
@@ -326,8 +330,8 @@ fn refuse_of_emulated(on: &On, depth: Option<u32>, page_cache: bool) -> Result<(
     match on.is_emulated() {
         false => Ok(()),
         true => Err(format!(
-            "{key}: does nothing where a device is emulated, which says itself how many I/Os it takes and has its bytes in \
-             the page cache; leave it out"
+            "{key}: has no effect on an emulated device, which limits its own queue and keeps its \
+             bytes in the page cache; leave it out"
         )),
     }
 }
@@ -487,7 +491,7 @@ on = "safe"
                 "window = 4\npolicy = \"forebay\"\ndepth = 8\npage_cache = true",
                 "emulate = \"fixed:9\"\ndepth = 8",
                 "line 6",
-                "depth: does nothing where a device is emulated",
+                "depth: has no effect on an emulated device",
             ),
             (
                 "capacity_iops = 900",
@@ -539,7 +543,7 @@ on = "safe"
             assert!(said.contains("line 6") && said.contains(what), "{said}");
         }
         idle("").unwrap();
-        assert!(told("").unwrap_err().contains("there is nothing to serve"));
+        assert!(told("").unwrap_err().contains("nothing to serve"));
         let silent = "[[disk]]\nname = \"a\"\nfile = \"b\"\n";
         assert!(told(silent).unwrap_err().contains("no address to listen on"));
         assert_eq!(

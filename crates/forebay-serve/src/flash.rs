@@ -95,14 +95,14 @@ pub(crate) fn look(
     }
     if back.force {
         notes.push(format!(
-            "'{}': force: a newest record of {} that is damaged or missing is passed over",
+            "'{}': force: the newest record of {} is damaged or missing and is ignored",
             back.name,
             names.flash()
         ));
     }
     if found == MarkFound::None {
         notes.push(format!(
-            "{}: its last {} bytes are for the mark that binds it to its flash; {} are served",
+            "{}: its last {} bytes hold the mark that binds it to its flash; {} are served",
             disk.display(),
             disk_bytes - paired.at,
             paired.at
@@ -121,7 +121,7 @@ fn refuse_flash(names: &Names<'_>, force: bool, notes: &mut Vec<String>) -> Resu
         FlashFound::Blank | FlashFound::Other => return Ok(()),
     };
     let what = format!(
-        "'{}': {} is the flash of a disk{whose}, which may have its newest data there alone",
+        "'{}': {} is the flash of a disk{whose}, and may have the only copy of its newest data",
         names.back,
         names.disk.display()
     );
@@ -303,8 +303,9 @@ impl Names<'_> {
     fn no_room(&self, what: &str) -> Error {
         let disk = self.disk.display();
         unfit(format!(
-            "'{}': {disk}: got data in its last bytes, or a disk of one block, expected zeros there for {what}, which binds \
-             it to its flash; make it longer (truncate -s +8192 {disk}), or free them",
+            "'{}': {disk}: got data in its last bytes, or a disk of one block, expected zeros for \
+             {what}, which binds it to its flash; make it longer (truncate -s +8192 {disk}), or \
+             clear these bytes",
             self.back
         ))
     }
@@ -312,8 +313,9 @@ impl Names<'_> {
     fn longer(&self, bytes: u64, before: u64) -> Error {
         let disk = self.disk.display();
         unfit(format!(
-            "'{}': {disk}: got {bytes} bytes, but it was {before} bytes long when it was bound to its flash, and its newest \
-             data may be there; expected that length: truncate -s {before} {disk}; {} serves it as it is",
+            "'{}': {disk}: got {bytes} bytes, but it was {before} bytes long when it was bound to \
+             its flash, which may have its newest data; expected that length: truncate -s \
+             {before} {disk}; {} serves it as it is",
             self.back,
             force_input()
         ))
@@ -334,26 +336,28 @@ impl Names<'_> {
                 uuid(pair)
             ),
             Why::UnusedLog(id) => format!(
-                "{flash} has the log of a cache or tiers (id {id}), and the newest data of {disk} may be there alone; \
-                 expected the policy that it was served with; to be without the flash copy the export to another disk first"
+                "{flash} has the log of a cache or tiers (id {id}), and may have the only copy of \
+                 the newest data of {disk}; expected the policy that it was served with; to \
+                 remove the flash, copy the export to another disk first"
             ),
             Why::Blank => format!(
-                "flash: {flash} is blank, expected one with a log (docs/placement-log.md); format=yes in the policy begins one"
+                "flash: {flash} is blank, expected one with a log (docs/placement-log.md); \
+                 format=yes in the policy initializes it"
             ),
             Why::Other => format!(
-                "flash: {flash} has something else where the log would be, expected a log (docs/placement-log.md) or a \
-                 blank flash, its first {} bytes zeros",
+                "flash: {flash} has other data in place of the log, expected a log \
+                 (docs/placement-log.md) or a blank flash, its first {} bytes zeros",
                 2 * LABEL_BYTES
             ),
             Why::FlashVersion(version) => format!(
-                "flash: {flash} has a placement log of format {version}, made by {} Forebay, expected format \
-                 {PLACEMENT_LOG_VERSION}; serve it with that Forebay, copy the export to another disk, and begin a blank \
-                 flash",
+                "flash: {flash} has a placement log of format {version}, made by {} Forebay, \
+                 expected format {PLACEMENT_LOG_VERSION}; serve it with that Forebay, copy the \
+                 export to another disk, and initialize a blank flash",
                 age(version, PLACEMENT_LOG_VERSION)
             ),
             Why::FlashDamaged => format!(
-                "flash: both labels of the log on {flash} are damaged, expected a whole one (docs/placement-log.md); \
-                 restore its first {} bytes from a copy",
+                "flash: both labels of the log on {flash} are damaged, expected an intact one \
+                 (docs/placement-log.md); restore its first {} bytes from a copy",
                 2 * LABEL_BYTES
             ),
             Why::MarkVersion(version) => format!(
@@ -362,7 +366,8 @@ impl Names<'_> {
                 age(version, VERSION)
             ),
             Why::MarkDamaged => format!(
-                "the mark in the last block of {disk} is damaged, expected a whole one: its newest data may be on a flash"
+                "the mark in the last block of {disk} is damaged, expected an intact one: its \
+                 newest data may be on a flash"
             ),
             Why::Swapped(Some(own), pair) => format!(
                 "flash: {flash} is the flash of another disk (pair {}), expected that of {disk} (pair {})",
@@ -370,19 +375,19 @@ impl Names<'_> {
                 uuid(own)
             ),
             Why::Swapped(None, pair) => format!(
-                "flash: {flash} is the flash of another disk (pair {}), and {disk} has no mark, expected the disk that the \
-                 flash was begun with",
+                "flash: {flash} is the flash of another disk (pair {}), and {disk} has no mark, \
+                 expected the disk that the flash was initialized with",
                 uuid(pair)
             ),
             Why::FlashOlder(flash_times, disk_times) => format!(
-                "flash: {flash} is an older copy, or {disk} was served without it: it was served {}, and the disk \
-                 {}; expected the flash that was last served with it",
+                "flash: {flash} is an outdated copy, or {disk} was served without it: the flash \
+                 was served {}, and the disk {}; expected the flash that was last served with it",
                 times(flash_times),
                 times(disk_times)
             ),
             Why::DiskOlder(flash_times, disk_times) => format!(
-                "{disk} is an older copy: it was served {}, and its flash {flash} {}; expected the disk that was \
-                 last served with it",
+                "{disk} is an outdated copy: it was served {}, and its flash {flash} {}; expected \
+                 the disk that was last served with it",
                 times(disk_times),
                 times(flash_times)
             ),
@@ -393,10 +398,10 @@ impl Names<'_> {
         let forced = match why {
             why if !why.yields() => String::new(),
             Why::NewestOnFlash(_) | Why::UnusedLog(_) => {
-                format!("; {} serves the disk without them", force_input())
+                format!("; {} serves the disk without that data", force_input())
             }
-            Why::NewestOnOther(_) => format!("; {} gives them up", force_input()),
-            _ => format!("; {} serves what is there as it is", force_input()),
+            Why::NewestOnOther(_) => format!("; {} gives that data up", force_input()),
+            _ => format!("; {} serves it as it is", force_input()),
         };
         unfit(format!("'{}': {}{forced}", self.back, self.why(why)))
     }

@@ -178,7 +178,7 @@ impl Journal {
             failed
                 .try_recv()
                 .ok()
-                .map(|why| format!("{key}: {why}; clients are served on without it"))
+                .map(|why| format!("{key}: {why}; the server continues without it"))
         };
         let lines: Vec<String> = self.files.iter().filter_map(failed).collect();
         lines.into_iter().for_each(|line| self.say(line));
@@ -337,7 +337,7 @@ mod tests {
             [
                 "'data': flash: a write of 4096 bytes at 8192 failed: No space left on device (os error 28)",
                 "'data': flash: a read of 4096 bytes at 8192 failed: No space left on device (os error 28)",
-                "'data': flash: a flush failed: fewer bytes moved than asked for",
+                "'data': flash: a flush failed: fewer bytes transferred than requested",
                 "'data': flash: 5 more writes failed: No space left on device (os error 28)",
                 "'data': flash: 1 more read failed: No space left on device (os error 28)",
             ]
@@ -403,7 +403,7 @@ mod tests {
         [2, 3].into_iter().for_each(|at| journal.look(seconds(at), &[]));
         let lines: Vec<String> = said.try_iter().collect();
         let line =
-            "'data': trace: asked.csv: No space left on device; clients are served on without it";
+            "'data': trace: asked.csv: No space left on device; the server continues without it";
         assert_eq!(lines, [line]);
     }
 }

@@ -94,7 +94,7 @@ pub(crate) fn refuse(config: &Config) -> Result<(), Error> {
             back.on.paths().map(|path| (place(path), format!("the disk of '{}'", back.name)));
         taken.extend(disks);
         if let Blocks::Learnt(trace) = &back.blocks {
-            taken.push((place(trace), format!("what '{}' is rearranged by", back.name)));
+            taken.push((place(trace), format!("the trace that '{}' is rearranged by", back.name)));
         }
     }
     for back in &config.backs {

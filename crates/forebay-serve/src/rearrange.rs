@@ -55,25 +55,29 @@ pub(crate) fn within(
         return match known {
             None => Ok((bytes, None)),
             Some(_) => Err(wrong(format!(
-                "blocks of {} were rearranged and are not at their addresses; say rearranged = true",
+                "blocks of {} were rearranged and are not at their addresses; set rearranged = \
+                 true",
                 path.display()
             ))),
         };
     }
     if has_flash || back.read_only {
         return Err(wrong(
-            "rearrange: cannot be combined with flash or read_only; it needs a disk without flash that may be written".into(),
+            "rearrange: cannot be combined with flash or read_only; it needs a writable disk \
+             without flash"
+                .into(),
         ));
     }
     if let Some(Found { at, to }) = known {
-        notes.push(format!("{}: is rearranged, as its record says", back.name));
+        notes.push(format!("{}: is rearranged according to its record", back.name));
         let record = Record { at, marker: marker.unwrap_or(at) };
         return Ok((to.min(at), Some(Laid { record, learnt: None })));
     }
     let Blocks::Learnt(trace) = &back.blocks else {
         return Err(wrong(format!(
-            "rearranged: {} has no record of that, at its end or behind its exports; if its length or its exports \
-             have changed, set them back, since its blocks may be elsewhere; rearrange = \"TRACE\" begins a record",
+            "rearranged: {} has no record of rearranged blocks at its end or after its exports; \
+             if its length or its exports have changed, restore them, because its blocks may be \
+             elsewhere; rearrange = \"TRACE\" creates a record",
             path.display()
         )));
     };
@@ -89,7 +93,8 @@ pub(crate) fn within(
         return Ok((bytes, None));
     };
     notes.push(format!(
-        "{}: {} MiB in {} pieces move behind the exports whenever it is idle, then the record says so",
+        "{}: {} MiB in {} pieces will move to the space after the exports while the disk is idle, \
+         and will then be recorded",
         back.name,
         map.moved_bytes().div_ceil(1 << 20),
         map.moves().len()
@@ -148,7 +153,8 @@ impl Disk<'_> {
         let name = self.path.display();
         let at = record_at(self.bytes).filter(|at| *at > marker + HEAD_BYTES).ok_or_else(|| {
             format!(
-                "rearrange: {name} is too short, expected more than a mebibyte behind its exports for the record"
+                "rearrange: {name} is too short, expected more than 1 MiB after its exports for \
+                 the record"
             )
         })?;
         let was_begun = found(&self.head(marker)?).is_some_and(|known| known.at == at);
@@ -162,8 +168,8 @@ impl Disk<'_> {
         match is_free {
             true => Ok(at),
             false => Err(format!(
-                "rearrange: the last mebibyte of {name} or what is behind its exports holds data, expected zeros: the \
-                 record of what is moved goes there"
+                "rearrange: the last MiB of {name} or the space after its exports holds data, \
+                 expected zeros: the record of moved blocks goes there"
             )),
         }
     }
@@ -186,7 +192,8 @@ fn taken(back: &Back) -> Result<u64, String> {
     let mut ends = back.exports.iter().map(|export| {
         let bytes = export.bytes.ok_or_else(|| {
             format!(
-                "rearrange: export '{}' has no size, expected one: blocks move to what is behind all exports",
+                "rearrange: export '{}' has no size, expected one: blocks move to the space after \
+                 all exports",
                 export.name
             )
         })?;
@@ -227,8 +234,8 @@ fn learn(
     let learnt = arranger.finish(end, PRICES);
     if learnt.lacks_room {
         return Err(wrong(format!(
-            "rearrange: {} bytes behind the exports are not enough for what is worth moving; make the disk longer or \
-             the exports shorter",
+            "rearrange: {} bytes after the exports are not enough for the blocks worth moving; \
+             make the disk longer or the exports shorter",
             end.saturating_sub(from)
         )));
     }

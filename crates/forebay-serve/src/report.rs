@@ -64,7 +64,8 @@ pub fn ask(socket: &Path) -> Result<Figures, Error> {
     let path = beside(socket);
     let what = |error: &dyn std::fmt::Display| {
         unfit(format!(
-            "{}: no server publishes its figures there: {error}; expected PATH of forebay serve --socket PATH",
+            "{}: no server publishes figures at this path: {error}; expected PATH of forebay \
+             serve --socket PATH",
             path.display()
         ))
     };

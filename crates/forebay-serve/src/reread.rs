@@ -19,21 +19,21 @@ impl Server {
         for served in self.served() {
             let name = &served.name;
             let Some(back) = now.backs.iter().find(|other| other.name == *name) else {
-                said.push(format!("'{name}' is served on, though the file does not have it"));
+                said.push(format!("'{name}' is still served, although the file no longer has it"));
                 continue;
             };
             let next = served.with_policy_of(back);
             said.push(match self.follow(name, next) {
-                Ok(None) => format!("'{name}' keeps its policy, which is the same in the file"),
+                Ok(None) => format!("'{name}' keeps its policy, which has not changed in the file"),
                 Ok(Some(pause)) => {
                     let pause = quantities::seconds(pause.as_secs_f64());
-                    format!("'{name}' has {} now; no request was taken for {pause}", back.policy)
+                    format!("'{name}' has {} now; requests were paused for {pause}", back.policy)
                 }
-                Err(error) => format!("{error}; '{name}' stays as it is"),
+                Err(error) => format!("{error}; '{name}' was not changed"),
             });
             let left = served.left_of(back).join(", ");
             if !left.is_empty() {
-                said.push(format!("'{name}': {left}: what the file says now waits for a restart"));
+                said.push(format!("'{name}': {left}: this change takes effect after a restart"));
             }
         }
         said.extend(self.config().left_of(now));
@@ -124,11 +124,11 @@ impl Config {
     pub(crate) fn left_of(&self, now: &Config) -> Vec<String> {
         let mut left = Vec::new();
         if self.listen != now.listen || self.metrics != now.metrics {
-            left.push("where it listens waits for a restart".to_string());
+            left.push("changes of the addresses take effect after a restart".to_string());
         }
         let is_known = |back: &&Back| self.backs.iter().any(|other| other.name == back.name);
         let new = now.backs.iter().filter(|back| !is_known(back));
-        left.extend(new.map(|back| format!("the new '{}' waits for a restart", back.name)));
+        left.extend(new.map(|back| format!("the new '{}' is served after a restart", back.name)));
         left
     }
 }

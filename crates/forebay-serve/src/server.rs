@@ -236,13 +236,14 @@ impl Server {
         if let Some(placement) = both.into_iter().find(|policy| keeps_data(policy)) {
             if served.policy == next.policy {
                 return Err(unfit(format!(
-                    "'{name}': promises, weights and window over '{}' wait for a restart, since it keeps data on the flash",
+                    "'{name}': promises, weights and window above '{}', which keeps data on the \
+                     flash, take effect after a restart",
                     next.policy
                 )));
             }
             return Err(unfit(format!(
-                "'{name}': '{placement}' keeps data on the flash that the disk does not have, expected a policy \
-                 that leaves data where they are; stop the server to change it"
+                "'{name}': '{placement}' keeps data on the flash that the disk does not have, \
+                 expected a policy that does not move data; stop the server to change it"
             )));
         }
         if let On::Target { flash: Some(flash), .. }
@@ -260,8 +261,8 @@ impl Server {
         driver.waker.wake();
         let pause = switched.recv().map_err(|_| gone())?.map_err(|fault| {
             unfit(format!(
-                "'{name}': what was written could not be made durable: {}; so '{current}' stays; mend that and try \
-                 again",
+                "'{name}': writes could not be made durable: {}; '{current}' stays in use; fix \
+                 the problem and try again",
                 fault.reason()
             ))
         })?;
@@ -372,7 +373,8 @@ fn refuse_doubles(config: &Config) -> Result<(), Error> {
             let Ok(file) = path.canonicalize() else { continue };
             if let Some((_, other)) = files.iter().find(|(known, _)| *known == file) {
                 return Err(unfit(format!(
-                    "{}: is used by '{other}' and by '{}', expected a file or drive of its own for each",
+                    "{}: is used by '{other}' and by '{}', expected a separate file or drive for \
+                     each",
                     path.display(),
                     back.name
                 )));
@@ -483,31 +485,31 @@ fn take_turns<L: Wired>(
 fn closed(failed: Option<(Op, Fault)>) -> Result<(), Error> {
     let Some((op, fault)) = failed else { return Ok(()) };
     let why = match (op, fault) {
-        (Op::Open, Fault::Gone) => "it could not be opened: a drive or its flash is gone",
+        (Op::Open, Fault::Gone) => "it could not be opened: a drive or its flash has disappeared",
         (Op::Open, Fault::Refused) => {
-            "it could not be opened: the flash is blank, or another's (docs/placement-log.md); format=yes begins a \
-             blank one"
+            "it could not be opened: the flash is blank, or belongs to another disk \
+             (docs/placement-log.md); format=yes initializes a blank one"
         }
         (Op::Open, Fault::Full) => {
             return Err(Error::Disks(
-                "it could not be opened: the file system below its disks is full (ENOSPC); make room there and \
-                 start it again"
+                "it could not be opened: the file system below its disks is full (ENOSPC); free \
+                 some space and start it again"
                     .into(),
             ));
         }
         (Op::Open, Fault::Media) => {
-            "it could not be opened: what says where data are is damaged, cannot be read, or is older than the disk's mark \
-             says (docs/placement-log.md says what can be done)"
+            "it could not be opened: its placement log is damaged, unreadable, or older than the \
+             disk's mark (docs/placement-log.md says what you can do)"
         }
         (_, Fault::Full) => {
             return Err(Error::Disks(
-                "what was written could not be made durable: the file system below its disks is full (ENOSPC)"
+                "writes could not be made durable: the file system below its disks is full (ENOSPC)"
                     .into(),
             ));
         }
-        (_, Fault::Gone) => "what was written could not be made durable: its disk is gone",
+        (_, Fault::Gone) => "writes could not be made durable: its disk has disappeared",
         (_, Fault::Media | Fault::Refused) => {
-            "what was written could not be made durable: its disk refuses it"
+            "writes could not be made durable: its disk reports an error"
         }
     };
     Err(unfit(why))

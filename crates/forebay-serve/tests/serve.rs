@@ -1,4 +1,4 @@
-//! What a server promises its clients.
+//! Tests the server's guarantees to its clients.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ struct Served {
 }
 
 impl Served {
-    /// A server of a file of holes, changed by `change`.
+    /// Creates a server of a file of holes, changed by `change`.
     fn new(change: impl FnOnce(&mut Back)) -> Served {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("disk");
@@ -71,7 +71,7 @@ fn what_is_written_is_read_again_and_is_in_the_file() {
 fn many_requests_at_once_are_all_answered() {
     let served = Served::new(|back| back.policy = "mq-deadline".into());
     let client = Client::simple(&served.socket(), "disk");
-    // More than a client may have under way, of which some are long.
+    // More than a client may have outstanding; some of the requests are long.
     let lens = |nth: u64| if nth.is_multiple_of(50) { 200_000 } else { 512 };
     let sender = client.stream.try_clone().unwrap();
     let thread = std::thread::spawn(move || {
@@ -91,7 +91,7 @@ fn many_requests_at_once_are_all_answered() {
     }
     let mut client = thread.join().unwrap();
     for nth in (0..600).filter(|nth| !u64::is_multiple_of(*nth, 50)) {
-        // Those before may have been longer.
+        // Earlier requests may have been longer.
         if nth % 50 > 24 {
             assert!(client.read(nth * 8192, 512) == pattern(nth as u8, 512), "{nth}");
         }
@@ -173,11 +173,11 @@ fn what_cannot_be_done_is_refused_and_harms_nobody() {
         assert_eq!(high.does((kind, 0), (0, 1024), &[]), 1, "EPERM");
     }
     assert_eq!(high.does((WRITE, 0), (0, 1024), &data), 1);
-    // After all that both go on.
+    // After all that, both connections continue.
     low.write(0, &data);
     assert_eq!(low.read(0, 1024), data);
     assert_eq!(high.read(0, 1024), [0; 1024]);
-    // Bytes that are no request end the connection, and only that.
+    // Invalid bytes end the connection, but nothing else.
     high.send(&[7; 28]);
     assert!(high.is_over());
     let mut long = Client::simple(&served.socket(), "low");
@@ -204,7 +204,7 @@ fn a_client_that_leaves_in_the_middle_or_does_not_read_harms_nobody() {
         drop(leaving);
         assert_eq!(steady.read(0, 4096), pattern(4, 4096));
     }
-    // What was not sent whole was not written.
+    // An incomplete request was not executed.
     assert_eq!(steady.read(65_536, 4096), [0; 4096]);
     let clients = |served: &Served| served.server.figures().backs[0].exports[0].clients;
     for _ in 0..200 {
@@ -298,12 +298,12 @@ fn who_is_a_stream_changes_for_clients_that_are_there() {
     let text = std::fs::read_to_string(folder.path().join("asked.csv")).unwrap();
     let rows = text.lines().skip(1).map(|row| row.split(',').collect::<Vec<_>>());
     let mut streams: Vec<&str> = rows.filter(|row| row[1] == "write").map(|row| row[4]).collect();
-    // Which of the two was taken first is the system's affair.
+    // The operating system decides which of the two is accepted first.
     streams[..2].sort_unstable();
     assert_eq!(streams, ["0", "1", "0", "0"]);
 }
 
-/// The records of a trace.
+/// Returns the records of a trace.
 fn records(path: &Path) -> Vec<Record> {
     let (mut reader, mut all) = (forebay_trace::open::open(path, None).unwrap(), Vec::new());
     let mut batch = Vec::new();
@@ -316,7 +316,7 @@ fn records(path: &Path) -> Vec<Record> {
     }
 }
 
-/// I/Os in the order that a model was given them.
+/// I/Os in the order in which the model received them.
 #[derive(Default)]
 struct Order(Vec<(Op, u64, u32)>);
 
@@ -334,7 +334,7 @@ fn what_disks_were_given_is_what_a_simulation_of_what_came_gives_them() {
             ["came.parquet", "issued.parquet"].map(|name| folder.path().join(name));
         let path = folder.path().join("disk");
         holes(&path, BYTES);
-        // The first takes 20 ms; all others are there before it ends.
+        // The first request takes 20 ms, and all others arrive before it completes.
         let device = Box::new(forebay_devices::open("fixed:50").unwrap());
         let mut back = Back::of("", On::Emulated { path, device: device.clone(), flash: None });
         (back.policy, back.trace) = (policy.into(), Some(came.clone()));
@@ -364,7 +364,7 @@ fn what_disks_were_given_is_what_a_simulation_of_what_came_gives_them() {
         simulate::run(&mut *simulated, &mut [device.model], &mut workload, &mut order);
         let given: Vec<_> = records(&issued).iter().map(|io| (io.op, io.offset, io.len)).collect();
         assert_eq!(given, order.0, "{policy}");
-        // Each takes what the model says.
+        // Each I/O takes the time of the model.
         let moved = records(&issued).into_iter().filter(|io| io.op.moves_data());
         assert!(moved.map(|io| io.latency.unwrap()).all(|took| took >= Nanos::from_millis(20)));
     }
@@ -400,7 +400,7 @@ fn a_socket_left_behind_is_replaced_and_a_live_one_is_not() {
 fn hundreds_that_leave_in_the_middle_of_a_write_leave_nothing_behind() {
     let served = Served::new(|_| {});
     let mut steady = Client::simple(&served.socket(), "disk");
-    // One arrives while another goes: it is not taken for it.
+    // A client arrives while another disconnects, and the two are not confused.
     for nth in 0..800_usize {
         let mut leaving = Client::simple(&served.socket(), "disk");
         leaving.request((WRITE, 0), 1, (65_536, 1 << 20), &vec![5; 3000 * (nth % 2)]);
@@ -412,7 +412,7 @@ fn hundreds_that_leave_in_the_middle_of_a_write_leave_nothing_behind() {
     served.stop();
 }
 
-/// A server of an emulated disk.
+/// Returns a server of an emulated disk.
 fn emulated(device: &str, change: impl FnOnce(&mut Back)) -> Served {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk");
@@ -428,7 +428,7 @@ fn emulated(device: &str, change: impl FnOnce(&mut Back)) -> Served {
 
 #[test]
 fn promises_shrink_to_what_the_disk_is_measured_to_do() {
-    // It does half of what was said.
+    // The disk reaches half of the configured rate.
     let served = emulated("fixed:200", |back| {
         let promise = Some(Promise { iops: 300, within: Nanos::from_millis(50) });
         back.exports = vec![Named { promise, ..Named::all("disk") }];
@@ -446,7 +446,7 @@ fn promises_shrink_to_what_the_disk_is_measured_to_do() {
     }
     let figures = served.server.figures();
     let pace = figures.backs[0].pace.unwrap();
-    // 20 a second of 200 are needed beside, so 180 of 300.
+    // 20 of 200 a second are needed in addition, so 180 of 300 are left.
     assert!((50.0..61.0).contains(&pace.percent), "{pace:?}");
     assert!((195.0..201.0).contains(&pace.measured_iops.unwrap()), "{pace:?}");
     assert!(figures.page().contains("forebay_serve_measured_iops{back=\"disk\"}"));
@@ -464,7 +464,7 @@ fn what_a_client_asked_for_before_it_took_leave_is_done() {
     leaving.request((DISCONNECT, 0), 0, (0, 0), &[]);
     drop(leaving);
     let mut other = Client::simple(&served.socket(), "disk");
-    // It is behind all of them.
+    // The request is after all of them.
     for _ in 0..2 {
         other.does((FLUSH, 0), (0, 0), &[]);
     }
@@ -482,7 +482,7 @@ fn what_a_client_asked_for_before_it_took_leave_is_done() {
 
 #[test]
 fn what_a_client_that_is_gone_still_wanted_is_not_done() {
-    // More than one may have under way, and fewer; 50 ms each.
+    // More and fewer requests than may be outstanding; 50 ms each.
     for (count, policy) in
         [(400, "noop"), (200, "mq-deadline"), (200, "promised:cmin=100:over=noop")]
     {
@@ -498,7 +498,7 @@ fn what_a_client_that_is_gone_still_wanted_is_not_done() {
             flooding.request((WRITE, 0), nth, (at, 4096), &pattern(6, 4096));
         }
         drop(flooding);
-        // What was answered is there.
+        // The acknowledged data is present.
         assert!(steady.read(0, 4096) == pattern(5, 4096));
         let figures = served.server.figures();
         let done = figures.backs[0].disks[0].reads;
@@ -523,7 +523,7 @@ fn ios_that_fail_are_told_once_and_counted() {
     said.extend(rest.0);
     let disk = path.display();
     let first = format!(
-        "'disk': {disk}: a read of 4096 bytes at 0 failed: fewer bytes moved than asked for"
+        "'disk': {disk}: a read of 4096 bytes at 0 failed: fewer bytes transferred than requested"
     );
     assert_eq!(said.first(), Some(&first));
     assert!(said.len() < 30, "{said:?}");

@@ -12,12 +12,12 @@ use forebay_volume::Create;
 use forebay_rig::holes;
 use forebay_rig::nbd::{Client, pattern};
 
-/// The drives of a new volume.
+/// Returns the drives of a new volume.
 fn volume(folder: &Path) -> Vec<PathBuf> {
     volume_of(folder, Level::RAID6, 32)
 }
 
-/// The drives of a new volume of that level, each of so many mebibytes.
+/// Returns the drives of a new volume of that level, each of this many mebibytes.
 fn volume_of(folder: &Path, level: Level, mib: u64) -> Vec<PathBuf> {
     let drives: Vec<PathBuf> = (0..6).map(|nth| folder.join(format!("{nth}"))).collect();
     drives.iter().for_each(|path| holes(path, mib << 20));
@@ -37,7 +37,7 @@ fn a_volume_whose_policy_is_switched_has_what_was_answered() {
         Server::start(&Config { file: None, listen, metrics: None, backs: vec![back] }).unwrap();
     let mut client = Client::simple(&socket, "");
     for (nth, policy) in ["mq-deadline", "array:adapt=bonus-malus", "noop"].iter().enumerate() {
-        // Nobody flushes: no record says where it is yet.
+        // Without a flush, no record says where the data is.
         client.write(nth as u64 * 65_536, &pattern(nth as u8, 65_536));
         server.switch("", policy).unwrap();
         for before in 0..=nth {
@@ -99,7 +99,7 @@ fn a_volume_takes_all_that_it_promises_and_is_then_written_over() {
 fn writes_that_come_whole_while_a_volume_is_switched_are_its_next_policys() {
     let folder = tempfile::tempdir().unwrap();
     let drives = volume(folder.path());
-    // So slow that the flush before a switch takes its time.
+    // The disk is so slow that the flush before a switch takes time.
     let device = Box::new(forebay_devices::open("fixed:200").unwrap());
     let back = Back::of("", On::EmulatedVolume { drives, device });
     let socket = folder.path().join("socket");
@@ -117,7 +117,7 @@ fn writes_that_come_whole_while_a_volume_is_switched_are_its_next_policys() {
             client.send(&65_536_u32.to_be_bytes());
             client.send(&data(round, nth)[..30_000]);
         }
-        // What was sent is there, and then the switch is under way, most likely.
+        // By then the data has been sent, and the switch is most likely in progress.
         std::thread::sleep(Duration::from_millis(50));
         std::thread::scope(|scope| {
             scope.spawn(|| server.switch("", policy).unwrap());
@@ -187,7 +187,7 @@ fn an_emulated_volume_takes_its_drives_time_and_is_a_volume_without_them() {
     assert!(Client::simple(&socket, "").read(65_536, 65_536) == pattern(3, 65_536));
     assert!(server.figures().backs[0].late.is_none());
     server.stop().unwrap();
-    // Files that reach beyond what is emulated.
+    // Files that extend beyond the emulated drives.
     File::options().write(true).open(&drives[5]).unwrap().set_len(2 << 40).unwrap();
     let said = start(On::EmulatedVolume { drives, device: device("st1000nm0011") });
     let said = said.err().unwrap().to_string();
@@ -220,7 +220,8 @@ fn a_volume_says_that_it_starts_degraded_and_that_a_drive_is_lost() {
     let mut client = Client::simple(&socket, "safe");
     (0..64).for_each(|nth| client.write(nth * 65_536, &pattern(nth as u8, 65_536)));
     assert_eq!(server.said(), Vec::<String>::new(), "all is well");
-    // One drive loses all that it has, and again whenever something of it was made anew: until it is given up.
+    // One drive loses all of its data, repeatedly after parts have been restored, until it is given
+    // up.
     let loses = || File::options().write(true).open(&drives[2]).unwrap().set_len(0).unwrap();
     let said = said_until(&server, "is lost: 5 of its 6 drives are left", || {
         for nth in 0..64 {

@@ -9,8 +9,8 @@ pub(crate) fn advice(status: &Status) -> Option<String> {
     if figures.is_saturated {
         let need = (figures.periods.ceil() as usize).saturating_mul(2).saturating_add(1);
         return Some(format!(
-            "saturated: sorting a log takes {:.1} times as long as filling one, {most} is what {disks} disks \
-             allow: {} disks keep up, or fewer puts",
+            "saturated: sorting a log takes {:.1} times as long as filling one, but {disks} disks \
+             allow {most}: use {} disks, or fewer puts",
             figures.periods,
             need.max(disks + 1)
         ));
@@ -43,10 +43,10 @@ mod tests {
         assert!(
             of(true, 1.3, 0.0)
                 .unwrap()
-                .contains("1.3 times as long as filling one, 1 is what 4 disks")
+                .contains("1.3 times as long as filling one, but 4 disks allow 1")
         );
-        assert!(of(true, 1.3, 0.9).unwrap().contains(": 5 disks keep up"));
-        assert!(of(true, 2.1, 0.0).unwrap().contains(": 7 disks keep up"));
+        assert!(of(true, 1.3, 0.9).unwrap().contains(": use 5 disks"));
+        assert!(of(true, 2.1, 0.0).unwrap().contains(": use 7 disks"));
         assert!(of(false, 0.1, 0.5).unwrap().contains("runs are merged (130 now)"));
     }
 }

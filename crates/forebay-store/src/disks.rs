@@ -71,7 +71,7 @@ impl StoreError {
 
 /// Describes why a place that contains data cannot hold a new disk.
 fn already_there() -> String {
-    format!("is there already; {} destroys what it holds", named("overwrite=true"))
+    format!("exists already; {} destroys its contents", named("overwrite=true"))
 }
 
 /// The disks of a store, opened and locked, in the order of their numbers.
@@ -117,8 +117,8 @@ impl Disks {
         let said = shared.map(|(device, paths)| {
             let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
             format!(
-                "{} are on one device ({}): if that fails all of them are lost, and each slows down the \
-                 others; expected each disk on a device of its own",
+                "{} are on one device ({}): if it fails all of them are lost, and each slows down \
+                 the others; expected each disk on a separate device",
                 paths.join(", "),
                 device
             )
@@ -146,7 +146,8 @@ fn enough(paths: &[PathBuf]) -> Result<(), StoreError> {
         return Ok(());
     }
     Err(StoreError::Store(format!(
-        "got {} disk{}, expected {DISKS_MIN} to {DISKS_MAX}: one takes what comes in, one is read, one is written",
+        "got {} disk{}, expected {DISKS_MIN} to {DISKS_MAX}: one ingests, one is read, one is \
+         written",
         paths.len(),
         if paths.len() == 1 { "" } else { "s" }
     )))
@@ -242,13 +243,16 @@ fn name() -> u64 {
 fn layouts(paths: &[PathBuf]) -> Result<Vec<Layout>, StoreError> {
     let found = paths.iter().map(|path| label(path, None)).collect::<Result<Vec<_>, _>>()?;
     let last = found.iter().flatten().map(Layout::last_block_at).next();
-    let found = paths.iter().zip(found).map(|(path, found)| match found {
+    let found = paths.iter().zip(found).map(|(path, found)| {
+        match found {
         Some(layout) => Ok(layout),
         None => label(path, last)?.ok_or_else(|| {
             let what =
-                "has no Forebay label; expected a disk of a store (forebay store create makes one)";
+                "has no Forebay label; expected a disk of a store (forebay store create creates \
+                 one)";
             StoreError::disk(path, what)
         }),
+    }
     });
     found.collect()
 }
@@ -396,7 +400,7 @@ pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
         let what = match finding.may_miss {
             true => "and only one may be missing".to_string(),
             false => format!(
-                "and it needs all of them; {} reads what is left without one",
+                "and it needs all of them; {} reads the rest if one is missing",
                 named("without_disk=true")
             ),
         };
@@ -418,7 +422,8 @@ pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
         let target = Target::open(&path, how)?;
         if target.capacity_bytes() < layout.capacity_bytes {
             let what = format!(
-                "has {} bytes; the store needs {} of it. Leave it out: {} reads what the others have",
+                "has {} bytes; the store needs {} of it. Leave it out: {} reads the data on the \
+                 others",
                 target.capacity_bytes(),
                 layout.capacity_bytes,
                 named("without_disk=true")

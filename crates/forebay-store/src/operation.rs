@@ -124,7 +124,7 @@ pub enum Trouble {
         fault: Fault,
     },
     /// Data on a disk is not what was written.
-    #[error("disk {}: what is at byte {offset} is damaged", disk + 1)]
+    #[error("disk {}: the data at byte {offset} is damaged", disk + 1)]
     Damaged {
         /// The number of the disk, from 0.
         disk: usize,
@@ -132,14 +132,15 @@ pub enum Trouble {
         offset: u64,
     },
     /// A disk is missing, and its data may affect the result.
-    #[error("disk {} is missing, and what it holds may decide this", disk + 1)]
+    #[error("disk {} is missing, and its data may be needed for this", disk + 1)]
     Missing {
         /// The number of the disk, from 0.
         disk: usize,
     },
     /// A log lacks acknowledged batches, which may affect the result.
     #[error(
-        "log {log} lacks {} of {expected} that were acknowledged: what is lost may decide this",
+        "log {log} lacks {} of {expected} that were acknowledged: the lost data may be needed for \
+         this",
         batches(*first, *upto)
     )]
     Lost {
@@ -154,7 +155,8 @@ pub enum Trouble {
     },
     /// One copy of a disk's label is damaged; others are intact.
     #[error(
-        "disk {}: its label at byte {offset} is damaged; there are others, and the next opening writes it anew",
+        "disk {}: its label at byte {offset} is damaged; there are others, and the next opening \
+         rewrites it",
         disk + 1
     )]
     Label {
@@ -165,7 +167,8 @@ pub enum Trouble {
     },
     /// A disk's root is missing or incomplete, but its content is known from another disk's root.
     #[error(
-        "disk {}: its root is damaged; other disks say what it had, and the next opening writes it anew",
+        "disk {}: its root is damaged; other disks have the same information, and the next \
+         opening rewrites it",
         disk + 1
     )]
     Root {
@@ -175,7 +178,8 @@ pub enum Trouble {
     /// The roots of too many disks are missing or damaged to determine the store's content. Puts
     /// fail until the missing content is given up.
     #[error(
-        "the roots of {} are missing or damaged, so it is unknown what the store held: repair gives that up",
+        "the roots of {} are missing or damaged, so the contents of the store are unknown: repair \
+         gives up the lost part",
         if *disks == 1 { "1 disk".to_string() } else { format!("{disks} disks") }
     )]
     Rootless {
@@ -186,14 +190,14 @@ pub enum Trouble {
     #[error("there is no such snapshot")]
     NoSnapshot,
     /// The store was opened read-only.
-    #[error("the store was opened to be read only")]
+    #[error("the store was opened read-only")]
     ReadOnly,
     /// No disk has room or accepts writes.
-    #[error("no disk has room, or none takes writes any more")]
+    #[error("no disk has space, or none accepts writes any more")]
     Full,
     /// The file system of a disk's file is full, and no other disk accepts writes.
     #[error(
-        "no space left on the file system of disk {}; the store tries again until there is some",
+        "no space left on the file system of disk {}; the store retries until there is some",
         disk + 1
     )]
     NoSpace {

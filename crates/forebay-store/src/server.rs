@@ -116,7 +116,7 @@ impl Server {
     pub fn start(store: Store, address: SocketAddr, limits: Limits) -> io::Result<Server> {
         if !address.ip().is_loopback() && limits.password.is_none() {
             let what = format!(
-                "{address} is not loopback: without a password anybody could use the store"
+                "{address} is not loopback: without a password, anybody could use the store"
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }

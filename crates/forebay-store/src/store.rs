@@ -149,7 +149,7 @@ impl Store {
     /// that cannot be found again.
     pub fn open(disks: Disks, config: Config) -> Result<Store, StoreError> {
         if config.tree != Tree::Runs {
-            let what = "got a tree updated in place, which loses what is in it; expected runs";
+            let what = "got a tree updated in place, which cannot be opened again; expected runs";
             return Err(StoreError::Store(what.into()));
         }
         let shared = Arc::new(Shared {

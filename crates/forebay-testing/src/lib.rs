@@ -2,17 +2,17 @@
 //!
 //! Numbers are SplitMix64's (Steele, Lea and Flood, *Fast splittable pseudorandom number generators*, OOPSLA 2014): any seed will do.
 
-/// What the state goes on by: 2^64 over the golden ratio.
+/// The increment of the state: 2^64 divided by the golden ratio.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The next number of a sequence, whose state, or seed, is given.
+/// Returns the next number of the sequence and advances `state`, which starts as the seed.
 pub const fn random(state: &mut u64) -> u64 {
     let drawn = mixed(*state);
     *state = state.wrapping_add(STEP);
     drawn
 }
 
-/// The next number below `end`; 0 where nothing is.
+/// Returns the next number below `end`; 0 where nothing is.
 pub const fn below(state: &mut u64, end: u64) -> u64 {
     let drawn = random(state);
     if end == 0 { 0 } else { drawn % end }
@@ -26,12 +26,13 @@ pub const fn mixed(number: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// How many times as long a test is to run: `make laws` sets `FOREBAY_LAWS`; nothing otherwise.
+/// Returns how many times as long a test is to run: `make laws` sets `FOREBAY_LAWS`; nothing
+/// otherwise.
 pub fn laws_times() -> Option<u64> {
     std::env::var("FOREBAY_LAWS").ok().and_then(|times| times.parse().ok())
 }
 
-/// So many, or as many times that as `FOREBAY_LAWS` says.
+/// Returns `count`, multiplied by `FOREBAY_LAWS` if it is set.
 pub fn longer(count: u64) -> u64 {
     count * laws_times().unwrap_or(1)
 }

@@ -82,7 +82,7 @@ const TEXTS: [Text; 5] = [
     Text { name: "mqsim", columns: "at:u64,volume:u32,offset:u64,len:u32,op:u32", separator: ' ' },
 ];
 
-/// The requests in the format of a preset.
+/// Returns the requests in the format of a preset.
 fn text(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     let mut file = BufWriter::new(File::create(&path).unwrap());
@@ -111,7 +111,8 @@ fn text(folder: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// A queue and a completion event of each request, as blktrace writes them on one processor.
+/// Returns a queue and a completion event of each request, as blktrace writes them on one
+/// processor.
 fn blktrace(folder: &Path) -> PathBuf {
     let path = folder.join("disk.blktrace.0");
     let mut file = BufWriter::new(File::create(&path).unwrap());
@@ -201,7 +202,8 @@ fn rows(name: &str, path: &Path) {
     }
 }
 
-/// The Python process that reads or describes the file with Polars, once for every line it is given.
+/// Returns the Python process that reads or describes the file with Polars, once for every line it
+/// is given.
 fn polars(path: &Path, text: &Text) -> Option<Child> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = std::env::var_os("FOREBAY_POLARS_PYTHON")

@@ -29,7 +29,7 @@ const CELLS_KEPT: usize = 1 << 20;
 /// The prefix of the pseudonyms of write-back workers, so that these still count as one stream.
 const WORKER: &str = "writeback";
 
-/// The key of pseudonyms and permutations. Whoever has it can undo them.
+/// The key of pseudonyms and permutations. Anybody who has it can undo them.
 #[derive(Clone)]
 pub struct Key([u8; blake3::KEY_LEN]);
 

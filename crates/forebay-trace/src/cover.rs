@@ -128,8 +128,8 @@ impl Outstanding {
         }
     }
 
-    /// Whether any segment overlaps the sectors. It is enough to check the last one that begins
-    /// before `end`, which has the greatest end because segments do not overlap.
+    /// Returns whether any segment overlaps the sectors. It is enough to check the last one that
+    /// begins before `end`, which has the greatest end because segments do not overlap.
     fn touches(&self, start: u64, end: u64) -> bool {
         self.segments.range(..end).next_back().is_some_and(|(_, segment)| segment.end > start)
     }

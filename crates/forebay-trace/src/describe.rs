@@ -99,7 +99,8 @@ impl Describer {
         let mut warnings = notes.warnings.clone();
         if volumes.nameless > 0 {
             warnings.push(format!(
-                "{} requests are on volumes the trace does not name; they are counted in no volume",
+                "{} requests are on volumes that the trace does not name; they are not counted in \
+                 any volume",
                 volumes.nameless
             ));
         }
@@ -151,7 +152,8 @@ impl Describer {
     }
 }
 
-/// Whether a record moves data. All other records are counted but not included in the figures.
+/// Returns whether a record moves data. All other records are counted but not included in the
+/// figures.
 #[inline]
 fn is_data(r: &Record) -> bool {
     r.op.moves_data() && r.len > 0

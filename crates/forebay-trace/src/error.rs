@@ -1,5 +1,5 @@
-//! Errors of traces, each as one message: file, place, what was found, what was expected, and what
-//! to do.
+//! Errors of traces. Each is one message with the file, the position, what was found, what was
+//! expected, and what to do.
 
 use std::fmt;
 use std::io;

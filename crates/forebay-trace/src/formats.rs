@@ -79,12 +79,12 @@ impl Format {
         Format { name, about, reads: Reads::Columns(preset) }
     }
 
-    /// The format of that name.
+    /// Returns the format of that name.
     pub fn named(name: &str) -> Option<&'static Format> {
         FORMATS.iter().find(|format| format.name == name)
     }
 
-    /// Whether unpacked content that begins with `head` looks like it.
+    /// Returns whether unpacked content that begins with `head` looks like it.
     pub fn sniff(&self, head: &[u8]) -> bool {
         match &self.reads {
             Reads::Code { sniff, .. } => sniff(head),
@@ -103,7 +103,7 @@ impl Format {
         }
     }
 
-    /// The declaration of its columns, if it is a text that is read by one.
+    /// Returns the declaration of its columns, if it is a text that is read by one.
     pub fn preset(&self) -> Option<&Preset> {
         match &self.reads {
             Reads::Columns(preset) => Some(preset),
@@ -136,13 +136,14 @@ pub static FORMATS: &[Format] = &[
     Format::of_code("fio", "fio's I/O logs, versions 2 and 3", fio::sniff, fio::open),
     Format::of_code(
         "csv",
-        "CSV known by its header: canonical, or one that names columns and units (time_us,op,offset,size)",
+        "CSV recognized by its header: canonical, or with columns and units \
+         (time_us,op,offset,size)",
         csv::sniff,
         csv::open,
     ),
     Format::of_code(
         "blkparse",
-        "the text that blkparse prints by default",
+        "blkparse's output in its default format",
         blkparse::sniff,
         |input| {
             let Input { path, content, split_runs, .. } = input;
@@ -151,7 +152,7 @@ pub static FORMATS: &[Format] = &[
     ),
     Format::of_code(
         "snoop",
-        "what bcc's biosnoop or perf-tools' iosnoop prints, with its header line",
+        "output of bcc's biosnoop or perf-tools' iosnoop, with the header line",
         snoop::sniff,
         snoop::open,
     ),
@@ -315,7 +316,7 @@ pub static FORMATS: &[Format] = &[
     // Windows traces prepared for Heimdall (EuroSys '25): ms, but bytes instead of sectors.
     Format::of_columns(
         "heimdall",
-        "DiskSim's columns, times in ms, bytes in place of sectors",
+        "DiskSim's columns, times in ms, bytes instead of sectors",
         Preset {
             columns: "at:ms,volume,offset,len,op:disksim,sep=blank",
             titles: presets::DISKSIM_TITLES,
@@ -335,10 +336,10 @@ pub static FORMATS: &[Format] = &[
             looks: presets::Looks::Whole,
             block_bytes: Some(512),
             warnings: &[
-                "the format has no times: requests are taken to come 1 ms apart; the columns \
-             offset:sectors,len:sectors,_,_,every=TIME,op=read space them otherwise",
-                "the format has no operations: every request is taken for a read",
-                "the format does not say how large its blocks are: 512 bytes each, to have addresses",
+                "the format has no times: requests are assumed to be 1 ms apart; the columns \
+                 offset:sectors,len:sectors,_,_,every=TIME,op=read space them otherwise",
+                "the format has no operations: every request is assumed to be a read",
+                "the format does not give the size of its blocks: 512 bytes are assumed",
             ],
         },
     ),
@@ -356,13 +357,14 @@ pub static FORMATS: &[Format] = &[
     ),
     Format::of_code(
         "object-csv",
-        "CSV of an object cache as libCacheSim reads it, known by its header (time,obj_id,obj_size)",
+        "CSV of an object cache in libCacheSim's format, recognized by its header \
+         (time,obj_id,obj_size)",
         objects::table::sniff,
         objects::table::open,
     ),
 ];
 
-/// Whether content is a tar archive, which is only supported for blktrace sets.
+/// Returns whether content is a tar archive, which is only supported for blktrace sets.
 fn is_tar(head: &[u8]) -> bool {
     head.get(257..262) == Some(b"ustar")
 }

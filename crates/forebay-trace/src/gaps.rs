@@ -78,8 +78,8 @@ impl Gaps {
         let of_most = self.long.iter().find(is_most)?;
         let (longest_ns, before) = of_most.longest;
         Some(format!(
-            "apart from {}, the whole trace is {}; the longest lasts {} and ends at request {} of {}: if a clock was \
-             set, or a timestamp is wrong, all rates are wrong too",
+            "except for {}, the whole trace consists of {}; the longest lasts {} and ends at request {} \
+             of {}: if a clock was set, or a timestamp is wrong, all rates are wrong too",
             quantities::seconds(rest_ns(of_most) as f64 / 1e9),
             counted(of_most.gaps, "gap"),
             long(longest_ns),
@@ -119,7 +119,7 @@ mod tests {
         let told = said((0..100).map(jump)).unwrap();
         assert!(
             told.starts_with(
-                "apart from 98.0 s, the whole trace is 1 gap; the longest lasts 3650 days"
+                "except for 98.0 s, the whole trace consists of 1 gap; the longest lasts 3650 days"
             ),
             "{told}"
         );

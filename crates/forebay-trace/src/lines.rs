@@ -18,11 +18,11 @@ pub(crate) const LINE_BYTES_MAX: usize = 1 << 16;
 pub(crate) const PADDING_BYTES: usize = 64;
 
 /// Precedes the error message for a last line that has no line end.
-pub(crate) const CUT_HINT: &str = "the last line has no end, the file may be cut off; ";
+pub(crate) const CUT_HINT: &str = "the last line has no newline, so the file may be truncated; ";
 
 /// Returns the note about a last line that has no line end but was read anyway.
 pub(crate) fn cut_sentence(line: u64) -> String {
-    format!("the last line, {line}, has no line end: it may be cut short, and is read as it stands")
+    format!("the last line, {line}, has no newline: it may be truncated, and is read unchanged")
 }
 
 /// The UTF-8 byte order mark that some editors write.
@@ -121,8 +121,8 @@ impl Lines {
         self.number += lines;
     }
 
-    /// Whether the line returned last is the last line of the file and has no line end. Such a line
-    /// forms its own block.
+    /// Returns whether the line returned last is the last line of the file and has no line end.
+    /// Such a line forms its own block.
     pub(crate) fn cut(&self) -> bool {
         self.cut
     }
@@ -136,8 +136,8 @@ impl Lines {
     pub(crate) fn left_out_note(&mut self, line: u64) -> Option<String> {
         std::mem::take(&mut self.cut).then(|| {
             format!(
-                "the last line, {line}, has no line end, and its last number is not like those before: \
-                 the file is cut short, and the line is left out"
+                "the last line, {line}, has no newline, and its last number is unlike those \
+                 before: the file is truncated, and the line is left out"
             )
         })
     }

@@ -60,7 +60,12 @@ pub fn open_counting(
     }
     let Unpacked { packing, head, content } = unpack_counting(path, Consumed::clone(&consumed))?;
     if head.is_empty() && is_pipe(path) {
-        return Err(from_pipe(path, "nothing, or nothing more: a pipe is read once", "a trace"));
+        return Err(from_pipe(
+            path,
+            "an empty or already consumed pipe (a pipe can only be read \
+            once)",
+            "a trace",
+        ));
     }
     if head.is_empty() {
         return Err(malformed(path, "an empty file".into(), "a trace".into()));
@@ -104,7 +109,7 @@ pub fn files(path: &Path) -> Vec<PathBuf> {
     partition::files(path).unwrap_or_else(of_one)
 }
 
-/// Whether `path` can be read only once: a pipe, standard input from a pipe, or a device.
+/// Returns whether `path` can be read only once: a pipe, standard input from a pipe, or a device.
 pub fn is_pipe(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
@@ -112,7 +117,7 @@ pub fn is_pipe(path: &Path) -> bool {
 /// Makes the error that a file is expected instead of a pipe.
 pub(crate) fn from_pipe(path: &Path, got: &str, expected: &str) -> TraceError {
     let (path, place) = (path.to_path_buf(), Place::File);
-    let hint = "write it to a file and give that".into();
+    let hint = "write it to a file and pass the file".into();
     TraceError::Malformed { path, place, got: got.into(), expected: expected.into(), hint }
 }
 
@@ -122,7 +127,7 @@ pub(crate) fn from_pipe(path: &Path, got: &str, expected: &str) -> TraceError {
 /// If `path` is a pipe.
 pub fn expect_file(path: &Path) -> Result<(), TraceError> {
     match is_pipe(path) {
-        true => Err(from_pipe(path, "a pipe", "a file: the trace is read twice")),
+        true => Err(from_pipe(path, "a pipe", "a file, because the trace is read twice")),
         false => Ok(()),
     }
 }
@@ -170,11 +175,13 @@ fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
         got: format!("content that begins {}", shorten(first_line(head))),
         expected: names(),
         hint: if returns_only() {
-            "its lines seem to end with carriage returns alone: tr '\\r' '\\n' mends that".into()
+            "its lines seem to end with carriage returns only: convert them with tr '\\r' '\\n'"
+                .into()
         } else {
             format!(
-                "if it is one of these, name it with {}; any other text of one request a line is read with {}, with ns, \
-                 us, ms or s for the first UNIT and bytes, sectors or kib for the others",
+                "if it is one of these, name it with {}; for any other text with one request per \
+                 line, use {}, with ns, us, ms or s for the first UNIT and bytes, sectors or kib \
+                 for the others",
                 forebay_ask::named("from"),
                 forebay_ask::named("columns=at:UNIT,op,offset:UNIT,len:UNIT,skip=1")
             )

@@ -24,7 +24,7 @@ pub const WINDOW: usize = 65_536;
 /// A [`Reader`] in order of time over one that is not.
 pub struct Ordered<R> {
     inner: R,
-    /// The zero of the inner times by the source's clock; none if unknown.
+    /// The zero of the inner times by the source's clock; `None` if unknown.
     zero: Option<Nanos>,
     /// The buffered records; their times are relative to `first` as soon as that is known.
     held: Held,

@@ -43,9 +43,9 @@ pub struct Source {
     pub path: PathBuf,
     /// The format that the user specified.
     pub from: Option<String>,
-    /// Its size; none if the path names a set of files.
+    /// Its size; `None` if the path names a set of files.
     pub size_bytes: Option<u64>,
-    /// Its modification time since 1970; none if the path names a set of files.
+    /// Its modification time since 1970; `None` if the path names a set of files.
     pub modified_ns: Option<u64>,
 }
 
@@ -83,7 +83,7 @@ pub struct Part {
 pub struct Manifest {
     /// The source of the partition.
     pub source: Source,
-    /// When the whole trace began by the source's own clock; none if unknown.
+    /// When the whole trace began by the source's own clock; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_ns: Option<u64>,
     /// Its volumes that have requests.
@@ -121,7 +121,7 @@ pub fn open(folder: &Path, input: &Path, from: Option<&str>) -> Result<Partition
     let same = |found: &Source| {
         let got = format!("a partition of {}", found.path.display());
         let hint = "remove it, or name another folder";
-        let expected = "a new folder, or one of the same input, unchanged";
+        let expected = "a new folder, or a folder of the same, unchanged input";
         if *found == source { Ok(()) } else { Err(refused(folder, got, expected, hint)) }
     };
     if let Some(manifest) = load::<Manifest>(&folder.join(MANIFEST))? {
@@ -150,7 +150,7 @@ pub fn open(folder: &Path, input: &Path, from: Option<&str>) -> Result<Partition
     Ok(Partition::Begun(Intake { folder: folder.to_path_buf(), source, spool: Spool::new(file) }))
 }
 
-/// Whether `folder` is a finished partition.
+/// Returns whether `folder` is a finished partition.
 pub(crate) fn is_finished(folder: &Path) -> bool {
     load::<Manifest>(&folder.join(MANIFEST)).is_ok_and(|manifest| manifest.is_some())
 }

@@ -19,8 +19,8 @@ pub(crate) const END_BYTES_MAX: u64 = 1 << 63;
 /// completion that seems to precede its arrival gives a latency near 2^64.
 pub(crate) const LATENCY_NS_MAX: u64 = 86_400_000_000_000;
 
-/// Whether a latency, recorded in units of `unit_ns`, is a negative difference that wrapped around
-/// in 64 or 32 bits. In 32 bits, only differences of up to 2^20 units are recognized.
+/// Returns whether a latency, recorded in units of `unit_ns`, is a negative difference that wrapped
+/// around in 64 or 32 bits. In 32 bits, only differences of up to 2^20 units are recognized.
 #[inline(always)]
 pub(crate) fn is_wrapped(latency_ns: u64, unit_ns: u64) -> bool {
     let below = (unit_ns << 32).wrapping_sub(latency_ns).wrapping_sub(1);
@@ -31,8 +31,8 @@ pub(crate) fn is_wrapped(latency_ns: u64, unit_ns: u64) -> bool {
 pub(crate) fn wrapped_sentence(count: u64) -> Option<String> {
     (count > 0).then(|| {
         format!(
-            "{} below zero, or of more than a day as a difference below zero may be written, {} taken \
-             for unknown",
+            "{} below zero or of more than a day (a negative difference may be written like \
+             that), {} treated as unknown",
             counted(count, "latency"),
             verb(count, "is", "are")
         )
@@ -43,7 +43,7 @@ pub(crate) fn wrapped_sentence(count: u64) -> Option<String> {
 pub(crate) fn names_again_sentence(count: u64) -> Option<String> {
     (count > 0).then(|| {
         format!(
-            "{} {} in the middle of the file, as where the output of another run begins",
+            "{} {} in the middle of the file, as if the output of another run began there",
             counted(count, "header line"),
             verb(count, "stands", "stand")
         )
@@ -88,7 +88,7 @@ pub(crate) fn shorten(bytes: &[u8]) -> String {
     if bytes.is_empty() { "nothing".into() } else { format!("\"{}{dots}\"", shown.escape_ascii()) }
 }
 
-/// Whether a request has no location: an empty flush.
+/// Returns whether a request has no location: an empty flush.
 #[inline]
 pub(crate) fn is_placeless(op: Op, len: u64) -> bool {
     op == Op::Flush && len == 0
@@ -99,8 +99,8 @@ pub(crate) fn is_placeless(op: Op, len: u64) -> bool {
 #[inline]
 pub(crate) fn record(at: u64, op: Op, offset: u64, len: u64) -> Result<Record, Wrong> {
     let (len_max, expected) = match op {
-        Op::Trim => (u64::from(u32::MAX), "below 4 GiB a trim"),
-        _ => (LEN_BYTES_MAX, "at most 1 GiB a request"),
+        Op::Trim => (u64::from(u32::MAX), "less than 4 GiB per trim"),
+        _ => (LEN_BYTES_MAX, "at most 1 GiB per request"),
     };
     if len > len_max {
         return Err(Wrong::new("len", len.to_string().as_bytes(), expected));

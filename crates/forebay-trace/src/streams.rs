@@ -63,7 +63,7 @@ impl fmt::Display for StreamBy {
 /// The label of the group of all write-back workers.
 pub const WRITE_BACK: &str = "write-back";
 
-/// Whether a thread with this name writes back dirty pages on behalf of others.
+/// Returns whether a thread with this name writes back dirty pages on behalf of others.
 pub fn is_write_back(name: &str) -> bool {
     ["kworker", "flush-", "bdi-", "pdflush"].iter().any(|prefix| name.starts_with(prefix))
         || name == "bdi"
@@ -141,7 +141,7 @@ impl Grouping {
         self.groups.len()
     }
 
-    /// Whether there is no group yet.
+    /// Returns whether there is no group yet.
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }

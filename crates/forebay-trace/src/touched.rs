@@ -224,8 +224,8 @@ fn of_volume(parts: &BTreeMap<u64, u64>) -> Vec<Stretch> {
     }
     gaps.retain(|gap| gap.0 >= GAP_MIN);
     gaps.sort_unstable();
-    // Gaps are kept, the shortest first, while they take no noticeable share of the touched
-    // addresses and the gaps kept before.
+    // Keeps the shortest gaps, as long as they are no noticeable share of the touched addresses and
+    // the gaps kept before.
     let short: u64 = end - ground - gaps.iter().map(|gap| gap.0).sum::<u64>();
     let mut left = ground + short;
     let kept = gaps.iter().take_while(|gap| {

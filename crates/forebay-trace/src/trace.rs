@@ -60,7 +60,7 @@ pub struct Notes {
     /// Whether the source has no times: those of its requests are zero or invented.
     pub is_timeless: bool,
     /// When the first request arrived by the source's own clock, from which all times are counted;
-    /// none if unknown.
+    /// `None` if unknown.
     pub began: Option<Nanos>,
     /// The assumed block size, for a source that counts in blocks without recording their size.
     pub own_block_bytes: Option<u32>,

@@ -253,7 +253,7 @@ impl Checked {
         }
         let notes = self.inner.notes();
         let clock = notes.warnings.iter().find(|told| told.starts_with("the clock goes back"));
-        let in_order = "rows in about the order of their times".to_owned();
+        let in_order = "rows approximately in the order of their times".to_owned();
         let told = |got, expected, hint| {
             let (path, place) = (self.path.clone(), Place::File);
             Err(TraceError::Malformed { path, place, got, expected, hint })
@@ -263,10 +263,10 @@ impl Checked {
             Some(clock) => {
                 let got =
                     format!("a clock that goes back, or several runs: {requests} after their time");
-                told(got, "one run, in about the order of its times".into(), clock.clone())
+                told(got, "one run, approximately in the order of its times".into(), clock.clone())
             }
             None if BINARY.contains(&notes.format) => {
-                let hint = "is one of its times years off, or is it a mix of several recordings?";
+                let hint = "is one of its times off by years, or does it mix several recordings?";
                 told(format!("{requests} after their time"), in_order, hint.into())
             }
             None => {

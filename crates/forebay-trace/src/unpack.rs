@@ -133,9 +133,13 @@ pub(crate) fn decoded(
         return Err(TraceError::Malformed {
             path: path.to_path_buf(),
             place: Place::File,
-            got: format!("only {} bytes, as a {} begins", magic.len(), packing.name()),
+            got: format!(
+                "only {} bytes, which look like the beginning of a {}",
+                magic.len(),
+                packing.name()
+            ),
             expected: "the rest of it".into(),
-            hint: "the file is cut off: copy it again".into(),
+            hint: "the file is truncated: copy it again".into(),
         });
     }
     let packing = Packing::of(&magic);
@@ -170,7 +174,7 @@ impl Read for Checked {
             }
             let name = self.packing.name();
             let message = if error.kind() == io::ErrorKind::UnexpectedEof {
-                format!("the {name} is cut off: copy the file again")
+                format!("the {name} is truncated: copy the file again")
             } else {
                 format!("the {name} is damaged ({error}): copy the file again")
             };
@@ -256,7 +260,7 @@ mod tests {
             let whole = pack(packing, &sample());
             for cut in [3, 7, whole.len() / 2, whole.len() - 1] {
                 let message = read(&whole[..cut]).unwrap_err();
-                assert!(message.contains("cut off"), "{packing:?} at {cut}: {message}");
+                assert!(message.contains("is truncated"), "{packing:?} at {cut}: {message}");
                 assert!(message.contains("again"), "{packing:?} at {cut}: {message}");
             }
         }

@@ -37,7 +37,7 @@ pub fn read(path: &Path, bytes_max: u64, what: &str) -> Result<Vec<u8>> {
 pub fn read_text(path: &Path, bytes_max: u64, what: &str) -> Result<String> {
     String::from_utf8(read(path, bytes_max, what)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let got = format!("byte {at}: got bytes that are no UTF-8, expected {what}, a text");
+        let got = format!("byte {at}: got bytes that are not UTF-8, expected {what}, a text file");
         Error::new(ErrorKind::InvalidData, got)
     })
 }
@@ -69,7 +69,7 @@ mod tests {
         let long = "got more than 1 KiB, expected a thing, which is shorter";
         assert_eq!(told(&path, 1024), Err(long.into()));
         std::fs::write(&path, b"ab\xff").unwrap();
-        assert!(told(&path, 9).unwrap_err().starts_with("byte 2: got bytes that are no UTF-8"));
+        assert!(told(&path, 9).unwrap_err().starts_with("byte 2: got bytes that are not UTF-8"));
         let folders = told(&folder, 9).unwrap_err();
         std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!(folders, "got a folder, expected a thing, a file");

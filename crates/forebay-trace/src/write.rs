@@ -132,8 +132,8 @@ fn destination(path: &Path) -> Result<PathBuf, TraceError> {
     };
     let got = match found {
         Some((to, found)) if found.is_file() => return Ok(to),
-        Some(_) => "something that is no file (a folder, a device or a pipe)".into(),
-        None => "a link that leads nowhere".into(),
+        Some(_) => "something that is not a file (a folder, a device or a pipe)".into(),
+        None => "a dangling symbolic link".into(),
     };
     Err(refused(path, got, "a file to write".into(), ""))
 }
@@ -143,8 +143,8 @@ impl Draft {
     /// one, which remains a link, and none of `kept`.
     pub fn new(path: &Path, kept: &Kept) -> Result<Draft, TraceError> {
         if path.as_os_str() == "-" {
-            let expected =
-                "a file to write; nothing goes to standard output, and ./- is a file of that name";
+            let expected = "a file to write; traces are not written to standard output, and ./- is a file of \
+                 that name";
             return Err(refused(path, "-".into(), expected.into(), ""));
         }
         kept.refuse(path)?;
@@ -244,7 +244,7 @@ mod tests {
         };
         std::os::unix::fs::symlink(at("there"), at("link")).unwrap();
         let said = write("link").unwrap_err().to_string();
-        assert!(said.contains("leads nowhere"), "{said}");
+        assert!(said.contains("dangling symbolic link"), "{said}");
         fs::write(at("there"), "old").unwrap();
         write("link").unwrap();
         assert_eq!(fs::read(at("there")).unwrap(), b"new");

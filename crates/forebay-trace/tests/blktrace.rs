@@ -67,7 +67,7 @@ impl Trace {
     }
 }
 
-/// A real trace, if it is here.
+/// Returns a real trace, if it is here.
 fn real(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
     let path = root.join(name);
@@ -182,8 +182,8 @@ fn compare_with_btt(trace: &Trace, path: &Path) {
     assert!((mean(&theirs) - mean(&ours)).abs() < 1e-6, "{} {}", mean(&theirs), mean(&ours));
 }
 
-/// What we write is the same trace, and blktrace's own programs find in it what they find in the
-/// original: as many requests of as many bytes, and the latencies of ours.
+/// Written traces are equal to the original, and blktrace's own programs report the same numbers of
+/// requests and bytes, and our latencies.
 #[test]
 fn a_written_blktrace_is_that_of_blkparse_and_btt() {
     let Some(path) = real("hadoop/sample") else { return };
@@ -332,7 +332,7 @@ fn record(sequence: u32, time: u64, action: u32, sector: u64, bytes: u32, pdu: &
     out
 }
 
-/// The same records as a machine of the other byte order writes them.
+/// Returns the same records as written by a machine of the other byte order.
 fn big_endian(records: &[u8]) -> Vec<u8> {
     let mut out = records.to_vec();
     let mut at = 0;
@@ -366,8 +366,8 @@ fn read(files: &[(&str, Vec<u8>)]) -> Result<(Vec<Record>, Notes, Dictionary), S
     }
 }
 
-/// A name, a read with a control group in its payload, a write with FUA, a discard over 1 GiB, and
-/// their completions.
+/// Returns a name, a read with a control group in its payload, a write with FUA, a discard over 1
+/// GiB, and their completions.
 fn small() -> Vec<u8> {
     [
         record(1, 10, 0x0811_0101, 800, 8192, &[1; 8]),
@@ -435,9 +435,9 @@ fn what_can_be_kept_is_kept_and_counted() {
         assert!(notes.warnings.iter().any(|warning| warning.contains(part)), "{notes:?}");
         notes
     };
-    warned([&first[..], &first[..20]].concat(), "byte 48: the last record is cut short");
+    warned([&first[..], &first[..20]].concat(), "byte 48: the last record is truncated");
     let named = record(2, 11, 0x0400_0000, 0, 0, b"java\0\0\0\0");
-    warned([&first[..], &named[..52]].concat(), "byte 48: the last record is cut short");
+    warned([&first[..], &named[..52]].concat(), "byte 48: the last record is truncated");
     warned([&first[..], &[0; 100]].concat(), "100 zero bytes from byte 48");
     let zero = record(2, 11, 0x0811_0001, 800, 0, &[]);
     assert_eq!(warned([first.clone(), zero].concat(), "1 of 1").rows_skipped, 1);

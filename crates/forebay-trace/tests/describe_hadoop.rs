@@ -38,7 +38,7 @@ fn pair(a: Option<f64>, b: Option<f64>, digits: [usize; 2]) -> String {
     format!("{} / {}", show(a, digits[0]), show(b, digits[1]))
 }
 
-/// The rows of the table, in its own words and roundings.
+/// Returns the rows of the table, in its own words and roundings.
 fn rows(d: &Description) -> Vec<(&'static str, String)> {
     let percent = |share: Option<f64>| show(share.map(|s| 100.0 * s), 1);
     let bytes = (d.read_bytes + d.write_bytes) as f64;
@@ -69,13 +69,13 @@ fn rows(d: &Description) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The cells of the row of this name.
+/// Returns the cells of the row of this name.
 fn cells<'a>(readme: &'a str, name: &str) -> Vec<&'a str> {
     let line = readme.lines().find(|line| line.starts_with(&format!("| {name} |")));
     line.unwrap_or("").split('|').map(str::trim).skip(2).collect()
 }
 
-/// Whether the figures of two cells lie within the 0.1 % that a latency's bucket is wide.
+/// Returns whether the figures of two cells lie within the 0.1 % that a latency's bucket is wide.
 fn close(a: &str, b: &str) -> bool {
     let figures =
         |cell: &str| cell.split(" / ").map(|f| f.parse().ok()).collect::<Vec<Option<f64>>>();

@@ -69,7 +69,7 @@ fn end(r: &Record) -> u64 {
     r.offset + u64::from(r.len)
 }
 
-/// The requests of each queue, and of those the ones that continue the one before.
+/// Returns the requests of each queue, and of those the ones that continue the one before.
 fn sequential<K: Ord>(data: &[Record], key: impl Fn(&Record) -> K) -> (usize, usize) {
     let mut last: BTreeMap<K, u64> = BTreeMap::new();
     let continued = data.iter().filter(|r| last.insert(key(r), end(r)) == Some(r.offset)).count();

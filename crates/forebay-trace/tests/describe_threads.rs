@@ -1,5 +1,5 @@
-//! Threads of real captures against a reckoning that keeps every request of them, and against what
-//! is known of them. Skipped where the captures are not at hand.
+//! Compares threads of real captures with a computation that keeps every request, and with known
+//! facts. Skipped without the captures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! CSV whose header names its columns: read as the declaration that its note tells, or refused with the one to write.
+//! Tests CSV whose header names its columns: it is read like the declaration in its note, or
+//! refused with the declaration to write.
 
 use std::fs;
 
@@ -10,7 +11,7 @@ use proptest::prelude::*;
 
 type Whole = (Vec<Record>, Dictionary, Notes);
 
-/// All of a text, or why not.
+/// Returns all of a text, or why not.
 fn read(text: &[u8], from: Option<&str>) -> Result<Whole, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.csv");
@@ -32,13 +33,14 @@ fn read(text: &[u8], from: Option<&str>) -> Result<Whole, String> {
     }
 }
 
-/// The declaration that a note tells.
+/// Returns the declaration that a note tells.
 fn told(notes: &Notes) -> &str {
     let told = notes.warnings.iter().find_map(|told| told.split_once("read as --columns "));
     told.unwrap_or_else(|| panic!("{notes:?}")).1.split("; ").next().unwrap()
 }
 
-/// What the header of `text` is read as; the declaration gives the same.
+/// Returns the declaration that the header of `text` is read as, after checking that it gives the
+/// same requests.
 fn declared(text: &str) -> String {
     let (records, dictionary, notes) = read(text.as_bytes(), None).unwrap();
     assert_eq!(notes.format, "csv", "{text}");
@@ -96,7 +98,7 @@ fn names_and_units_are_a_declaration() {
         ),
         ("time_us,op,Offset(B),Size(B)\n5,R,4,4\n", "at:us,op,offset,len,skip=1"),
         ("time [ms],op,offset,len\n5,R,4,4\n", "at:ms,op,offset,len,skip=1"),
-        // The one with a unit, and the canonical name, wherever they stand.
+        // The column with a unit, and the canonical name, have precedence at any position.
         ("at,time_ms,op,offset,len\nx,5,R,4,4\n", "_,at:ms,op,offset,len,skip=1"),
         (
             "time,at_ms,lba,op,offset,size,len,response_time\nx,5,9,R,4,8,4,x\n",
@@ -227,8 +229,8 @@ fn dates_that_are_not_read_are_told_how_to_be_written() {
     ] {
         let told = read(text.as_bytes(), None).unwrap_err();
         let expected = format!(
-            "expected dates in \"time\" as 2026-01-31 12:00:00.000345 (a day that there is, year first; day and time in one \
-             column), not as \"{got}\""
+            "expected dates in \"time\" as 2026-01-31 12:00:00.000345 (an existing day, year \
+             first; day and time in one column), not as \"{got}\""
         );
         assert!(told.contains(&expected), "{told}");
     }
@@ -249,7 +251,7 @@ fn what_names_do_not_tell_is_refused_with_the_declaration_to_write() {
         ("time_us,op,offset,size_kb\n5,R,8,8\n", "at:us,op,offset,len:UNIT,skip=1"),
     ] {
         let told = read(text.as_bytes(), None).unwrap_err();
-        assert!(told.contains(written) && told.contains("tells the unit of"), "{told}");
+        assert!(told.contains(written) && told.contains("gives the unit of"), "{told}");
     }
     for (header, expected) in [
         (
@@ -259,9 +261,10 @@ fn what_names_do_not_tell_is_refused_with_the_declaration_to_write() {
         ),
         (
             "time_us;rw;block;blocks",
-            "expected a name that tells the unit of \"block\", and a name that tells the unit of \"blocks\"; or write --columns \
-             at:us,op,offset:UNIT,len:UNIT,sep=semicolon,skip=1, with bytes, sectors (512 bytes), pages (4096) or blocks:BYTES \
-             for that of places and lengths",
+            "expected a name that gives the unit of \"block\", and a name that gives the unit of \
+             \"blocks\"; or write --columns at:us,op,offset:UNIT,len:UNIT,sep=semicolon,skip=1, \
+             with bytes, sectors (512 bytes), pages (4096) or blocks:BYTES for that of offsets \
+             and lengths",
         ),
         (
             "time_us,offset,size",
@@ -329,7 +332,7 @@ fn other_texts_stay_what_they_are() {
         assert_eq!(notes.format, format, "{text}");
         assert!(!notes.warnings.iter().any(|told| told.contains("--columns at")), "{notes:?}");
     }
-    // A header that tells its units does so also where a preset could read its rows, in units of its own.
+    // A header with units has precedence even if a preset could read its rows with other units.
     let (records, _, notes) =
         read(b"disk,op,offset,size,time_ms\n1,R,0,512,1\n1,R,0,512,2\n", None).unwrap();
     assert_eq!((notes.format, records[1].at), ("csv", Nanos(1_000_000)));
@@ -361,7 +364,7 @@ fn a_header_without_end_is_none() {
         assert!(read(text.as_bytes(), None).unwrap_err().len() < 2000);
         assert!(read(text.as_bytes(), Some("csv")).unwrap_err().len() < 2000);
     }
-    // As many as are looked at, after blank lines.
+    // The maximum number of columns that are examined, after blank lines.
     let text = format!(
         "{}time_us,op,offset,len{}\n5,R,0,1{}\n",
         "\n".repeat(300),
@@ -371,7 +374,7 @@ fn a_header_without_end_is_none() {
     assert_eq!(declared(&text), "at:us,op,offset,len,skip=301");
 }
 
-/// A name for a column and what it is declared as.
+/// Generates a column's name and the declaration expected for it.
 fn column(role: usize) -> impl Strategy<Value = (&'static str, &'static str)> {
     const NAMES: [&[(&str, &str)]; 8] = [
         &[
@@ -411,7 +414,7 @@ proptest! {
         let (a, b, c, d, e, f, g, h) = chosen;
         let all = [a, b, c, d, e, f, g, h];
         let order: Vec<usize> = order.into_iter().filter(|&n| n != left_out).collect();
-        // A stream tells who submits all alone.
+        // A stream alone identifies the submitter.
         let alone = order.contains(&6) && g.1 == "stream";
         let word = |n: usize| if alone && n == 5 { "_" } else { all[n].1 };
         let declared: Vec<&str> = order.iter().map(|&n| word(n)).collect();

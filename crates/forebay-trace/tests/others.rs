@@ -1,4 +1,5 @@
-//! Parquet as pandas, fastparquet, Polars and DuckDB write it, their columns called as people call them: `others/make.py`.
+//! Tests Parquet files written by pandas, fastparquet, Polars and DuckDB with common column names:
+//! `others/make.py`.
 
 use std::path::Path;
 
@@ -6,7 +7,7 @@ use forebay_core::{Nanos, Op};
 use forebay_trace::open::open;
 use forebay_trace::{Dictionary, Record};
 
-/// The requests of a file, and who and where.
+/// Returns the requests of a file, and who and where.
 fn read(name: &str) -> (Vec<Record>, Dictionary) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/others").join(name);
     let mut reader = open(&path, None).unwrap_or_else(|error| panic!("{error}"));

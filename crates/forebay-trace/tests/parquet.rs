@@ -19,7 +19,7 @@ use self::cells::{
 
 type Table = Vec<(String, Cells)>;
 
-/// The columns that a table needs, of three requests; `more` replaces or adds some.
+/// Returns the columns that a table needs, of three requests; `more` replaces or adds some.
 fn table(more: &[(&str, Cells)]) -> Table {
     let mut columns: Table = vec![
         ("at_ns".into(), integers(&[0, 1_000, 2_000])),
@@ -38,7 +38,7 @@ fn write(path: &Path, table: &[(String, Cells)], compression: Compression) {
     write_as(path, table, WriterProperties::builder().set_compression(compression), &[]);
 }
 
-/// The records of `table` as a file, or why it is refused.
+/// Returns the records of `table` as a file, or why it is refused.
 fn read(table: &[(String, Cells)], compression: Compression) -> Result<Vec<Record>, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
@@ -51,7 +51,8 @@ fn read(table: &[(String, Cells)], compression: Compression) -> Result<Vec<Recor
 
 const PLAIN: Compression = Compression::UNCOMPRESSED;
 
-/// When the trace of a table with this metadata and these times began by its source's clock.
+/// Returns when the trace of a table with this metadata and these times began by its source's
+/// clock.
 fn began(metadata: &[(&str, &str)], times: &[i64]) -> Result<Option<Nanos>, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
@@ -103,7 +104,7 @@ fn brotli_is_read_or_refused_by_its_name() {
     }
 }
 
-/// The records of `table` in pages as these properties have them.
+/// Returns the records of `table` in pages as these properties have them.
 fn read_as(table: &[(String, Cells)], properties: WriterPropertiesBuilder) -> Vec<Record> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
@@ -187,7 +188,7 @@ fn every_width_of_integers_is_read() {
         let found = read(&table(&[("len", narrow)]), PLAIN).unwrap();
         assert_eq!(found.iter().map(|r| r.len).collect::<Vec<_>>(), [7, 100, 120], "{kind}");
     }
-    // Those without a sign have the same bits as those with one.
+    // Unsigned integers have the same bits as signed ones.
     let wide = Cells::Ints("INTEGER(32, false)", vec![Some(512), Some(-512), Some(1024)]);
     let said = read(&table(&[("len", wide)]), PLAIN).unwrap_err();
     assert!(said.contains("row 2: got \"4294966784\" in column len"), "{said}");
@@ -281,7 +282,7 @@ fn half_floats_are_whole_within_what_they_tell_apart() {
     assert!(said.contains("row 2: got \"4096\"") && said.contains("2^11"), "{said}");
 }
 
-/// The requests of three rows in which `column` stands in place of the column `replaced`.
+/// Returns the requests of three rows in which `column` stands in place of the column `replaced`.
 fn renamed(replaced: &str, name: &str, column: Cells) -> Result<Vec<Record>, String> {
     let mut all = table(&[]);
     all.retain(|(kept, _)| kept != replaced);
@@ -300,7 +301,7 @@ fn times_are_in_the_unit_of_their_type_or_name() {
         ("timestamp", old("TIMESTAMP_MILLIS"), 1_000_000),
         ("timestamp", old("TIMESTAMP_MICROS"), 1_000),
         ("timestamp", int96(&whole), 1),
-        // What the name says counts less than what the type does.
+        // The type has precedence over the name.
         ("time_us", timestamps("NANOS", &whole), 1),
         ("ts_s", integers(&whole), 1_000_000_000),
         ("Issue Time ms", integers(&whole), 1_000_000),
@@ -498,7 +499,7 @@ fn how_much_was_read_is_told_by_rows() {
     assert!(told.last().is_some_and(|last| last.abs_diff(bytes) <= 1), "{told:?} of {bytes}");
 }
 
-/// What is said of a table whose columns are called so: whether it is refused, and everything that is said.
+/// Returns whether a table with these column names is refused, and all messages.
 fn judged(names: [&str; 3], rows: &[(u64, u64, u64)], from: Option<&str>) -> (bool, String) {
     let column =
         |of: fn(&(u64, u64, u64)) -> u64| unsigned(&rows.iter().map(of).collect::<Vec<u64>>());

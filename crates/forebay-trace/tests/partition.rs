@@ -10,7 +10,7 @@ use forebay_trace::{Dictionary, Notes, Record, open};
 /// When that began by its own clock.
 const BEGAN_NS: u64 = 5000;
 
-/// A trace of 40 volumes, some with names no file may have.
+/// Returns a trace of 40 volumes, some with names no file may have.
 fn input(folder: &Path) -> PathBuf {
     let volume = |n: u32| match n % 40 {
         0 => "../up".into(),
@@ -107,7 +107,7 @@ fn every_record_is_in_the_file_of_its_volume() {
     }
 }
 
-/// Asked to stop after each volume, and within one, it comes to the same in the end.
+/// The result is the same if the conversion is interrupted after each volume, and within one.
 #[test]
 fn what_was_stopped_goes_on() {
     let place = tempfile::tempdir().unwrap();

@@ -154,7 +154,7 @@ fn wrong_units_are_refused_with_the_likely_one() {
         ("spc/WebSearch1.prefix.mqsim.trace.zst", Some("ssdsim-us"), "at:ns,"),
         ("spc/Financial1.prefix.ssdsim.ascii.zst", Some("disksim-ascii"), "likely in"),
         ("mqsim/tpcc-small.trace.zst", Some("disksim-ascii"), "likely in ns"),
-        ("disksim-ascii/desktop.trace.zst", Some("mqsim"), "the unit is another"),
+        ("disksim-ascii/desktop.trace.zst", Some("mqsim"), "the unit is not ns"),
         ("disksim-ascii/ssd-iozone-aligned2-100K.trace.zst", Some("ssdsim-us"), "at:ms,"),
         ("heimdall/msr.cut.per_10k.rw_40_60.1370.trace.zst", None, "offset,len,op:disksim"),
         ("disksim-ascii/desktop.trace.zst", Some("heimdall"), "offset:sectors,len:sectors"),

@@ -10,7 +10,7 @@ use forebay_trace::write::{Kept, create};
 use forebay_trace::{Dictionary, Notes, Record, Stream};
 use proptest::prelude::*;
 
-/// Every operation and set of flags, unknown and known latencies, and the extremes.
+/// Returns every operation and set of flags, unknown and known latencies, and the extremes.
 fn sample() -> (Vec<Record>, Dictionary) {
     let mut records: Vec<Record> = (0..70_000u64)
         .map(|n| {
@@ -172,7 +172,11 @@ fn blktrace_keeps_every_field_it_can_hold() {
         writer.write(batch, &dictionary).unwrap();
     }
     let lost = writer.finish(&dictionary, &Notes::default()).unwrap();
-    assert_eq!(lost, ["issue (D) stands at the arrival: when it was is not known"]);
+    assert_eq!(
+        lost,
+        ["issue events (D) are written at the arrival, because the time of issue is \
+        not known"]
+    );
     let (again, names, notes) = read(&path);
     for (n, (a, b)) in records.iter().zip(&again).enumerate() {
         assert_eq!(a, b, "request {n}");
@@ -190,8 +194,8 @@ fn blktrace_says_what_it_cannot_hold() {
         "1 streams without a thread id",
         "1 names of streams",
         "2 volumes",
-        "requests were moved",
-        "flushes bear the preflush flag",
+        "offsets were rounded",
+        "flushes have the preflush flag",
     ] {
         assert!(lost.contains(part), "{lost}");
     }
@@ -227,9 +231,7 @@ fn bad_outputs_are_refused() {
     };
     let none = &Kept::default();
     let other_way = folder.path().join(".").join("trace.csv");
-    assert!(
-        message(&path, Some("parquet"), &Kept::trace(&other_way)).contains("a file that is read")
-    );
+    assert!(message(&path, Some("parquet"), &Kept::trace(&other_way)).contains("an input file"));
     assert!(message(&folder.path().join("x.txt"), None, none).contains(&named("to")));
     assert!(message(&path, Some("x"), none).contains("parquet, csv, fio, disksim, blktrace"));
     assert!(message(folder.path(), Some("csv"), none).contains("no file"));
@@ -265,7 +267,7 @@ fn damaged_parquet_is_an_error_or_reads_and_never_panics() {
     }
 }
 
-/// All of a record, with the meaning of its numbers, which may be given in another order.
+/// Returns all of a record, with the meaning of its numbers, which may be given in another order.
 fn in_full(record: &Record, dictionary: &Dictionary) -> (Record, Stream, String) {
     let stream = dictionary.streams[record.stream as usize].clone();
     let volume = dictionary.volumes[record.volume as usize].clone();
@@ -350,7 +352,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.fio");
         let lost = write_all(&path, &records, &dictionary);
-        prop_assert_eq!(lost, ["times are cut to microseconds"]);
+        prop_assert_eq!(lost, ["times are truncated to microseconds"]);
         let (back, who, notes) = read(&path);
         prop_assert_eq!((back.len(), notes.rows_skipped), (records.len(), 0));
         for (back, record) in back.iter().zip(&records) {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use forebay_trace::formats::FORMATS;
 use forebay_trace::open::{COLUMNS, open};
 
-/// Seeds that are there to be refused.
+/// Seeds that must be refused.
 const WRONG: [&str; 3] = ["columns/wrong", "csv/named-unsure", "open/tar-damaged"];
 
 fn seeds(folder: &str) -> Vec<PathBuf> {

@@ -164,8 +164,9 @@ fn geometry(bytes: &[u64], hdds: usize, how: Create) -> Result<Geometry, Error> 
     let leanest = if both && is_wide { Level::RAID6 } else { how.level };
     Geometry::fitting(sizes, leanest, &sets).ok_or_else(|| {
         Error::Volume(format!(
-            "got {drives} drives of {} bytes or more and chunks of {} KiB, expected chunks of 4 to 1024 \
-             KiB, a multiple of 4, and drives with room for more than 64 of them and the records",
+            "got {drives} drives of {} bytes or more and chunks of {} KiB, expected chunks of 4 \
+             to 1024 KiB, a multiple of 4, and drives with space for more than 64 of them and \
+             the records",
             bytes.iter().min().unwrap_or(&0),
             how.chunk_bytes / 1024
         ))
@@ -190,7 +191,7 @@ pub(crate) fn refuse_used(path: &Path, overwrite: bool) -> Result<(), Error> {
         return Ok(());
     }
     let refused = |what: String| Error::drive(path, what);
-    let destroys = format!("; {} destroys what it holds", named("overwrite=true"));
+    let destroys = format!("; {} destroys its contents", named("overwrite=true"));
     let labels = labels::read(path);
     if let Err(Unlabelled { why, is_unknown: true, .. }) = &labels {
         return Err(refused(format!("{why}{destroys}")));
@@ -200,8 +201,8 @@ pub(crate) fn refuse_used(path: &Path, overwrite: bool) -> Result<(), Error> {
         return match stage {
             DriveStage::Making => Ok(()),
             DriveStage::Joining => Err(refused(format!(
-                "is half made a drive of volume {:016x}: the `forebay volume replace` or `grow` that was cut \
-                 short continues when it is run again",
+                "is being added to volume {:016x}: run the interrupted `forebay volume replace` \
+                 or `grow` again to continue",
                 geometry.volume
             ))),
             DriveStage::Member => Err(refused(format!(

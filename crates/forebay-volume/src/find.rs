@@ -228,7 +228,7 @@ fn none(others: &[NonMember]) -> Error {
     // An operating-system error is already a complete explanation.
     let what = labels::drive(path).err();
     let expected =
-        || format!("{why}; expected a drive of a volume (forebay volume create makes one)");
+        || format!("{why}; expected a drive of a volume (forebay volume create creates one)");
     Error::drive(path, what.unwrap_or_else(expected))
 }
 

@@ -76,8 +76,8 @@ pub fn grow(
     let joined: Vec<u8> = newcomers.iter().filter_map(Newcomer::number).collect();
     if let Some(number) = before.missing().into_iter().find(|number| !joined.contains(number)) {
         return Err(Error::Volume(format!(
-            "drive {number} is missing, and a volume grows only when it has all its drives; replace it first \
-             (forebay volume replace)"
+            "drive {number} is missing, and only a complete volume can grow; replace the drive \
+             first (forebay volume replace)"
         )));
     }
     let more = newcomers.iter().filter(|it| !it.is_member()).count();
@@ -151,7 +151,9 @@ impl NamedDrives {
         let labels = self.drives.iter().chain(&self.new).filter_map(|path| labels::read(path).ok());
         let is_it = |label: &Label| label.geometry.volume == opened.geometry.volume;
         let label = labels.map(|it| it.label).find(is_it);
-        label.ok_or_else(|| Error::Volume("the labels of the volume's drives have gone".into()))
+        label.ok_or_else(|| {
+            Error::Volume("the labels of the volume's drives have disappeared".into())
+        })
     }
 
     /// Opens all drives, including the new ones, for writing.

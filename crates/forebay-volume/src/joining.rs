@@ -67,7 +67,8 @@ impl Newcomer {
             _ if is_copy => Err(Error::drive(
                 path,
                 format!(
-                    "is drive {drive} of volume {:016x} already, or a copy of it; {} destroys what it holds",
+                    "is drive {drive} of volume {:016x} already, or a copy of it; {} destroys its \
+                     contents",
                     volume.geometry.volume,
                     named("overwrite=true")
                 ),
@@ -79,8 +80,8 @@ impl Newcomer {
             _ => Err(Error::drive(
                 path,
                 format!(
-                    "was drive {drive} of the volume until another took its place; {} makes it a new drive, and \
-                     destroys what it holds",
+                    "was drive {drive} of the volume until it was replaced; {} makes it a new \
+                     drive, and destroys its contents",
                     named("overwrite=true")
                 ),
             )),
@@ -131,7 +132,8 @@ impl FoundVolume {
         let given = usize::from(known) + fresh;
         let Some(given) = u8::try_from(given).ok().filter(|given| *given <= NUMBER_MAX) else {
             return Err(Error::Volume(format!(
-                "the volume has had {known} drives over time, and drive numbers end at {NUMBER_MAX}: it takes no more"
+                "the volume has had {known} drives over time, and drive numbers end at \
+                 {NUMBER_MAX}: no more can be added"
             )));
         };
         for ((_, target), labels) in self.drives.iter().zip(&mut self.labels) {

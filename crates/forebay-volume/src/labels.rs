@@ -166,7 +166,8 @@ fn why_none(
     if let Some(version) = version {
         let whose = if version < Label::VERSION { "an older" } else { "a newer" };
         let why = format!(
-            "is a drive of a volume of format {version}, made by {whose} Forebay; this one knows formats 3 and {}",
+            "is a drive of a volume of format {version}, made by {whose} Forebay; this one \
+             supports formats 3 and {}",
             Label::VERSION
         );
         return Unlabelled { why, is_nobodys: false, is_unknown: true };
@@ -194,7 +195,7 @@ pub(crate) fn write(path: &Path, label: &Label, bytes: u64) -> Result<(), Error>
         let what = format!("its label cannot be written: {error}");
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                Error::Full(format!("{}: {what}; make room there and try again", path.display()))
+                Error::Full(format!("{}: {what}; free some space and try again", path.display()))
             }
             _ => Error::drive(path, what),
         }

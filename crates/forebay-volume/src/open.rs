@@ -275,15 +275,16 @@ pub(crate) fn opening(
              wiped or replaced than its level tolerates; nothing was written"
         ))),
         Some(Err(Fault::Full)) => Err(Error::Full(format!(
-            "volume {volume:016x}: it could not be opened: the file system below its drives is full (ENOSPC), so \
-             there is no room for its records; make room there and try again"
+            "volume {volume:016x}: it could not be opened: the file system below its drives is \
+             full (ENOSPC), so there is no space for its records; free some space and try again"
         ))),
         Some(Err(fault)) => Err(Error::Volume(format!(
             "volume {volume:016x}: it could not be opened: {}",
             fault.reason()
         ))),
         Some(Ok(())) => Err(Error::Volume(format!(
-            "volume {volume:016x}: it could not be opened: its drives failed meanwhile"
+            "volume {volume:016x}: it could not be opened: its drives failed while it was being \
+             opened"
         ))),
     }
 }
@@ -341,11 +342,11 @@ impl Before {
             let is_member = census.members.contains(&number);
             let why = match state.is_some_and(|it| it.is_present) {
                 true => continue,
-                false if is_member => "fails, or ends before some of what it held",
+                false if is_member => "fails, or is shorter than before",
                 false if joins => {
                     self.joining.push(number);
-                    "is half made a drive of it: the `forebay volume replace` or `grow` that was cut short \
-                     continues when it is run again"
+                    "is being added to it: run the interrupted `forebay volume replace` or `grow` \
+                     again to continue"
                 }
                 // Already reported as such.
                 false => continue,

@@ -51,7 +51,7 @@ pub(crate) fn holds(
     let mut block = vec![0; (bytes - sector).min(copies::SECTOR) as usize];
     file.read_exact_at(&mut block, sector).map_err(|error| Unreadable { at: sector, error })?;
     Ok(Some(match copies::named(&block) {
-        Some(name) => format!("holds what is left of {name} (at byte {sector})"),
+        Some(name) => format!("holds remains of {name} (at byte {sector})"),
         None => format!("holds data (at byte {at})"),
     }))
 }
@@ -243,7 +243,7 @@ mod tests {
                 file.write_all_at(&[7], at + 100).unwrap();
             };
             let said = found(StorageKind::Device, bytes, write);
-            let told = format!("holds what is left of {name} (at byte {at})");
+            let told = format!("holds remains of {name} (at byte {at})");
             assert_eq!(said, Some(told), "{bytes} {at}");
         }
         assert_eq!(found(StorageKind::Device, odd, |_| ()), None);

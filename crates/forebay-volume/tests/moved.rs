@@ -1,4 +1,5 @@
-//! What is told of a volume that is read, mended and grown: as much as it holds.
+//! Tests the progress of reading, repairing and growing a volume: it ends at the size of the
+//! volume's data.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ const CELL_BYTES: u64 = CHUNK_BYTES as u64 + 4096;
 const UNIT_BYTES: u32 = 4 * CHUNK_BYTES;
 const DRIVE_BYTES: u64 = 32 << 20;
 
-/// Writes so many units, one after another, and a flush.
+/// Writes this many units, one after another, and a flush.
 struct Writes {
     units: u64,
     asked: u64,
@@ -59,7 +60,7 @@ fn drive(folder: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// A volume of six drives with so many units.
+/// Returns a volume of six drives with this many units.
 fn volume(folder: &Path, units: u64) -> Vec<PathBuf> {
     let drives: Vec<PathBuf> = (0..6).map(|nth| drive(folder, &format!("d{nth}"))).collect();
     let level = Level::Striped { parities: 2 };
@@ -75,7 +76,7 @@ fn volume(folder: &Path, units: u64) -> Vec<PathBuf> {
     drives
 }
 
-/// What `verb` told last; it never told less than before.
+/// Returns the last progress report of `verb`, after checking that progress never decreased.
 fn last(verb: impl FnOnce(Tell<'_>)) -> Moved {
     let mut last = Moved::default();
     verb(&mut |moved| {

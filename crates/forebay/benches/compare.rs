@@ -65,7 +65,7 @@ fn sample() -> Vec<Record> {
     }
 }
 
-/// The same again and again, each time after the last.
+/// Returns the same again and again, each time after the last.
 fn repeated(records: &[Record]) -> Vec<Record> {
     let end = records[records.len() - 1].at.0 + 1;
     let later = |n: u64, record: &Record| Record { at: Nanos(record.at.0 + n * end), ..*record };

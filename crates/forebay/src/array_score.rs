@@ -91,7 +91,7 @@ fn score(device: &OpenDevice, load: ArrayLoad) -> Result<Score, Error> {
     let disks = vec![bytes; load.drives.into()];
     let Some(geometry) = Geometry::fitting(sizes, Level::RAID6, &[&disks]) else {
         return Err(Error::Unfit(format!(
-            "got {} drives of {bytes} bytes, expected 6 to 32 with room for more than 64 chunks",
+            "got {} drives of {bytes} bytes, expected 6 to 32 with space for more than 64 chunks",
             load.drives
         )));
     };

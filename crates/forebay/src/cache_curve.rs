@@ -59,7 +59,7 @@ impl CurveOptions {
             let blocks = (mib * f64::from(1 << 20) / f64::from(block_bytes)).floor();
             if !(1.0..f64::from(u32::MAX)).contains(&blocks) {
                 let block_kib = f64::from(block_bytes) / 1024.0;
-                let expected = format!("expected room for 1 to 2^32 blocks of {block_kib} KiB");
+                let expected = format!("expected space for 1 to 2^32 blocks of {block_kib} KiB");
                 return Err(AskError::new("sizes_mib", format!("got {mib} MiB, {expected}")));
             }
             Ok(blocks as u32)
@@ -97,7 +97,7 @@ pub struct Curve {
     /// The difference between the accesses estimated from the sample and all accesses, as a share
     /// of the latter.
     pub sample_error_share: f64,
-    /// The recommended size; none if no block is accessed twice.
+    /// The recommended size; `None` if no block is accessed twice.
     pub recommended: Option<Recommended>,
     /// The points of the curve, by increasing size.
     pub points: Vec<CurvePoint>,
@@ -191,7 +191,7 @@ impl Curve {
         if findable > 0.0 { by_size(found) } else { Vec::new() }
     }
 
-    /// Whether the largest cache has enough hits to be worth having.
+    /// Returns whether the largest cache has enough hits to be worth having.
     fn is_worthwhile(&self) -> bool {
         self.findable() >= FOUND_THAT_MATTERS
     }

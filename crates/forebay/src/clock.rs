@@ -254,11 +254,13 @@ impl Times {
                 return None;
             }
             Times::None => {
-                "the trace has no arrival times, so which requests met at the disk is unknown"
+                "the trace has no arrival times, so it is unknown which requests were at the disk \
+                 together"
                     .into()
             }
             Times::Same => {
-                "all requests bear the same time, so which of them met at the disk is unknown"
+                "all requests bear the same time, so it is unknown which of them were at the disk \
+                 together"
                     .into()
             }
             coarse => format!("{}, which they did not", coarse.told()?),
@@ -321,8 +323,8 @@ impl Times {
                     }
                 };
                 Some(format!(
-                    "{most} by {}, and {} requests share a step on average: replayed, they all come at \
-                     once",
+                    "{most} by {}, and {} requests share a step on average: in a replay, they all \
+                     arrive at once",
                     length(step),
                     significant(per_stamp)
                 ))
@@ -417,7 +419,7 @@ mod tests {
         assert_eq!(stamped(|index, us| floor(us) + index * 7919 % 100_000), Times::Usable);
     }
 
-    /// Whether requests crowd in steps of about `ms`.
+    /// Returns whether requests crowd in steps of about `ms`.
     fn is_crowded(times: Times, ms: u64) -> bool {
         let near = |step: Nanos| (step.as_millis_f64() / ms as f64 - 1.0).abs() < 0.01;
         matches!(times, Times::Crowded { step, share } if near(step) && share > 0.5)

@@ -56,9 +56,8 @@ pub fn extents(
 /// If the file cannot be read or is too short.
 pub fn read_key(path: &Path) -> Result<Key, Error> {
     let refused = |got: String| {
-        let hint = "make one with: head -c 32 /dev/urandom > KEY";
-        let expected =
-            format!("{SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes that nobody can guess");
+        let hint = "create one with: head -c 32 /dev/urandom > KEY";
+        let expected = format!("{SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} unguessable bytes");
         let path = path.to_path_buf();
         TraceError::Malformed { path, place: Place::File, got, expected, hint: hint.into() }
     };

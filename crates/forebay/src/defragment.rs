@@ -87,13 +87,13 @@ impl Effect {
         }
     }
 
-    /// Whether the slowest reads become much slower.
+    /// Returns whether the slowest reads become much slower.
     fn is_slower(&self) -> bool {
         let tails = self.read_p99_before_ms.zip(self.read_p99_after_ms);
         tails.is_some_and(|(was, is)| is > was * (1.0 + TAIL_THAT_MATTERS))
     }
 
-    /// Whether it takes less time without making the slowest reads much slower.
+    /// Returns whether it takes less time without making the slowest reads much slower.
     pub(crate) fn is_gain(&self) -> bool {
         self.gain_share > 0.0 && !self.is_slower()
     }
@@ -148,7 +148,7 @@ pub struct Defragmentation {
     pub lacks_room: bool,
     /// The time that the moves take on the disk alone; 0 without moves.
     pub cost_s: f64,
-    /// The effect on the requests not learned from; none if nothing is to be moved.
+    /// The effect on the requests not learned from; `None` if nothing is to be moved.
     pub held_out: Option<Effect>,
     /// The effect on the requests learned from.
     pub in_sample: Option<Effect>,
@@ -157,14 +157,14 @@ pub struct Defragmentation {
     pub with_moves: Option<Effect>,
     /// The number of requests, among those not learned from, that use space assumed to be free.
     pub displaced_requests: u64,
-    /// The time of such a load until it has saved the cost of the moves; none if it never does.
+    /// The time of such a load until it has saved the cost of the moves; `None` if it never does.
     pub pay_back_s: Option<f64>,
-    /// The best moment found; none if the disk is never idle.
+    /// The best moment found; `None` if the disk is never idle.
     pub best_moment: Option<Moment>,
 }
 
 impl Defragmentation {
-    /// Whether defragmentation is recommended.
+    /// Returns whether defragmentation is recommended.
     pub fn is_worth_while(&self) -> bool {
         let gains =
             |effect: &Effect| effect.gain_share >= SHARE_THAT_MATTERS && !effect.is_slower();

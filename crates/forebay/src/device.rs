@@ -139,8 +139,8 @@ fn fit_logs(
 /// Returns notes about a fit, a sentence each.
 pub fn told_of(fitted: &Fitted) -> Vec<String> {
     let of = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
-    let skipped = of(fitted.lines_skipped, "log lines are no reads and were skipped");
-    let cached = of(fitted.cached, "random reads were answered by the drive's cache and left out");
+    let skipped = of(fitted.lines_skipped, "log lines are not reads and were skipped");
+    let cached = of(fitted.cached, "random reads came from the drive's cache and were left out");
     skipped.into_iter().chain(cached).collect()
 }
 
@@ -233,7 +233,7 @@ pub fn validate(
         devices::open(device)?.notes.iter().map(|note| format!("{device}: {note}")).collect();
     if validation.requests_beyond_end > 0 {
         told.push(format!(
-            "{}, of {}, beyond the end of {name}: served at its end",
+            "{}, of {}, beyond the end of {name}: simulated at its end",
             counted(validation.requests_beyond_end, "request"),
             validation.requests
         ));

@@ -70,8 +70,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the options or the files read are the cause, and not the system. Paths that cannot
-    /// be written to count as options.
+    /// Returns whether the options or the files read are the cause, and not the system. Paths that
+    /// cannot be written to count as options.
     pub fn is_input(&self) -> bool {
         match self {
             Error::Output(TraceError::Io { source, .. }) | Error::Report { source, .. } => {
@@ -93,7 +93,7 @@ impl Error {
     }
 }
 
-/// Whether the path can never hold a file, as opposed to a disk that is full or fails.
+/// Returns whether the path can never hold a file, as opposed to a disk that is full or fails.
 fn is_of_place(source: &io::Error) -> bool {
     use io::ErrorKind::{
         AlreadyExists, IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,

@@ -30,8 +30,8 @@ const MIB: u64 = 1 << 20;
 /// The number of areas per volume whose requests are counted separately.
 const STRETCHES: usize = 1024;
 
-/// Whether the file `output` is to be a job: `to` decides, or the file's ending if `to` is not
-/// given.
+/// Returns whether the file `output` is to be a job: `to` decides, or the file's ending if `to` is
+/// not given.
 pub fn is_asked(output: &Path, to: Option<&str>) -> bool {
     let ending = output.extension().is_some_and(|ending| ending == "fio");
     to.map_or(ending, |format| format == "fio-job")
@@ -157,22 +157,23 @@ impl FioJob {
         let of = of.replace(char::is_control, "?");
         let gaps = (gap_bytes > 0).then(|| {
             let gaps = bytes(gap_bytes as f64);
-            format!("  {gaps} of long gaps that no request lies on are left out of the files.")
+            format!("  {gaps} of long gaps without requests are left out of the files.")
         });
         let lines = [
-            format!("Drawn from {of} by forebay generate: its means, no more. It does not keep"),
-            "  which request follows which, threads, bursts and how the rate changes with time,"
-                .into(),
-            "  what is used again and when, runs of one size or direction, exact offsets;".into(),
-            "  percents and rates are whole numbers, rates at least one a second.".into(),
+            format!(
+                "Generated from {of} by forebay generate. It has only the means and does not \
+                preserve"
+            ),
+            "  the order of requests, threads, bursts and changes of the rate over time,".into(),
+            "  reuse of blocks, runs of one size or direction, exact offsets;".into(),
+            "  percentages and rates are whole numbers, rates at least one a second.".into(),
             format!(
                 "  Left out: flushes and trims ({}), requests of further volumes ({dropped}).",
                 self.left_out
             ),
             "The I/O log (forebay generate -o OUT.iolog, fio --read_iolog) keeps every request."
                 .into(),
-            "It makes and writes files named volume0, volume1, ... in the folder it runs in."
-                .into(),
+            "It creates and writes files named volume0, volume1, ... in the current folder.".into(),
         ];
         lines.iter().chain(&gaps).for_each(|line| {
             let _ = writeln!(out, "; {line}");
@@ -346,7 +347,7 @@ mod tests {
                 pairs.clone().count() == 20 && pairs.clone().all(|(a, b)| (a - b).abs() <= 1),
                 "{far}"
             );
-            assert!(text.contains("of long gaps that no request lies on are left out"), "{text}");
+            assert!(text.contains("of long gaps without requests are left out"), "{text}");
         }
     }
 

@@ -183,14 +183,14 @@ impl Input {
         let [reached_said, used_said] = [reached, used].map(|size| bytes(size as f64));
         (used < reached / 2).then(|| {
             format!(
-                "Drives are counted for all {reached_said} up to the highest address of each volume, but \
-                 requests lie on {used_said} only, long gaps left out. If a few lie far from all others \
-                 by mistake, remove them from the trace."
+                "Drives are counted for all {reached_said} up to the highest address of each \
+                 volume, but requests use only {used_said}, not counting long gaps. If a few \
+                 outliers are errors, remove them from the trace."
             )
         })
     }
 
-    /// Whether the trace is kept in memory.
+    /// Returns whether the trace is kept in memory.
     pub fn is_in_memory(&self) -> bool {
         self.kept.is_some()
     }
@@ -305,7 +305,7 @@ fn shorter(path: &Path, left: u64) -> TraceError {
         path: path.to_path_buf(),
         place: Place::File,
         got: format!("{} less when read again", counted(left, "record")),
-        expected: "the same trace each time: it is too long to be kept in memory".into(),
+        expected: "the same trace each time, because it is too long to keep in memory".into(),
         hint: "give a file, or a table that can be read more than once".into(),
     }
 }

@@ -69,15 +69,20 @@ impl Changed {
         let beyond = "The trace reaches beyond the device";
         let gaps = (self.gap_bytes_left_out > 0).then(|| {
             let gaps = bytes(self.gap_bytes_left_out as f64);
-            format!("{beyond}: {gaps} of long gaps that no request lies on were left out.")
+            format!("{beyond}: {gaps} of long gaps without requests were left out.")
         });
         let counts = [
             (self.requests_moved, "were moved onto it", "was moved onto it"),
-            (self.requests_cut, "are longer than it and were cut", "is longer than it and was cut"),
+            (
+                self.requests_cut,
+                "are longer than it and were truncated",
+                "is longer than it and \
+                was truncated",
+            ),
             (
                 self.requests_clipped,
-                "lie beyond it and were left out",
-                "lies beyond it and was left out",
+                "are beyond it and were left out",
+                "is beyond it and was left out",
             ),
         ]
         .into_iter()
@@ -211,12 +216,12 @@ impl VolumeLayout {
         self
     }
 
-    /// Whether requests may have another location relative to the start of their volume.
+    /// Returns whether requests may have another location relative to the start of their volume.
     pub fn moves(&self) -> bool {
         self.is_beyond() || !self.folded.is_empty()
     }
 
-    /// Whether the trace extends beyond a device.
+    /// Returns whether the trace extends beyond a device.
     pub fn is_beyond(&self) -> bool {
         self.devices.iter().any(Reach::is_beyond)
     }
@@ -401,7 +406,7 @@ mod tests {
                 assert!(layout.place(&far, 0).unwrap().end() <= 4000 * GRAIN);
                 assert_eq!(layout.changed().requests_moved, moved + 1);
                 let told = layout.changed().told();
-                assert!(told[0].contains("of long gaps that no request lies on were left out"));
+                assert!(told[0].contains("of long gaps without requests were left out"));
                 // Requests in a gap, such as a trim of the whole volume, stay on the device.
                 let trim = Record { len: u32::MAX, op: Op::Trim, ..record(0, 5 << 40) };
                 assert!(layout.place(&trim, 0).unwrap().end() <= 4000 * GRAIN);

@@ -23,7 +23,7 @@ pub struct Parted {
     pub notes: Option<Notes>,
 }
 
-/// What a folder already contained of the same trace.
+/// The previous contents of a folder for the same trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// Nothing.

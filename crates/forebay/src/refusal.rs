@@ -18,23 +18,24 @@ fn remedy(message: &str) -> Option<&'static str> {
     Some(match io::Error::from_raw_os_error(number.parse().ok()?).kind() {
         ErrorKind::NotFound => "check the name and the folder",
         ErrorKind::PermissionDenied => {
-            "ask for the right to use it (ls -l shows who may), or name another"
+            "get permission to use it (ls -l shows who has it), or name another"
         }
         ErrorKind::IsADirectory => "it is a folder; name a file",
-        ErrorKind::NotADirectory => {
-            "check the name: a part of it is a file where a folder should be"
-        }
-        ErrorKind::AlreadyExists => "name another, or move away what is there",
-        ErrorKind::StorageFull => "make room, or write somewhere else",
+        ErrorKind::NotADirectory => "check the name: a part of it is a file instead of a folder",
+        ErrorKind::AlreadyExists => "name another, or move the existing file away",
+        ErrorKind::StorageFull => "free some space, or write somewhere else",
         ErrorKind::QuotaExceeded => {
-            "you may write no more there: make room, or write somewhere else"
+            "your quota is used up: free some space, or write somewhere else"
         }
         ErrorKind::FileTooLarge => {
-            "no file may be so large there (ulimit -f): write somewhere else"
+            "the file is too large for the limit (ulimit -f): write somewhere else"
         }
-        ErrorKind::ReadOnlyFilesystem => "nothing can be written there: write somewhere else",
-        ErrorKind::AddrInUse => "another program listens there: stop it, or name another place",
-        ErrorKind::ConnectionRefused => "nobody listens there: start the server, or check the name",
+        ErrorKind::ReadOnlyFilesystem => "the location is read-only: write somewhere else",
+        ErrorKind::AddrInUse => "another program listens there: stop it, or use another address",
+        ErrorKind::ConnectionRefused => {
+            "nothing listens there: start the server, or check the \
+            name"
+        }
         _ => return None,
     })
 }
@@ -47,16 +48,16 @@ mod tests {
     fn only_the_system_s_own_words_need_more() {
         for (number, part) in [
             (2, "check the name"),
-            (13, "the right"),
-            (17, "move away"),
+            (13, "permission to"),
+            (17, "move the existing"),
             (20, "a part of it is a file"),
             (21, "name a file"),
             (27, "ulimit"),
-            (28, "make room"),
+            (28, "free some space"),
             (30, "somewhere else"),
             (98, "listens there"),
-            (111, "nobody"),
-            (122, "no more there"),
+            (111, "nothing listens"),
+            (122, "quota"),
         ] {
             let told = format!("t.csv: {}", io::Error::from_raw_os_error(number));
             assert!(remedy(&told).is_some_and(|told| told.contains(part)), "{told}");

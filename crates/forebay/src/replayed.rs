@@ -52,8 +52,8 @@ impl Replay {
     /// Describes in a sentence the case that the mode represents.
     pub(crate) fn as_told(self) -> &'static str {
         match self {
-            Replay::Open => "if requests come as recorded",
-            Replay::Closed | Replay::Dependent => "if requests wait for answers",
+            Replay::Open => "if requests arrive as recorded",
+            Replay::Closed | Replay::Dependent => "if requests wait for one another",
         }
     }
 
@@ -63,7 +63,8 @@ impl Replay {
             Replay::Open => "open: recorded arrival times",
             Replay::Closed => "closed: recorded think times after each completion",
             Replay::Dependent => {
-                "dependent: recorded think times after the answer that a request can have waited for"
+                "dependent: recorded think times after the completion that a request may have \
+                 waited for"
             }
         }
     }
@@ -310,7 +311,7 @@ fn imputed(input: &Input, meter: &mut Meter<'_>) -> Result<Imputed, Error> {
     }
     if sums[0].1 + sums[1].1 == 0 {
         return Err(Error::Unfit(format!(
-            "{}: closed replay needs latencies and the trace has none; use {}",
+            "{}: closed replay needs latencies, but the trace has none; use {}",
             input.path.display(),
             named("replay=open")
         )));

@@ -40,13 +40,14 @@ pub fn begin(path: &Path, kept: &Kept) -> Result<Draft, Error> {
     match is_page_or_new(path) {
         true => Ok(draft),
         false => Err(Error::Unfit(format!(
-            "{}: got a file that is no page, expected a new name or that of a page to be replaced",
+            "{}: got an existing file that is not a report, expected a new name or a report to \
+             replace",
             path.display()
         ))),
     }
 }
 
-/// Whether a report may use this path: it is free, or has a page or an empty file.
+/// Returns whether a report may use this path: it is free, or has a page or an empty file.
 fn is_page_or_new(path: &Path) -> bool {
     let mut begins = [0; 9];
     let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut begins));

@@ -96,7 +96,7 @@ impl Recording {
         error.map_or(Ok(Recording { judged, unmeasured }), |error| Err(error.into()))
     }
 
-    /// Compares `run` with the recording; none if the run has no latencies to compare.
+    /// Compares `run` with the recording; `None` if the run has no latencies to compare.
     pub(crate) fn against(&self, run: &Run) -> Option<Retrodiction> {
         let modelled = run.judged.as_ref()?;
         let recorded = &self.judged;
@@ -131,11 +131,11 @@ pub struct Retrodiction {
     /// Whether the model cannot keep up with the recording, so that its times measure the length of
     /// a backlog.
     pub is_overloaded: bool,
-    /// The latencies of reads; none if none are compared.
+    /// The latencies of reads; `None` if none are compared.
     pub reads: Option<DirectionAnswer>,
-    /// The latencies of writes; none if none are compared.
+    /// The latencies of writes; `None` if none are compared.
     pub writes: Option<DirectionAnswer>,
-    /// The requests outstanding in each second; none if no requests are compared.
+    /// The requests outstanding in each second; `None` if no requests are compared.
     pub outstanding: Option<OutstandingAnswer>,
 }
 
@@ -148,7 +148,7 @@ pub struct DirectionAnswer {
     pub recorded_p50_ms: f64,
     /// The modeled median.
     pub modelled_p50_ms: f64,
-    /// The relative error of the modeled median, above 0 if the model is slower; none if the
+    /// The relative error of the modeled median, above 0 if the model is slower; `None` if the
     /// recorded median is 0.
     pub p50_error_share: Option<f64>,
     /// The recorded 99th percentile.
@@ -205,14 +205,14 @@ pub(crate) fn retrodict_part(
 ) -> Result<Retrodiction, Error> {
     if input.known_latency_share() == 0.0 {
         return Err(Error::Unfit(format!(
-            "{}: got no recorded latencies, expected some to hold the model against; record \
+            "{}: got no recorded latencies, expected some to compare the model with; record \
              completions too (blktrace, `forebay capture`)",
             input.path.display()
         )));
     }
     if setup.intensity.times() != 1.0 {
         return Err(Error::Unfit(format!(
-            "got an intensity of {}, expected 1: a recording is judged at its own speed",
+            "got an intensity of {}, expected 1: a recording must be replayed at its own speed",
             setup.intensity.times()
         )));
     }

@@ -279,7 +279,8 @@ fn fights(shown: &[&RunResult]) -> Vec<Block> {
     let between = |run: &RunResult| seconds(run.contention.between_streams_s);
     let other = shown.get(1).map(|run| format!(", {} under {}", between(run), run.policy));
     let said = format!(
-        "Under {}. Seeking and rotational wait when the heads go from one stream to another come to {} in all{}.",
+        "Under {}. Seeks and rotational delays when the heads move from one stream to another \
+         take {} in total{}.",
         shown[0].policy,
         between(shown[0]),
         other.unwrap_or_default()

@@ -36,9 +36,9 @@ pub(crate) fn refusal(device: &OpenDevice, inputs: &[&Input]) -> Result<Option<S
     let few = random * WRITES_ONE_IN <= writes || random * REQUESTS_ONE_IN <= requests;
     Ok((random > 1 && !few).then(|| {
         format!(
-            "{}: got {}, {random} of them at random, expected sequential writes: the drive is shingled, and what it moves for a \
-             random write is not modelled; choose a drive that is not \
-             (`forebay devices`)",
+            "{}: got {}, {random} of them random, expected sequential writes: the drive is \
+             shingled, and the data that it moves for a random write is not modeled; choose a \
+             drive that is not shingled (`forebay devices`)",
             device.name,
             counted(writes, "write"),
         )
@@ -130,7 +130,7 @@ mod tests {
                 said.is_input() && said.to_string().contains("the drive is shingled"),
                 "{said}"
             );
-            assert!(said.to_string().contains("got 50 writes, 50 of them at random"), "{said}");
+            assert!(said.to_string().contains("got 50 writes, 50 of them random"), "{said}");
             assert!(
                 check(device, &input(&reads)).is_ok() && check(device, &input(&in_order)).is_ok()
             );

@@ -45,14 +45,15 @@ impl Tally {
         self.0.iter().map(|count| u64::from(*count)).sum()
     }
 
-    /// Returns the mean in ns; none if empty.
+    /// Returns the mean in ns; `None` if empty.
     fn mean(&self) -> Option<f64> {
         let sums = self.0.iter().enumerate().map(|(at, count)| middle(at) * f64::from(*count));
         let count = self.count();
         (count > 0).then(|| sums.sum::<f64>() / count as f64)
     }
 
-    /// Returns the latency, in ns, that all but one in `of` requests do not exceed; none if empty.
+    /// Returns the latency, in ns, that all but one in `of` requests do not exceed; `None` if
+    /// empty.
     fn all_but_one_in(&self, of: u64) -> Option<f64> {
         let count = self.count();
         let mut left = count - count / of;
@@ -178,17 +179,17 @@ impl Observer for Slices {
 pub struct Compared {
     /// The devices' busy time in s.
     pub busy_s: f64,
-    /// The 99th percentile of reads in ms; none without reads.
+    /// The 99th percentile of reads in ms; `None` without reads.
     pub read_p99_ms: Option<f64>,
-    /// The 99th percentile of writes in ms; none without writes.
+    /// The 99th percentile of writes in ms; `None` without writes.
     pub write_p99_ms: Option<f64>,
-    /// The median of reads in ms; none without reads.
+    /// The median of reads in ms; `None` without reads.
     pub read_p50_ms: Option<f64>,
-    /// The median of writes in ms; none without writes.
+    /// The median of writes in ms; `None` without writes.
     pub write_p50_ms: Option<f64>,
-    /// The mean of reads in ms; none without reads.
+    /// The mean of reads in ms; `None` without reads.
     pub read_mean_ms: Option<f64>,
-    /// The mean of writes in ms; none without writes.
+    /// The mean of writes in ms; `None` without writes.
     pub write_mean_ms: Option<f64>,
 }
 

@@ -238,7 +238,7 @@ impl<D: Known> Statistics<D> {
         }
     }
 
-    /// Whether no request has arrived.
+    /// Returns whether no request has arrived.
     pub fn is_empty(&self) -> bool {
         self.arrived == 0
     }
@@ -441,8 +441,8 @@ impl<D: Known> Observer for Statistics<D> {
 }
 
 impl Figures {
-    /// Whether the devices fell behind the recording, so that times since arrival measure the
-    /// length of a backlog.
+    /// Returns whether the devices fell behind the recording, so that times since arrival measure
+    /// the length of a backlog.
     pub fn is_overloaded(&self) -> bool {
         Lag::is_overload_of(self.lagging_share)
     }
@@ -570,7 +570,7 @@ impl Figures {
         if self.busy_s > 0.0 { moving_s / self.busy_s } else { 0.0 }
     }
 
-    /// Returns the longest latency of reads and writes; none without any.
+    /// Returns the longest latency of reads and writes; `None` without any.
     pub fn longest_ms(&self) -> Option<f64> {
         self.read_max_ms.into_iter().chain(self.write_max_ms).reduce(f64::max)
     }

@@ -39,12 +39,12 @@ pub trait Verb: Ask {
     /// than text: for example, runs with the points of their charts.
     type Beyond: Send;
 
-    /// The traces that the verb reads. Reports never overwrite them.
+    /// Returns the traces that the verb reads. Reports never overwrite them.
     fn traces(&self) -> Vec<&TraceInput> {
         Vec::new()
     }
 
-    /// The other files that the verb reads. Reports never overwrite them either.
+    /// Returns the other files that the verb reads. Reports never overwrite them either.
     fn files(&self) -> Vec<&Path> {
         Vec::new()
     }
@@ -215,7 +215,7 @@ pub(crate) fn kept<V: Verb>(ask: &V) -> Kept {
 
 /// Returns a remark for messages that writing to `path` replaces a file; empty if it does not.
 pub fn in_place_of(path: &Path) -> &'static str {
-    if path.is_file() { ", in place of the file of that name" } else { "" }
+    if path.is_file() { ", replacing the existing file" } else { "" }
 }
 
 /// The option to treat each volume separately.
@@ -269,7 +269,7 @@ impl TraceInput {
         &self.path
     }
 
-    /// Whether it is a file and not an object that the caller supplies.
+    /// Returns whether it is a file and not an object that the caller supplies.
     pub fn is_file(&self) -> bool {
         self.object.is_none()
     }
@@ -477,7 +477,8 @@ impl ReplayAsk {
         let known = input.known_latency_share();
         if self.replay == Replay::Dependent && known < DEPENDENT_KNOWN_SHARE {
             let said = format!(
-                "only {} of the requests have a recorded latency; dependent replay cannot tell what waited for the others",
+                "only {} of the requests have a recorded latency; dependent replay does not know \
+                 what waited for the others",
                 percent(known)
             );
             session.warn(&input.path, &said);
@@ -503,10 +504,14 @@ impl Value for Replay {
     const WORD: &'static str = "MODE";
     const CHOICES: &'static [Choice] = &[
         Choice { name: "open", about: "at their recorded times" },
-        Choice { name: "closed", about: "each its recorded pause after the answer before it" },
+        Choice {
+            name: "closed",
+            about: "each at its recorded pause after the previous completion",
+        },
         Choice {
             name: "dependent",
-            about: "each its recorded pause after the answer that its task can have waited for; write-back waits for none",
+            about: "each at its recorded pause after the completion that its task may have waited \
+                for; write-back waits for nothing",
         },
     ];
 
@@ -518,7 +523,7 @@ impl Value for Replay {
 impl Value for Map {
     const WORD: &'static str = "HOW";
     const CHOICES: &'static [Choice] = &[
-        Choice { name: "scale", about: "scale all addresses, leaving long gaps out first" },
+        Choice { name: "scale", about: "scale all addresses after removing long gaps" },
         Choice { name: "wrap", about: "take addresses modulo the capacity" },
         Choice { name: "clip", about: "leave the requests out" },
     ];

@@ -268,7 +268,7 @@ fn a_trace_that_only_reads_leaves_nothing_to_offload() {
     assert!(!advice.findings[0].contains("flash"), "{}", advice.headline);
 }
 
-/// A small scattered set that is read repeatedly, faster than a disk can.
+/// Returns a small scattered set that is read repeatedly, faster than a disk can.
 fn hot_set() -> Vec<Record> {
     let hot = |n: u64| n.wrapping_mul(n).wrapping_add(n / 7) % 500;
     (0..6_000).map(|n| read(n * 9_000, (n % 4) as u32, scattered(hot(n)), 4 * KIB)).collect()
@@ -315,7 +315,7 @@ fn one_stream_over_fragments_wants_defragmentation() {
     let defragmentation = remedy(&advice, RemedyKind::Defragmentation);
     assert!(defragmentation.recommended && defragmentation.flash_bytes == 0);
     assert!(advice.findings[0].contains("MiB moved once save"), "{}", advice.headline);
-    // Its figures, and the baseline beside them, are those of the second half.
+    // Its figures, and the baseline's next to them, cover the second half.
     assert_eq!(defragmentation.requests, 2000);
     let (before, after) = (defragmentation.before.unwrap(), defragmentation.total_s.unwrap());
     assert!(before.total_s < 0.6 * advice.ranking[0].total_s, "the whole trace: {before:?}");

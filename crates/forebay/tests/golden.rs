@@ -138,7 +138,7 @@ fn placements_on_the_bundled_trace() {
     is_golden("terasort-flash.txt", &placed_table());
 }
 
-/// What to buy for the bundled trace, limited to what is found quickly.
+/// The drives to buy for the bundled trace, limited to a quick search.
 #[test]
 fn what_to_buy_for_the_bundled_trace() {
     use forebay::plan::buy::{

@@ -10,7 +10,7 @@ use forebay_trace::Record;
 
 const GIB: u64 = 1 << 30;
 
-/// A scattered read of 4 KiB that took 1 ms when it was recorded.
+/// Returns a scattered read of 4 KiB that took 1 ms when it was recorded.
 fn read(at_us: u64, stream: u32, index: u64) -> Record {
     Record {
         at: Nanos::from_micros(at_us),
@@ -59,7 +59,8 @@ fn what_open_replay_alone_gains_is_not_recommended() {
     let told = &both.findings[0];
     assert!(told.contains("It depends on whether requests wait for one another."), "{told}");
     let disputed = both.other_replay.as_ref().unwrap().disputed.as_deref().unwrap();
-    for said in [disputed, "if requests wait for answers, ", "if requests come as recorded, "] {
+    for said in [disputed, "if requests wait for one another, ", "if requests arrive as recorded, "]
+    {
         assert!(told.contains(said), "{told}");
     }
     assert!(
@@ -84,7 +85,7 @@ fn what_both_replays_gain_is_recommended() {
     let other = advice.other_replay.as_ref().unwrap();
     assert!(gains(&advice.ranking) > 0.03 && gains(&other.ranking) > 0.03);
     assert_eq!(other.disputed, None);
-    let said = format!("{best} is also better if requests come as recorded: ");
+    let said = format!("{best} is also better if requests arrive as recorded: ");
     assert!(advice.findings.iter().any(|it| it.starts_with(&said)), "{:?}", advice.findings);
 }
 

@@ -4,12 +4,12 @@ use crate::fio::Shape;
 use crate::servers::{Measured, Server};
 use crate::{Made, Options, median};
 
-/// Where the file is, and how it is read and written.
+/// The location of the file, and how it is read and written.
 struct Place {
     name: &'static str,
     ours: &'static [&'static str],
     qemu: &'static [&'static str],
-    /// nbdkit always goes through the page cache.
+    /// nbdkit always uses the page cache.
     nbdkit: bool,
 }
 
@@ -23,7 +23,7 @@ const DIRECT: Place = Place {
     nbdkit: false,
 };
 
-/// A row: what each server did in each round.
+/// A row: the results of each server in each round.
 struct Row {
     shape: Shape,
     ours: Vec<Measured>,
@@ -40,7 +40,7 @@ pub(crate) fn compare(options: &Options) {
     }
 }
 
-/// The rows of a place.
+/// Returns the rows of a place.
 fn measure(place: &Place, made: &Made, options: &Options) -> Vec<Row> {
     let mut rows = Vec::new();
     let (file, at) = (made.file(), |name| made.socket(name));
@@ -72,7 +72,7 @@ fn shapes(a: &[bool], b: &[u32], c: &[u32]) -> Vec<(bool, u32, u32)> {
     pairs.flat_map(|(a, b)| c.iter().map(move |&c| (a, b, c))).collect()
 }
 
-/// The median of ours over theirs; none where they were not measured.
+/// Returns the median of ours over theirs, or `None` if they were not measured.
 fn ratio(ours: &[Measured], theirs: &[Measured], of: fn(&Measured) -> f64) -> Option<f64> {
     let pairs = ours.iter().zip(theirs);
     (!theirs.is_empty()).then(|| median(pairs.map(|(ours, theirs)| of(ours) / of(theirs))))

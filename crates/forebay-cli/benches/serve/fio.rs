@@ -12,7 +12,7 @@ pub(crate) fn is_there() -> bool {
     asked.is_ok_and(|told| String::from_utf8_lossy(&told.stdout).contains("nbd"))
 }
 
-/// What a client asks.
+/// The requests of a client.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) writes: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Shape {
     pub(crate) depth: u32,
 }
 
-/// What it saw.
+/// The client's results.
 pub(crate) struct Seen {
     pub(crate) requests: f64,
     pub(crate) iops: f64,
@@ -28,7 +28,7 @@ pub(crate) struct Seen {
     pub(crate) p99_us: f64,
 }
 
-/// Asks the server at `socket` for so many seconds.
+/// Runs the client against the server at `socket` for this many seconds.
 pub(crate) fn ask(socket: &Path, shape: Shape, seconds: f64) -> Seen {
     let output = Command::new("fio")
         .args(["--name=client", "--ioengine=nbd", "--time_based", "--output-format=json"])

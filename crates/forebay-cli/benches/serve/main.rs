@@ -20,7 +20,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// What is asked for.
+/// The options of the benchmark.
 pub(crate) struct Options {
     pub(crate) rounds: usize,
     pub(crate) seconds: f64,
@@ -62,11 +62,11 @@ impl Options {
     }
 }
 
-/// A folder that goes away with its files.
+/// A folder that is removed with its files on drop.
 pub(crate) struct Made(PathBuf);
 
 impl Made {
-    /// With a file that was written, so that reads are not of holes.
+    /// Creates a file with data, so that reads do not hit holes.
     pub(crate) fn new(within: &Path) -> Made {
         // qemu-nbd wants its socket from the root on.
         let within = within.canonicalize().unwrap();

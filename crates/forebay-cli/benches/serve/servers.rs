@@ -13,13 +13,13 @@ use crate::fio::{self, Seen, Shape};
 /// Ticks of /proc/PID/stat a second.
 const TICKS_HZ: f64 = 100.0;
 
-/// A server that stands, until it is dropped.
+/// A server that runs until it is dropped.
 pub(crate) struct Server {
     child: Child,
     socket: PathBuf,
 }
 
-/// What a client saw, and the processor time that its server took.
+/// The client's results, and the CPU time of the server.
 pub(crate) struct Measured {
     pub(crate) seen: Seen,
     pub(crate) cpu_s: f64,
@@ -27,7 +27,7 @@ pub(crate) struct Measured {
 
 impl Measured {
     pub(crate) fn per_cpu_s(&self) -> f64 {
-        // A tick is the least that can be told.
+        // A tick is the smallest measurable amount.
         self.seen.requests / self.cpu_s.max(1.0 / TICKS_HZ)
     }
 }
@@ -40,13 +40,13 @@ impl Server {
         Server::start(program, &words, options, socket).unwrap()
     }
 
-    /// `nbdkit file`; none where it is not installed.
+    /// `nbdkit file`; `None` if it is not installed.
     pub(crate) fn nbdkit(file: &Path, socket: PathBuf) -> Option<Server> {
         let words = ["-f".into(), "-U".into(), socket.clone().into(), "file".into(), file.into()];
         Server::start("nbdkit", &words, &[], socket)
     }
 
-    /// `qemu-nbd`; none where it is not installed.
+    /// `qemu-nbd`; `None` if it is not installed.
     pub(crate) fn qemu(file: &Path, socket: PathBuf, options: &[&str]) -> Option<Server> {
         let words = ["-k".into(), socket.clone().into(), file.into()];
         let options = [&["-f", "raw", "-t"], options].concat();
@@ -81,14 +81,14 @@ impl Server {
         panic!("{program} does not listen");
     }
 
-    /// Has a client ask it.
+    /// Runs a client against the server.
     pub(crate) fn measure(&self, shape: Shape, seconds: f64) -> Measured {
         let before = self.ticks();
         let seen = fio::ask(&self.socket, shape, seconds);
         Measured { seen, cpu_s: (self.ticks() - before) / TICKS_HZ }
     }
 
-    /// Processor time it has taken, user's and system's.
+    /// Returns the user and system CPU time used.
     fn ticks(&self) -> f64 {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
         // Fields 14 and 15; the name before, in brackets, may hold spaces.

@@ -80,7 +80,7 @@ impl Client {
         match self.ask(words) {
             Ok(Reply::Word(word)) if word == expected => Ok(()),
             Ok(Reply::Error(what)) if what.starts_with("NOAUTH") => {
-                Err(format!("{name} wants a password: name its file, --password-file FILE"))
+                Err(format!("{name} requires a password: pass --password-file FILE"))
             }
             Ok(Reply::Error(what)) => Err(format!("{name}: {what}")),
             Ok(other) => Err(format!("{name}: got {other:?}, expected {expected}")),
@@ -194,7 +194,7 @@ fn reply(bytes: &[u8], value_max: usize) -> Result<Option<(Reply, usize)>, Strin
     let Some(end) = bytes.iter().take(LINE_MAX).position(|byte| *byte == b'\n') else {
         return match bytes.len() < LINE_MAX {
             true => Ok(None),
-            false => Err("a reply's line has no end".into()),
+            false => Err("a line of a reply is too long".into()),
         };
     };
     if *first == b'$' {
@@ -216,7 +216,7 @@ fn reply(bytes: &[u8], value_max: usize) -> Result<Option<(Reply, usize)>, Strin
                     Reply::Value(Some(bytes[from..upto].to_vec()))
                 }
                 RangeFrame::Null => Reply::Value(None),
-                _ => return Err("got a reply that was not asked for".into()),
+                _ => return Err("got a reply without a request".into()),
             };
             Ok(Some((reply, used)))
         }
@@ -251,6 +251,6 @@ mod tests {
         assert!(said(b"$101\r\n").contains("at most 100"));
         assert!(said(b"$x\r\n").contains("length"));
         assert!(said(b"*2\r\n").contains("expected the reply"));
-        assert!(said(&[b'+'; LINE_MAX]).contains("no end"));
+        assert!(said(&[b'+'; LINE_MAX]).contains("is too long"));
     }
 }

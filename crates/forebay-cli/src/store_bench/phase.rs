@@ -199,7 +199,7 @@ impl Client<'_> {
         let in_order = records.windows(2).all(|pair| pair[0].0 < pair[1].0);
         if !in_order || records.len() > count || records.iter().any(|(found, _)| *found < self.key)
         {
-            return Err(wrong("got keys that are not those asked for, in order".into()));
+            return Err(wrong("got other keys than requested, or in another order".into()));
         }
         let mut bytes = 0;
         let mut own = Vec::new();

@@ -95,7 +95,7 @@ pub(super) fn told(results: &Results) -> String {
     };
     lines.push(wrapped(&headline(results, &phase.figures)));
     if results.gone.is_some() || results.interrupted {
-        lines.push("It ended early: this is what there was by then.".into());
+        lines.push("The run ended early: these are the results so far.".into());
     }
     lines.push(wrapped(&format!(
         "{}; values of {}.",
@@ -104,12 +104,12 @@ pub(super) fn told(results: &Results) -> String {
     )));
     lines.push(wrapped(&match is_open {
         true => format!(
-            "Open loop, arrivals {}: latency counts from when an operation was meant to begin; the second line \
-             counts from when it was sent.",
+            "Open loop, arrivals {}: latency counts from when an operation was due; the second \
+             line counts from when it was sent.",
             results.arrivals.as_deref().unwrap_or("poisson")
         ),
-        false => "Closed loop: each client asks as soon as it was answered, so a server that stalls is asked \
-                  less; --rate asks however it does."
+        false => "Closed loop: each client sends its next operation when the last one completes, \
+            so a stalled server gets fewer operations; --rate keeps the rate constant."
             .to_string(),
     }));
     let mut table = output::table([
@@ -143,7 +143,7 @@ pub(super) fn told(results: &Results) -> String {
     if results.keys_left > 0 {
         let many = if results.keys_left == 1 { " is" } else { "s are" };
         let keys = format!("{} key{many}", results.keys_left);
-        lines.push(format!("{keys} left behind, which begin with {SPACE}"));
+        lines.push(format!("{keys} left in the store; they begin with {SPACE}"));
     }
     lines.join("\n")
 }

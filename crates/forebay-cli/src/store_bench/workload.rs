@@ -52,7 +52,7 @@ impl Value for Workload {
         Choice { name: "d", about: "95 % reads, mostly of the latest, 5 % inserts" },
         Choice { name: "e", about: "95 % scans of up to 100 keys, 5 % inserts; zipfian" },
         Choice { name: "f", about: "half reads, half read-modify-writes; zipfian" },
-        Choice { name: "ingest", about: "puts of new keys in random order, and nothing else" },
+        Choice { name: "ingest", about: "only puts, of new keys in random order" },
     ];
 
     fn parse(text: &str) -> Result<Workload, String> {

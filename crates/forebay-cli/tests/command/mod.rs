@@ -19,7 +19,7 @@ pub(crate) const MSR: &str = "128166372003061629,usr,0,Read,7014609920,24576,412
 
 /// Verbs on a folder's files.
 pub(crate) trait Verbs {
-    /// Every verb that reads a trace, on `trace`.
+    /// Returns every verb that reads a trace, on `trace`.
     fn verbs(&self, trace: &Path) -> [Command; 4];
 
     /// Asserts that every verb refuses a file that holds `content`, and leaves nothing behind.
@@ -51,7 +51,7 @@ impl Verbs for Folder {
     }
 }
 
-/// The bundled trace.
+/// Returns the bundled trace.
 pub(crate) fn sample() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet")
 }
@@ -92,7 +92,7 @@ pub(crate) fn fails(command: &mut Command, code: i32, parts: &[&str]) {
     }
 }
 
-/// The JSON that a command prints, and what it says on standard error.
+/// Returns the JSON that a command prints, and what it says on standard error.
 pub(crate) fn json(command: &mut Command) -> (Value, String) {
     let (out, err) = ends(command.args(["--format", "json"]), 0);
     assert!(out.starts_with("{\n  \"schema_version\": 4,\n"), "{}: {out}", shown(command));

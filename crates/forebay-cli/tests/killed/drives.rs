@@ -6,10 +6,10 @@ use std::process::Command;
 
 const BYTES: u64 = 32 << 20;
 
-/// Drives that are there as long as this is.
+/// Drives that exist until this is dropped.
 pub(crate) struct Drives {
     paths: Vec<PathBuf>,
-    /// Loop devices, open: the last one who closes them has the kernel take them apart.
+    /// Open loop devices; the kernel removes each one when its last descriptor is closed.
     open: Vec<File>,
 }
 
@@ -45,7 +45,8 @@ impl Drives {
     }
 }
 
-/// A loop device, which goes away when nobody has it open any more, however this process ends.
+/// Creates a loop device that disappears when nobody has it open any more, however this process
+/// ends.
 fn device(file: &Path) -> Option<(PathBuf, File)> {
     let made = Command::new("losetup").args(["--find", "--show"]).arg(file).output().ok()?;
     if !made.status.success() {

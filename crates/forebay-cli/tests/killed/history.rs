@@ -1,15 +1,16 @@
-//! What a sector may contain, by what the writer said.
+//! Tracks the possible contents of each sector from the writer's messages.
 
 use std::collections::BTreeSet;
 
 use crate::killed::steps::{SECTORS, Step};
 
 pub(crate) struct History {
-    /// For each sector the steps it may be of, the oldest first; 0 is zeros.
+    /// For each sector, the steps that may have written its contents, the oldest first; 0 means
+    /// zeros.
     may_be: Vec<Vec<u64>>,
     /// Writes that were answered, but not durable yet.
     answered: BTreeSet<u64>,
-    /// Flushes under way, with the writes that were answered before.
+    /// Outstanding flushes, with the writes that were acknowledged before them.
     flushes: Vec<(u64, BTreeSet<u64>)>,
 }
 
@@ -24,7 +25,7 @@ impl Default for History {
 }
 
 impl History {
-    /// What the writer said; answers whether that acknowledges something.
+    /// Records a message of the writer; returns whether it acknowledges something.
     pub(crate) fn note(&mut self, line: &str) -> bool {
         match line.split_once(' ').map(|(word, number)| (word, number.parse())) {
             Some(("begins", Ok(number))) => self.begins(number),
@@ -61,7 +62,7 @@ impl History {
         }
     }
 
-    /// Nothing older than this write is found any more.
+    /// Records that nothing older than this write can be found any more.
     fn is_durable(&mut self, number: u64) {
         self.answered.remove(&number);
         for sector in Step::at(number).sectors() {
@@ -69,7 +70,8 @@ impl History {
         }
     }
 
-    /// Holds what was found against it; from here on that is what is there.
+    /// Checks the contents found against the history; from here on, they are the only possible
+    /// contents.
     pub(crate) fn hold(&mut self, found: &[u64], what: &str) {
         for (sector, (of, may_be)) in found.iter().zip(&mut self.may_be).enumerate() {
             assert!(

@@ -27,7 +27,7 @@ use self::drives::Drives;
 use self::history::History;
 use self::steps::{Dice, ROUND_STEPS};
 
-/// What the writer is told, and that it is one.
+/// The variable that tells the writer its drives, and that it is the writer.
 const DRIVES: &str = "FOREBAY_KILLED_DRIVES";
 const FIRST: &str = "FOREBAY_KILLED_FIRST";
 
@@ -40,7 +40,7 @@ fn forebay(verb: &str, drives: &[PathBuf], options: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A process that writes to the volume of `drives`, steps from `first` on.
+/// Returns a process that writes to the volume of `drives`, steps from `first` on.
 fn writer(drives: &[PathBuf], first: u64) -> Child {
     let names: Vec<_> = drives.iter().map(|path| path.to_str().unwrap()).collect();
     Command::new(std::env::current_exe().unwrap())
@@ -61,11 +61,12 @@ fn writes_until_it_is_killed() {
     writer::write(&paths, std::env::var(FIRST).unwrap().parse().unwrap());
 }
 
-/// Lets a writer write for a while and kills it; notes what it said.
+/// Lets a writer write for a while and kills it; records its messages.
 fn write_and_kill(drives: &[PathBuf], round: u64, dice: &mut Dice, history: &mut History) -> usize {
     let mut child = writer(drives, round * ROUND_STEPS + 1);
     let mut said = BufReader::new(child.stdout.take().unwrap());
-    // One time in eight it is killed by the clock, which may be while it opens the volume.
+    // One time in eight the writer is killed after some time, which may be while it opens the
+    // volume.
     let lines = if dice.below(8) == 0 { 0 } else { dice.below(1500) };
     let mut text = Vec::new();
     while (text.iter().filter(|byte| **byte == b'\n').count() as u64) < lines {
@@ -81,21 +82,21 @@ fn write_and_kill(drives: &[PathBuf], round: u64, dice: &mut Dice, history: &mut
     whole.lines().map(|line| usize::from(history.note(line))).sum()
 }
 
-/// All drives but `missing` of them.
+/// Returns all drives except `missing` random ones.
 fn without(drives: &[PathBuf], missing: u64, dice: &mut Dice) -> Vec<PathBuf> {
     let mut left = drives.to_vec();
     (0..missing).for_each(|_| drop(left.remove(dice.below(left.len() as u64) as usize)));
     left
 }
 
-/// All drives are there: nothing is lost, and what is missing somewhere is made anew.
+/// Checks that all drives are present and nothing is lost, after restoring whatever is missing.
 fn check(drives: &[PathBuf], round: u64) {
     let checked = forebay("check", drives, &[]);
     let is_whole = checked["lost_units"] == 0 && checked["degraded_units"] == 0;
     assert!(is_whole, "round {round}: {checked}");
 }
 
-/// Kills a writer so many times; answers how many writes and flushes were acknowledged.
+/// Kills a writer `count` times; returns how many writes and flushes were acknowledged.
 fn rounds(drives: &Drives, level: &str, seed: u64, count: u64) -> usize {
     let mut dice = Dice(seed);
     let mut history = History::default();

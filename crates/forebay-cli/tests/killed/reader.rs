@@ -1,4 +1,4 @@
-//! Reads all that a writer may have written.
+//! Reads everything that a writer may have written.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::killed::writer::on_volume;
 /// Sectors that are read at a time.
 const STEP: u64 = 256;
 
-/// The step that each sector of a volume is of.
+/// Returns the step that each sector of a volume is of.
 pub(crate) fn read(drives: &[PathBuf]) -> Vec<u64> {
     let mut reader = Reader { found: Vec::new(), is_asked: false, buf: 0, now: Nanos::ZERO };
     on_volume(drives, &mut reader);

@@ -1,5 +1,4 @@
-//! What a writer does, step by step, known to whoever knows the numbers of its steps; and what sectors
-//! contain.
+//! The steps of a writer, which can be reproduced from their numbers, and the contents of sectors.
 
 pub(crate) const SECTOR: usize = 512;
 /// Sectors that are written to.
@@ -33,13 +32,13 @@ impl Step {
         if dice.below(16) == 0 {
             return Step::Flush;
         }
-        // From a sector to half a MiB, small ones more often.
+        // From a sector to half a MiB; small sizes are more frequent.
         let count = 1 + dice.next() % (1 << dice.below(11));
         let first = dice.below(SECTORS - count);
         Step::Write { first, count, durable: dice.below(16) == 0 }
     }
 
-    /// The sectors that it writes.
+    /// Returns the sectors that it writes.
     pub(crate) fn sectors(self) -> std::ops::Range<u64> {
         match self {
             Step::Write { first, count, .. } => first..first + count,
@@ -48,7 +47,7 @@ impl Step {
     }
 }
 
-/// What step `number` writes to a sector.
+/// Returns the contents that step `number` writes to a sector.
 pub(crate) fn content(number: u64, sector: u64) -> [u8; SECTOR] {
     let mut dice = Dice(number << 32 ^ sector);
     let mut bytes = [0; SECTOR];
@@ -57,7 +56,7 @@ pub(crate) fn content(number: u64, sector: u64) -> [u8; SECTOR] {
     bytes
 }
 
-/// The step that wrote a sector, 0 where none did.
+/// Returns the step that wrote a sector, 0 where none did.
 pub(crate) fn written_by(sector: u64, bytes: &[u8]) -> Result<u64, String> {
     let number = u64::from_le_bytes(bytes[..8].try_into().unwrap());
     let is_whole = match number {

@@ -32,8 +32,8 @@ pub(crate) fn write(drives: &[PathBuf], first: u64) {
     on_volume(drives, &mut Writer { next: first, under_way, now });
 }
 
-/// Takes step after step. No two writes of a sector are under way at a time, so that the later one is
-/// known.
+/// Executes one step after another. Two writes of a sector are never outstanding together, so that
+/// the later one is known.
 struct Writer {
     next: u64,
     under_way: BTreeMap<u64, Buf>,
@@ -51,7 +51,7 @@ impl Writer {
     }
 }
 
-/// At once on the pipe: a line in one call.
+/// Writes a line to the pipe in one call.
 fn say(word: &str, number: u64) {
     let line = format!("{word} {number}\n");
     std::io::stdout().write_all(line.as_bytes()).unwrap();

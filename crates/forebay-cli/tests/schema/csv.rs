@@ -1,4 +1,4 @@
-//! Answers as CSV, held to the same answers as JSON.
+//! Tests that CSV output has the same values as JSON output.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,13 +26,13 @@ const TABLES: [(&str, &str); 18] = [
     ("top", "backs"),
 ];
 
-/// Lists whose entries have columns with their numbers.
+/// Lists whose entries have numbered columns.
 const NUMBERED: [&str; 5] = ["answered", "disks", "operations", "tiers", "write_ms"];
 
-/// What no two runs have alike.
+/// Figures that differ between runs.
 const OF_A_RUN: [&str; 2] = ["simulated_requests_per_s", "openings"];
 
-/// The rows of `text` by RFC 4180.
+/// Returns the rows of `text` by RFC 4180.
 fn parse(text: &str) -> Vec<Vec<String>> {
     let (mut rows, mut row, mut cell) = (Vec::new(), Vec::new(), String::new());
     let (mut is_quoted, mut letters) = (false, text.chars().peekable());
@@ -55,7 +55,7 @@ fn parse(text: &str) -> Vec<Vec<String>> {
     rows
 }
 
-/// What is no structure and no list of them in `value`, by where it stands.
+/// Collects the plain values in `value`, by their position.
 fn leaves(at: &str, value: &Value, found: &mut BTreeMap<String, String>) {
     let plain = |value: &Value| match value {
         Value::Null => Some(String::new()),
@@ -86,7 +86,7 @@ fn leaves(at: &str, value: &Value, found: &mut BTreeMap<String, String>) {
     }
 }
 
-/// What each row of the answer of a verb has by column.
+/// Returns the expected columns of each row of a verb's answer.
 fn expected(verb: &str, answer: &Value) -> Vec<BTreeMap<String, String>> {
     let row = |value: &Value| {
         let mut found = BTreeMap::new();

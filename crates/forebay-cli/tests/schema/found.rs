@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-/// Objects whose keys are names of things, not of fields.
+/// Objects whose keys are names, not fields.
 const OPEN: [&str; 1] = ["placement"];
 
-/// What `value`, a field called `name`, shows of its schema.
+/// Returns the schema that follows from `value`, a field called `name`.
 pub(crate) fn of(name: &str, value: &Value) -> Value {
     match value {
-        // Anything may stand where no answer had something, until one has.
+        // Allows anything until some answer has a value.
         Value::Null => json!({"default": null}),
         Value::Bool(_) => json!({"type": "boolean"}),
         Value::String(_) => json!({"type": "string"}),
@@ -43,7 +43,7 @@ pub(crate) fn of(name: &str, value: &Value) -> Value {
     }
 }
 
-/// What both allow.
+/// Returns a schema that allows what both schemas allow.
 pub(crate) fn merged(known: Option<Value>, other: Value) -> Value {
     let Some(mut known) = known else { return other };
     if known.get("const").is_some() {
@@ -77,7 +77,7 @@ pub(crate) fn merged(known: Option<Value>, other: Value) -> Value {
         }
     }
     if let Some(properties) = other.get("properties").and_then(Value::as_object) {
-        // Of several shapes, what each of them has is required.
+        // Of several shapes, only the keys that all of them have are required.
         let had = known.get("properties").is_some();
         for (name, value) in properties {
             let before = known["properties"].get(name).cloned();

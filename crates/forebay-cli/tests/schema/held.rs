@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What is wrong with `value`, which stands at `place`; nothing if it is as `schema` says.
+/// Returns the violations of `schema` by `value`, which is at `place`; empty if it is valid.
 pub(crate) fn wrong(schema: &Value, value: &Value, place: &str) -> Vec<String> {
     if let Some(fixed) = schema.get("const") {
         return if fixed == value {

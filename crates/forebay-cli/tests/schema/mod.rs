@@ -17,7 +17,8 @@ use crate::command;
 use crate::command::{Folder, ends, forebay, sample};
 use crate::shell;
 
-/// What is asked: the name of an answer in the schema, and the words. Each runs in the folder of those before it.
+/// The commands: the name of the answer in the schema, and the words. Each runs in the folder of
+/// the previous ones.
 const ASKED: &[(&str, &str)] = &[
     ("describe", "describe mine.csv"),
     ("describe", "describe mine.csv --threads"),
@@ -97,16 +98,17 @@ const ASKED: &[(&str, &str)] = &[
     ("policies", "policies"),
 ];
 
-/// What a server answers, asked beside it.
+/// The answer of a server, which is produced separately.
 const TOP: &str = "top";
-/// What no test here prints: it needs a disk to capture, a measured drive, or DiskSim's files.
+/// Verbs that no test here runs, because they need a disk to capture, a measured drive, or
+/// DiskSim's files.
 const NOT_ASKED: &[&str] = &["capture", "device fit", "device import"];
 
 fn path() -> PathBuf {
     shell::root().join("docs/schema/forebay.json")
 }
 
-/// What the commands read.
+/// Creates the files that the commands read.
 fn prepare(folder: &Folder) {
     let whole = folder.path("whole.csv");
     ends(forebay(&["convert"]).arg(sample()).arg(&whole), 0);
@@ -135,7 +137,7 @@ fn prepare(folder: &Folder) {
     folder.file("disk.img", vec![0; 1 << 20]);
 }
 
-/// Every answer with its name.
+/// Returns every answer with its name.
 fn answers(folder: &Path) -> Vec<(&'static str, Value)> {
     let asked = ASKED.iter().map(|(name, words)| {
         let words: Vec<&str> = words.split(' ').chain(["--format", "json"]).collect();
@@ -148,7 +150,8 @@ fn answers(folder: &Path) -> Vec<(&'static str, Value)> {
     answers
 }
 
-/// What a volume tells that has lost data: three of its drives were wiped, but for their records.
+/// Returns the answer for a volume that lost data: three of its drives were wiped, except for their
+/// records.
 fn lossy(folder: &Path) -> Value {
     let ask = |words: &str, code| {
         ends(forebay(&words.split(' ').collect::<Vec<_>>()).current_dir(folder), code).0
@@ -168,7 +171,7 @@ fn lossy(folder: &Path) -> Value {
     serde_json::from_str(&ask("volume check w --format json", 1)).unwrap()
 }
 
-/// What a server that has just begun tells.
+/// Returns the answer of a server that has just started.
 fn top(folder: &Path, format: &str) -> String {
     let text = "forebay serve disk.img --socket s --policy noop 2>/dev/null &\n\
                 until [ -S s.figures ]; do sleep 0.05; done\nforebay top s --format FORMAT\nkill $!; wait $!";
@@ -200,14 +203,14 @@ fn every_answer_is_as_the_schema_says() {
         assert_eq!(schema["$defs"][*name]["properties"]["schema_version"]["const"], 4, "{name}");
     }
     are_csv_too(folder.root(), &answers);
-    // Nothing is stated that nobody asked.
+    // The schema has no entries without a command.
     let defined = schema["$defs"].as_object().unwrap().keys();
     for name in defined.filter(|name| !NOT_ASKED.contains(&name.as_str())) {
         assert!(answers.iter().any(|(asked, _)| asked == name), "no answer of {name}");
     }
 }
 
-/// Of the last question of each verb, which may be asked again.
+/// Checks the CSV of the last command of each verb, which can be repeated.
 fn are_csv_too(folder: &Path, answers: &[(&'static str, Value)]) {
     const MEASURED: [&str; 2] = ["play", "store bench"];
     for (at, (name, words)) in ASKED.iter().enumerate() {
@@ -222,7 +225,8 @@ fn are_csv_too(folder: &Path, answers: &[(&'static str, Value)]) {
     csv::hold(name, answer, &top(folder, "csv"), true);
 }
 
-/// A verb that takes `--format json` and is not asked would go unstated.
+/// Every verb with `--format json` must be in the list; otherwise its answer would not be in the
+/// schema.
 #[test]
 fn every_verb_with_data_is_asked() {
     for verb in shell::verbs() {

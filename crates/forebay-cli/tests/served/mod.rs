@@ -35,7 +35,7 @@ impl Serving {
         Serving::of(&mut command).0
     }
 
-    /// What this command starts, once it serves, and what it said before.
+    /// Starts the command and waits until it serves; returns its messages so far.
     pub(crate) fn of(command: &mut Command) -> (Serving, String) {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap());
@@ -58,7 +58,7 @@ impl Serving {
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
 
-    /// How it ends, and what it says.
+    /// Waits for the end and returns the status and the messages.
     pub(crate) fn ends(mut self) -> (Option<i32>, String) {
         let status = self.child.wait().unwrap();
         let mut said = String::new();
@@ -72,7 +72,7 @@ impl Serving {
         assert_eq!(self.ends(), (Some(0), String::new()));
     }
 
-    /// A line of /proc/PID/status, in KiB.
+    /// Returns a line of /proc/PID/status, in KiB.
     pub(crate) fn memory_kib(&self, name: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -88,7 +88,7 @@ impl Drop for Serving {
     }
 }
 
-/// Whether these tools are there; says loudly if not.
+/// Returns whether these tools exist; prints a loud message if not.
 pub(crate) fn have(tools: &[&str]) -> bool {
     let is_there = |tool: &&&str| {
         let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();
@@ -136,7 +136,7 @@ pub(crate) fn mixed(bytes: usize, seed: u64) -> Vec<u8> {
     all
 }
 
-/// A file of those bytes whose zeros are holes.
+/// Creates a file with these bytes whose zeros are holes.
 pub(crate) fn sparse(path: &Path, bytes: &[u8]) {
     use std::os::unix::fs::FileExt;
     let file = File::create(path).unwrap();

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use super::{Folder, does, ran};
 
-/// What is on an export.
+/// The state of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Nothing: a file system is made.
     Blank,
-    /// One that was taken down.
+    /// A file system that was unmounted.
     Clean,
     /// One that was not: mounting it plays its journal.
     Cut,
@@ -74,7 +74,7 @@ impl<'a> Mounted<'a> {
         Ok(mounted)
     }
 
-    /// Takes it down, with a check of the file system.
+    /// Unmounts it and checks the file system.
     pub(crate) fn close(mut self) {
         does(self.folder, "umount", &["tree"]);
         self.is_mounted = false;
@@ -98,7 +98,7 @@ impl Drop for Mounted<'_> {
             }
             thread::sleep(Duration::from_millis(20));
         }
-        // It waits for a server that is gone.
+        // It waits for a server that no longer exists.
         let _ = self.fuse.kill();
         let _ = self.fuse.wait();
     }

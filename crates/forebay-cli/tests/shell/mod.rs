@@ -5,12 +5,12 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The root of the sources.
+/// Returns the root of the sources.
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The blocks of commands on a page.
+/// Returns the blocks of commands on a page.
 pub(crate) fn blocks(page: &str) -> Vec<&str> {
     let fenced = page.split("```sh\n").skip(1);
     fenced.map(|rest| rest.split("```").next().unwrap()).collect()
@@ -30,7 +30,7 @@ pub(crate) fn prepared(folder: &Path) {
 pub(crate) fn run(folder: &Path, text: &str) -> Result<String, String> {
     let bin = folder.join("bin").display().to_string();
     let path = format!("{bin}:{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap());
-    // What is left in the background would be waited for.
+    // Background jobs would be waited for.
     let text = format!("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{text}");
     // Who waits for the socket of a server that did not start waits in vain.
     let shell = Command::new("timeout")
@@ -44,7 +44,7 @@ pub(crate) fn run(folder: &Path, text: &str) -> Result<String, String> {
     if shell.status.success() { Ok(said) } else { Err(format!("{said}\n{wrong}")) }
 }
 
-/// Every verb with those above it: `["plan"]`, `["plan", "capacity"]`, as help lists them.
+/// Returns every verb with those above it: `["plan"]`, `["plan", "capacity"]`, as help lists them.
 pub(crate) fn verbs() -> Vec<Vec<String>> {
     below(&[])
 }

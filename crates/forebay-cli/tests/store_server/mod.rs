@@ -27,7 +27,7 @@ pub(crate) fn made(folder: &Folder) {
 pub(crate) struct Serving {
     pub(crate) child: Child,
     pub(crate) address: SocketAddr,
-    /// Where it says its metrics, if it was asked to.
+    /// The address of the metrics, if they were requested.
     pub(crate) metrics: Option<SocketAddr>,
 }
 
@@ -46,7 +46,7 @@ impl Serving {
     pub(crate) fn by(mut command: Command, words: &[&str]) -> Serving {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.as_mut().unwrap()).lines().map(Result::unwrap);
-        // What is lost is said before.
+        // Messages about losses come earlier.
         let line = lines.find(|line| line.contains(" at ")).unwrap();
         let address = line.split(" at ").nth(1).and_then(|rest| rest.split(';').next());
         let address = address.unwrap_or_else(|| panic!("no address in: {line}")).parse().unwrap();

@@ -1,4 +1,4 @@
-//! What the simulator is measured with: a disk, and streams that keep its queue filled.
+//! The loads for benchmarks of the simulator: a disk, and streams that keep its queue filled.
 
 #![allow(dead_code, clippy::unwrap_used)] // the bench and the test each use a part
 
@@ -21,12 +21,12 @@ const AREA: u64 = 8 << 30;
 /// Requests of a sequential run.
 const RUN: u64 = 64;
 
-/// The disk of `devices/st1000nm0011.toml`.
+/// Returns the disk of `devices/st1000nm0011.toml`.
 pub(crate) fn disk() -> Hdd {
     Hdd::new(disk_spec()).unwrap()
 }
 
-/// The same as it ships: with its queue, buffer and write cache.
+/// Returns the same as it ships: with its queue, buffer and write cache.
 pub(crate) fn drive() -> Drive {
     let ns = 1700.0;
     let buffer = BufferSpec {
@@ -94,7 +94,7 @@ fn disk_spec() -> HddSpec {
     }
 }
 
-/// A drive like `devices/samsung-830.toml`, of 64 GB.
+/// Returns a drive like `devices/samsung-830.toml`, of 64 GB.
 pub(crate) fn ssd() -> Ssd {
     Ssd::new(SsdSpec {
         capacity_bytes: 64_000_000_000,
@@ -128,7 +128,7 @@ pub(crate) fn ssd() -> Ssd {
     .unwrap()
 }
 
-/// The next pseudo-random number.
+/// Returns the next pseudo-random number.
 #[inline]
 pub(crate) fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);

@@ -51,14 +51,15 @@ const RULES_MAX: usize = LAYOUTS_MAX + ROOM;
 /// How quickly [`Best`] changes its mind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
-    /// After so many writes of each unit, what happened before counts less by a factor e; at least 1.
+    /// After this many writes of each unit, what happened before counts less by a factor e; at
+    /// least 1.
     pub memory: f64,
     /// How far apart rules are, per unit, for all but a third of the units to follow the better of two: a share of
     /// the dearest switch there and back.
     pub spread: f64,
     /// How much of what changes of rule cost is added to that.
     pub caution: f64,
-    /// Where the dice begin.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
@@ -92,17 +93,17 @@ const KEEPING: [Simple; 5] = [
 #[derive(Clone, Debug)]
 pub struct Best {
     layouts: usize,
-    /// Those that stay, then those that keep something of a unit.
+    /// The stateless rules, followed by those with a state per unit.
     rules: Vec<Simple>,
     stays: usize,
-    /// By cohort, then rule.
+    /// The random numbers, by cohort and rule.
     dice: Vec<f64>,
-    /// By rule: what it would have paid, the past less and less.
+    /// By rule: the cost that it would have had, with exponential decay.
     paid: [f64; RULES_MAX],
-    /// What changes of rule cost, likewise.
+    /// The cost of changes of rule, with the same decay.
     moved: f64,
     units: f64,
-    /// What the past is multiplied by for each request.
+    /// The decay factor per request.
     keep: f64,
     memory: f64,
     /// `scale` for a unit, and for what changes of rule cost.
@@ -110,11 +111,11 @@ pub struct Best {
     slope: f64,
 }
 
-/// Where a rule is: before the request and after it.
+/// The layout under a rule: before and after the request.
 type Shadow = (Layout, Layout);
 
 impl Best {
-    /// For volumes with these costs.
+    /// Creates a rule for volumes with these costs.
     pub fn new(costs: &Costs, tuning: Tuning) -> Best {
         let mut rules: Vec<Simple> = costs.allowed().map(Simple::Stay).collect();
         let stays = rules.len();
@@ -134,7 +135,7 @@ impl Best {
         }
     }
 
-    /// What each rule would have paid for all units, in nanoseconds, the past counting less.
+    /// Returns each rule's cost over all units in nanoseconds, with decay.
     pub fn shadows(&self) -> impl Iterator<Item = (Simple, f64)> + '_ {
         self.rules.iter().copied().zip(self.paid)
     }
@@ -215,15 +216,15 @@ impl Rule for Best {
     }
 }
 
-/// What a change of rule costs a unit that was in `here` where its new rule was in `before`: what the request
-/// cost more, and the way.
+/// Returns the cost of changing the rule of a unit that was in `here` while its new rule had it in
+/// `before`: the additional cost of the request, and the switch.
 fn change(costs: &Costs, here: Layout, before: Layout, to: Layout, class: Class) -> f64 {
     let more = costs.cost(here, class).saturating_sub(costs.cost(before, class));
     let way = if here == to { 0 } else { costs.switch(here, to) };
     more.saturating_add(way) as f64
 }
 
-/// A request for a rule that keeps something of a unit: where it was, and where it goes.
+/// Passes a request to a rule with a state per unit, with the unit's old and new layout.
 #[inline]
 fn keeping(
     costs: &Costs,

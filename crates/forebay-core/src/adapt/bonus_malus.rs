@@ -17,7 +17,8 @@ impl Factor {
     /// Thresholds as they are.
     pub const ONE: Factor = Factor { times: 1, over: 1 };
 
-    /// By how much a score is at or beyond its threshold, in parts of the factor's divisor: nothing is rounded.
+    /// Returns how far a score is at or beyond its threshold, in parts of the factor's divisor, so
+    /// that nothing is rounded.
     #[inline]
     fn beyond(self, score: u32, threshold: u64) -> Option<u64> {
         let threshold = threshold.saturating_mul(u64::from(self.times));
@@ -37,7 +38,7 @@ pub struct BonusMalus {
 }
 
 impl BonusMalus {
-    /// The rule with its thresholds multiplied.
+    /// Returns the rule with its thresholds multiplied.
     pub fn new(factor: Factor) -> BonusMalus {
         BonusMalus { factor }
     }
@@ -75,7 +76,8 @@ impl Rule for BonusMalus {
     }
 }
 
-/// One request that costs `row` by layout: scores of all layouts but `layout`, in their order.
+/// Records a request that costs `row` by layout; updates the scores of all layouts except `layout`,
+/// in order.
 #[inline]
 pub(super) fn step(
     costs: &Costs,
@@ -113,7 +115,8 @@ mod tests {
     use super::super::costs::{RAID6, RAID10};
     use super::*;
 
-    /// When a unit switches that is written in these numbers of chunks over and over, up to 99 writes.
+    /// Returns when a unit switches that is written in these numbers of chunks over and over, up to
+    /// 99 writes.
     fn switches(costs: &Costs, first: Layout, factor: Factor, chunks: &[u8]) -> Option<usize> {
         let mut rule = BonusMalus::new(factor);
         let mut unit = rule.begin(costs, first, 0, 0);

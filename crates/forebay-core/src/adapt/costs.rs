@@ -5,7 +5,7 @@ use crate::contract::request::Op;
 /// A layout: its row in [`Costs`].
 pub type Layout = u8;
 
-/// What matters of a request, and the passing of time: a column of [`Costs`].
+/// The relevant properties of a request, or the passing of time: a column of [`Costs`].
 pub type Class = u8;
 
 /// Layouts that a unit can choose from, at most: a layout is three bits of what is kept of a unit.
@@ -33,7 +33,7 @@ pub const RAID10: Layout = 1;
 pub struct Costs {
     layouts: usize,
     width: usize,
-    /// By class, then layout: what a request costs in all layouts stands together.
+    /// Request costs by class, then layout, so that the costs in all layouts are adjacent.
     cost: Vec<u64>,
     switch: Vec<u64>,
     threshold: Vec<u64>,
@@ -86,86 +86,86 @@ impl Costs {
         })
     }
 
-    /// The paper's hard disks (Table 1 and section 4.1; a point is 0.1 ms): [`RAID6`] and [`RAID10`] of six
-    /// Seagate ST91000640SS, units of four chunks of 64 KiB.
+    /// Returns the paper's hard disks (Table 1 and section 4.1; a point is 0.1 ms): [`RAID6`] and
+    /// [`RAID10`] of six Seagate ST91000640SS, units of four chunks of 64 KiB.
     pub fn paper_hdd() -> Costs {
         paper(100_000, [[56, 55, 56, 54], [29, 53, 72, 94]], [99, 65], [100, 66])
     }
 
-    /// The paper's solid-state drives (Table 1 and section 4.1; a point is 0.01 ms): [`RAID6`] and [`RAID10`]
-    /// of six Samsung 830.
+    /// Returns the paper's solid-state drives (Table 1 and section 4.1; a point is 0.01 ms):
+    /// [`RAID6`] and [`RAID10`] of six Samsung 830.
     pub fn paper_ssd() -> Costs {
         paper(10_000, [[30, 28, 24, 21], [10, 20, 38, 39]], [54, 29], [55, 30])
     }
 
-    /// How many layouts there are.
+    /// Returns the number of layouts.
     pub fn layouts(&self) -> usize {
         self.layouts
     }
 
-    /// How many classes there are, the tick included.
+    /// Returns how many classes there are, the tick included.
     pub fn classes(&self) -> usize {
         2 * self.width + 1
     }
 
-    /// The class of a request that touches so many chunks; more than there are count as all, and what
-    /// neither reads nor writes as a read.
+    /// Returns the class of a request that touches this many chunks; more than there are count as
+    /// all, and what neither reads nor writes as a read.
     pub fn class(&self, op: Op, chunks: usize) -> Class {
         let chunk = chunks.clamp(1, self.width) - 1;
         let class = if op == Op::Write { chunk } else { self.width + chunk };
         class as Class
     }
 
-    /// The class of a period gone by.
+    /// Returns the class for the end of a period.
     pub fn tick(&self) -> Class {
         (2 * self.width) as Class
     }
 
-    /// What a request of this class costs, by layout.
+    /// Returns the cost of a request of this class, by layout.
     #[inline]
     pub fn row(&self, class: Class) -> &[u64] {
         let class = usize::from(class).min(2 * self.width);
         &self.cost[class * self.layouts..][..self.layouts]
     }
 
-    /// What a request of this class costs in this layout.
+    /// Returns the cost of a request of this class in this layout.
     #[inline]
     pub fn cost(&self, layout: Layout, class: Class) -> u64 {
         self.row(class)[self.known(layout)]
     }
 
-    /// What a switch costs.
+    /// Returns the cost of a switch.
     #[inline]
     pub fn switch(&self, from: Layout, to: Layout) -> u64 {
         self.switch[self.known(from) * self.layouts + self.known(to)]
     }
 
-    /// Half of the way there and back, to or from each layout: a distance that is the same both ways. With two
-    /// layouts any sequence of switches costs the same by it, but for one half of the difference; with more it stands in
-    /// for it.
+    /// Half of the cost of switching there and back, which is a symmetric distance between layouts.
+    /// With two layouts, it gives the same total cost for every sequence of switches, except for
+    /// half of the difference; with more layouts it is an approximation.
     #[inline]
     pub fn half_ways(&self, layout: Layout) -> &[u64] {
         &self.half[self.known(layout) * self.layouts..][..self.layouts]
     }
 
-    /// How much better `to` must have been for a switch from `from`.
+    /// Returns how much better `to` must have been for a switch from `from`.
     #[inline]
     pub fn threshold(&self, from: Layout, to: Layout) -> u64 {
         self.threshold[self.known(from) * self.layouts + self.known(to)]
     }
 
-    /// Whether a unit may have this layout.
+    /// Returns whether a unit may have this layout.
     #[inline]
     pub fn allows(&self, layout: Layout) -> bool {
         usize::from(layout) < self.layouts && self.allowed >> layout & 1 == 1
     }
 
-    /// The layouts that a unit may have.
+    /// Returns the layouts that a unit may have.
     pub fn allowed(&self) -> impl Iterator<Item = Layout> + '_ {
         (0..self.layouts as Layout).filter(|&layout| self.allows(layout))
     }
 
-    /// The layout that serves this class best, the first of equals, among those allowed.
+    /// Returns the layout that serves this class best, the first of equals, among those allowed.
     pub fn cheapest(&self, class: Class) -> Layout {
         self.allowed().min_by_key(|&layout| self.cost(layout, class)).unwrap_or(0)
     }
@@ -178,7 +178,8 @@ impl Costs {
         self.allowed().min_by_key(|&to| self.switch(layout, to)).unwrap_or(0)
     }
 
-    /// The dearest switch there and back: by how much a unit in one layout can be behind one in another.
+    /// Returns the highest cost of switching there and back, which limits how far a unit in one
+    /// layout can be behind a unit in another.
     pub fn diameter(&self) -> u64 {
         let pairs = self.allowed().flat_map(|a| self.allowed().map(move |b| (a, b)));
         pairs.map(|(a, b)| self.switch(a, b).saturating_add(self.switch(b, a))).max().unwrap_or(0)
@@ -220,7 +221,8 @@ fn halves(switch: &[u64], layouts: usize) -> Vec<u64> {
     (0..layouts * layouts).map(|at| half(at / layouts, at % layouts)).collect()
 }
 
-/// Two layouts in points: writes, and for 6 to 10 and 10 to 6 the cost of a switch and its threshold.
+/// Returns two layouts with costs in points: writes, and the cost and the threshold of a switch
+/// from 6 to 10 and back.
 fn paper(point: u64, writes: [[u64; 4]; 2], switch: [u64; 2], threshold: [u64; 2]) -> Costs {
     let square = |[there, back]: [u64; 2]| vec![0, there * point, back * point, 0];
     let mut cost: Vec<u64> =

@@ -7,12 +7,13 @@ use super::costs::{Class, Costs, Layout};
 pub enum First {
     /// Always this one.
     Fixed(Layout),
-    /// The one that serves its first write best: nothing is there yet, so it costs nothing to choose.
+    /// The layout that serves the first write best; choosing costs nothing, because the unit is
+    /// empty.
     ByFirstWrite,
 }
 
 impl First {
-    /// The layout of a unit whose first write is of this class; one that is allowed.
+    /// Returns the layout of a unit whose first write is of this class; one that is allowed.
     pub fn layout(self, costs: &Costs, class: Class) -> Layout {
         match self {
             First::Fixed(layout) => costs.nearest(layout),

@@ -10,11 +10,11 @@ use super::costs::{Costs, Layout};
 /// layouts that are not allowed are never gone to, and no unit begins in one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objective {
-    /// Costs of requests count so many times.
+    /// The weight of the costs of requests.
     pub performance: u32,
-    /// Rents count so many times.
+    /// The weight of rents.
     pub capacity: u32,
-    /// By layout, the rent of a unit for a period, in nanoseconds.
+    /// The rent of a unit per period in nanoseconds, by layout.
     pub rents: Vec<u64>,
     /// A bit for each layout that is reliable enough; none counts as all.
     pub floor: u8,
@@ -28,12 +28,12 @@ impl Default for Objective {
 }
 
 impl Objective {
-    /// A floor of these layouts.
+    /// Returns a floor of these layouts.
     pub fn floor_of(layouts: &[Layout]) -> u8 {
         layouts.iter().filter(|&&layout| layout < 8).fold(0, |floor, layout| floor | 1 << layout)
     }
 
-    /// The costs that rules are to be given.
+    /// Returns the costs that rules are to be given.
     pub fn weigh(&self, costs: Costs) -> Costs {
         let capacity = u64::from(self.capacity);
         let rents: Vec<u64> = self.rents.iter().map(|rent| rent.saturating_mul(capacity)).collect();
@@ -51,7 +51,8 @@ mod tests {
         Objective { capacity: 1, rents: vec![1_000_000, 2_000_000], ..Objective::default() }
     }
 
-    /// The periods after which a unit in RAID 10 shrinks that gets so many small writes in each.
+    /// Returns the periods after which a unit in RAID 10 shrinks that gets this many small writes
+    /// in each.
     fn shrinks_after(objective: &Objective, writes: usize) -> Option<usize> {
         let costs = objective.weigh(Costs::paper_hdd());
         let mut rule = BonusMalus::new(Factor::ONE);

@@ -5,12 +5,12 @@ use super::costs::{Class, Costs, LAYOUTS_MAX, Layout};
 /// The optimum of one unit's requests so far, request by request. Takes L² steps a request and keeps L numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Optimum {
-    /// By layout: the least that the requests so far cost for a unit that now is in it.
+    /// By layout: the minimum cost of the requests so far for a unit that is now in this layout.
     least: [u64; LAYOUTS_MAX],
 }
 
 impl Optimum {
-    /// A unit that begins in `first`, or in whichever layout is best.
+    /// Creates a unit that begins in `first`, or in whichever layout is best.
     pub fn new(costs: &Costs, first: Option<Layout>) -> Optimum {
         let mut least = [u64::MAX; LAYOUTS_MAX];
         for layout in costs.allowed() {
@@ -37,13 +37,13 @@ impl Optimum {
         }
     }
 
-    /// What the requests so far cost at least.
+    /// Returns the minimum cost of the requests so far.
     pub fn cost(&self) -> u64 {
         self.least.iter().copied().min().unwrap_or(0)
     }
 }
 
-/// What these requests of one unit cost at least, whose first layout is given or free.
+/// Returns the minimum cost of these requests to one unit, whose first layout may be given.
 pub fn optimum(
     costs: &Costs,
     first: Option<Layout>,
@@ -54,7 +54,8 @@ pub fn optimum(
     optimum.cost()
 }
 
-/// By what share of the optimum a rule paid more: 0.05 is 5 % more, 0 where nothing was to be paid.
+/// Returns how much more a rule paid than the optimum: 0.05 means 5 % more, and 0 if there were no
+/// costs.
 pub fn regret(paid: u64, optimum: u64) -> f64 {
     if optimum == 0 { 0.0 } else { (paid as f64 - optimum as f64) / optimum as f64 }
 }
@@ -70,7 +71,7 @@ mod tests {
         Costs::new(&writes, &[], &switch, &switch).unwrap()
     }
 
-    /// The least over all sequences of layouts, one a request.
+    /// Returns the minimum over all sequences of layouts, one a request.
     fn by_trying_all(costs: &Costs, first: Option<Layout>, classes: &[Class]) -> u64 {
         let layouts = costs.layouts() as u64;
         let sequences = 0..layouts.pow(classes.len() as u32);

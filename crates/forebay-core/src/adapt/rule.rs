@@ -7,7 +7,7 @@ use super::costs::{Class, Costs, Layout};
 /// What a rule learns from all units is in itself; what it keeps of one is a [`Rule::Unit`], tiny and plain.
 /// Rules never ask for a layout that is not allowed ([`Costs::allows`]), once a unit has begun in one that is.
 pub trait Rule {
-    /// What is kept of a unit.
+    /// The state of a unit.
     type Unit: Copy;
 
     /// A unit that is written for the first time: it has layout `first`, and `class` is what is about to be written.
@@ -17,6 +17,6 @@ pub trait Rule {
     /// A request has been served in the unit's layout. Answers the layout to switch to, which the unit then has.
     fn seen(&mut self, costs: &Costs, unit: &mut Self::Unit, class: Class) -> Option<Layout>;
 
-    /// The unit's layout.
+    /// Returns the unit's layout.
     fn layout(&self, unit: &Self::Unit) -> Layout;
 }

@@ -5,12 +5,12 @@ use super::first::First;
 use super::optimum::Optimum;
 use super::rule::Rule;
 
-/// What a rule paid, and what others would have.
+/// The cost of a rule, and of alternatives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trial {
     /// Requests.
     pub requests: u64,
-    /// What the rule paid for requests and switches.
+    /// The cost of requests and switches under the rule.
     pub paid: u64,
     /// Its switches.
     pub switches: u64,
@@ -18,18 +18,20 @@ pub struct Trial {
     pub optimum: u64,
     /// The optimum of units whose first layout is free.
     pub free_optimum: u64,
-    /// By layout, what units would have paid that have it from first to last; the greatest number if it is not allowed.
+    /// By layout, the cost of units that have this layout throughout; the maximum value if it is
+    /// not allowed.
     pub fixed: [u64; LAYOUTS_MAX],
 }
 
 impl Trial {
-    /// What the best of the static arrays paid.
+    /// Returns the cost of the best static array.
     pub fn better_static(&self) -> u64 {
         self.fixed.iter().copied().min().unwrap_or(0)
     }
 }
 
-/// Gives a rule these requests: which unit, counted from 0 without large gaps, and of which class.
+/// Passes these requests to a rule, each with its unit (numbered from 0 without large gaps) and its
+/// class.
 pub fn trial<R: Rule>(
     rule: &mut R,
     costs: &Costs,

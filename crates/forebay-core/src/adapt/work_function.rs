@@ -45,7 +45,7 @@ impl Rule for WorkFunction {
     }
 }
 
-/// Half of what is kept: differences are stored above this.
+/// Half of the stored range; differences are stored relative to this value.
 const ZERO: u64 = 1 << 31;
 
 /// The work function of a unit that is in `layout`.
@@ -58,7 +58,7 @@ pub(super) fn start(costs: &Costs, work: &mut [u32], layout: Layout) {
     pack(&full[..layouts], work);
 }
 
-/// One request that costs `row` by layout.
+/// Records a request that costs `row` by layout.
 #[inline]
 pub(super) fn step(costs: &Costs, work: &mut [u32], layout: Layout, row: &[u64]) -> Option<Layout> {
     let layouts = costs.layouts();
@@ -78,8 +78,9 @@ pub(super) fn step(costs: &Costs, work: &mut [u32], layout: Layout, row: &[u64])
     (there != layout).then_some(there)
 }
 
-/// Where the work function plus the way there is least. Of equals the one whose own requests made the work function, not a
-/// way there: the algorithm's second condition, without which it would stay for ever.
+/// Returns where the work function plus the way there is least. Of equals the one whose own
+/// requests made the work function, not a way there: the algorithm's second condition, without
+/// which it would stay for ever.
 #[inline]
 fn choose(costs: &Costs, served: &[u64], full: &[u64], layout: Layout) -> Layout {
     let ways = costs.half_ways(layout);
@@ -93,7 +94,7 @@ fn choose(costs: &Costs, served: &[u64], full: &[u64], layout: Layout) -> Layout
     best as Layout
 }
 
-/// The cheapest way to end in `to`.
+/// Returns the cheapest way to end in `to`.
 #[inline]
 fn reach(costs: &Costs, served: &[u64], to: Layout) -> u64 {
     let ways = served.iter().zip(costs.half_ways(to));
@@ -125,7 +126,8 @@ mod tests {
         costs.half_ways(from)[usize::from(to)]
     }
 
-    /// The least over all sequences of layouts that begin in `first` and end in `last`, a switch after each request.
+    /// Returns the minimum over all sequences of layouts that begin in `first` and end in `last`, a
+    /// switch after each request.
     fn work(costs: &Costs, first: Layout, last: Layout, classes: &[Class]) -> u64 {
         let Some((&class, before)) = classes.split_last() else { return way(costs, first, last) };
         let through = costs.allowed();

@@ -9,19 +9,19 @@
 
 use super::costs::Class;
 
-/// What a run is.
+/// The kinds of requests within a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Within {
-    /// One size, drawn once and repeated.
+    /// One random size, which is repeated.
     Repeats,
     /// Sizes drawn for each write with the run's bias.
     Draws,
 }
 
-/// What follows a run.
+/// The kind of run that follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// A run of the same bias.
+    /// Another run of the same bias.
     SameBias,
     /// A run of the opposite bias.
     OppositeBias,
@@ -40,11 +40,11 @@ pub struct Mix {
     pub large_percent: u8,
     /// Writes in a run; at least 1.
     pub run: u32,
-    /// What a run is.
+    /// The kinds of requests within a run.
     pub within: Within,
-    /// What follows a run.
+    /// The kind of run that follows.
     pub after: After,
-    /// Where the dice begin.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
@@ -76,7 +76,7 @@ impl Mix {
     }
 }
 
-/// Where a unit is in its run; its sizes do not depend on the order of units.
+/// The position of a unit in its run; its sizes do not depend on the order of units.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     dice: u64,
@@ -130,7 +130,7 @@ impl Run {
     }
 }
 
-/// A number below `bound`, which is small.
+/// Returns a number below `bound`, which is small.
 fn below(dice: &mut u64, bound: u64) -> u64 {
     ((u128::from(roll(dice)) * u128::from(bound)) >> 64) as u64
 }
@@ -148,7 +148,7 @@ pub(super) fn roll(state: &mut u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// What one unit receives.
+    /// Returns the requests that one unit receives.
     fn received(mix: &Mix, unit: u32) -> Vec<Class> {
         mix.draws().filter(|&(at, _)| at == unit).map(|(_, class)| class).collect()
     }

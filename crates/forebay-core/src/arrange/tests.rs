@@ -26,7 +26,8 @@ fn learnt(requests: impl IntoIterator<Item = Request>) -> Arrangement {
     arranger.finish(1 << 40, PRICES)
 }
 
-/// A file in three fragments, read from end to end so many times, each time by another stream.
+/// Returns a file in three fragments, read from end to end this many times, each time by another
+/// stream.
 fn scans(times: u32) -> Vec<Request> {
     let fragments = [50 * MIB, 10 * MIB, 90 * MIB];
     let scan = |stream: u32| {
@@ -57,7 +58,7 @@ fn what_was_read_once_or_would_not_pay_stays() {
     assert!(learnt(scattered).rearrangement.is_none());
 }
 
-/// Two threads that read one file by turns skip each other's part: that is no jump.
+/// Two threads that read one file in turns skip each other's parts, which does not count as a jump.
 #[test]
 fn a_file_read_by_two_threads_is_in_order() {
     let half = |n: u64| request(Op::Read, (n % 2) as u32, n * 128 * KIB, 128 * KIB);
@@ -66,7 +67,7 @@ fn a_file_read_by_two_threads_is_in_order() {
     assert!(learnt.rearrangement.is_none(), "{:?}", learnt.rearrangement);
 }
 
-/// Fragments that many read on into their neighbour are not torn off by a few that jump.
+/// Fragments that many read on into their neighbor are not torn off by a few that jump.
 #[test]
 fn the_link_used_most_is_kept() {
     let jump =
@@ -104,7 +105,7 @@ fn a_full_disk_has_no_room() {
 }
 
 proptest! {
-    /// Whatever is read, what is moved goes to a place on the disk that nothing touched.
+    /// For any reads, moved blocks go to an untouched area of the disk.
     #[test]
     fn moves_go_where_nothing_was(
         reads in prop::collection::vec((0u32..3, 0u64..30, 1u64..5, any::<bool>()), 1..200),

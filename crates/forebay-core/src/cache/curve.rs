@@ -14,15 +14,15 @@
 use super::Sample;
 use crate::index::{Index, spread};
 
-/// Blocks kept unless asked otherwise: 130 MB of memory.
+/// Default maximum number of tracked blocks, which takes 130 MB of memory.
 const KEPT_MAX: usize = 1 << 21;
 
 /// Words in a stretch.
 const STRETCH: usize = 64;
 const STRETCH_BITS: usize = STRETCH * 64;
 
-/// The hash of a block: those that lie beside each other on the disk share a line of the processor's
-/// cache in the index, since requests use several in a row.
+/// Hashes a block. Adjacent blocks share a cache line of the index, because requests usually use
+/// several of them.
 #[inline]
 fn near(key: u64) -> u64 {
     (spread(key >> 2) & !3) | (key & 3)
@@ -35,26 +35,26 @@ pub struct MissRatioCurve {
     keys: Vec<u64>,
     /// Position of each block's last use.
     last: Vec<u32>,
-    /// One bit at each position that is a block's last use.
+    /// One bit for each position, set if it is the last use of a block.
     words: Vec<u64>,
     /// Fenwick tree of bits set in each stretch.
     stretches: Vec<u32>,
-    /// Block at each position, for numbering anew.
+    /// The block at each position, for renumbering.
     blocks: Vec<u32>,
     /// Accesses by stack distance, how many other blocks were used since: in blocks of the sample.
     distances: Vec<u64>,
     accesses: u64,
-    /// Accesses that those of the sample stand for.
+    /// The number of accesses that the sampled ones represent.
     stood_for: u64,
     sample: Sample,
     kept_max: usize,
 }
 
-/// What a use of a block tells.
+/// The result of looking up a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
-    /// Its stack distance: how many other blocks were used since its last use; `None` where it had
-    /// none. A cache of more blocks than that finds it.
+    /// Its stack distance: the number of other blocks used since its last use, or `None` for a
+    /// first use. A cache of more blocks than that has a hit.
     pub distance: Option<u64>,
     /// The accesses that it stands for, itself included.
     pub stands_for: u64,
@@ -67,7 +67,7 @@ impl Default for MissRatioCurve {
 }
 
 impl MissRatioCurve {
-    /// One that keeps at most so many blocks, and a sample where there are more.
+    /// Creates a curve that tracks at most `kept_max` blocks, and samples if there are more.
     pub fn keeping(kept_max: usize) -> MissRatioCurve {
         let positions = 16 * STRETCH_BITS;
         MissRatioCurve {
@@ -85,7 +85,7 @@ impl MissRatioCurve {
         }
     }
 
-    /// Uses a block, and tells what is learnt from it; `None` if it is not in the sample.
+    /// Uses a block, and returns the result, or `None` if the block is not in the sample.
     #[inline]
     pub fn access(&mut self, key: u64) -> Option<Use> {
         self.accesses += 1;
@@ -116,7 +116,7 @@ impl MissRatioCurve {
         Some(Use { distance, stands_for })
     }
 
-    /// Gives a block its number, unless it leaves the sample with those it would be too many with.
+    /// Numbers a new block, unless it leaves the sample because there are too many blocks.
     fn learn(&mut self, key: u64) -> Option<u32> {
         while self.keys.len() >= self.kept_max {
             self.thin();
@@ -150,7 +150,7 @@ impl MissRatioCurve {
         self.blocks.clear();
         self.blocks.extend(0..self.keys.len() as u32);
         self.mark();
-        // Two neighbouring distances are one in the smaller sample.
+        // Two adjacent distances become one in the smaller sample.
         self.distances = self.distances.chunks(2).map(|pair| pair.iter().sum()).collect();
         let len = self.distances.len().max(self.keys.len());
         self.distances.resize(len, 0);
@@ -234,13 +234,14 @@ impl MissRatioCurve {
         self.keys.len() as u64
     }
 
-    /// The blocks that stand for all: all of them, unless they were too many.
+    /// Returns the sample that represents all blocks; it contains all of them unless there were too
+    /// many.
     pub fn sample(&self) -> Sample {
         self.sample
     }
 
-    /// How far the accesses that the sample stands for are from all, as a share of these: what is known
-    /// of its error.
+    /// Returns the relative error of the number of accesses estimated from the sample, which
+    /// indicates the error of the curve.
     pub fn error_share(&self) -> f64 {
         self.stood_for.abs_diff(self.accesses) as f64 / self.accesses.max(1) as f64
     }
@@ -326,7 +327,7 @@ mod tests {
         });
         let off: Vec<f64> = off.collect();
         let mean = off.iter().sum::<f64>() / off.len() as f64;
-        // At the hottest block, which is in no sample, it is off most.
+        // The error is largest at the hottest block, which is in no sample.
         let most = off.iter().fold(0.0, |most: f64, &off| most.max(off));
         assert!(mean < 0.01 && most < 0.05, "{mean} {most}");
         assert!(sampled.error_share() < 0.05, "{}", sampled.error_share());

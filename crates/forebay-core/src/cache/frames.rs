@@ -57,13 +57,13 @@ impl Frames {
         self.index.find(spread(key), |frame| self.entries[frame as usize].key == key)
     }
 
-    /// Whether a new block fits without an eviction.
+    /// Returns whether a new block fits without an eviction.
     #[inline]
     pub(super) fn room(&self) -> bool {
         !self.free.is_empty() || (self.entries.len() as u32) < self.capacity
     }
 
-    /// Gives a key a frame, of which there is one to spare, as the newest of a list.
+    /// Assigns a free frame to a key, as the newest of a list; there must be a free frame.
     #[inline]
     pub(super) fn add(&mut self, key: u64, list: &mut List) -> Frame {
         let entry = Entry { key, prev: NIL, next: NIL };
@@ -92,7 +92,7 @@ impl Frames {
         key
     }
 
-    /// The oldest frame of a list.
+    /// Returns the oldest frame of a list.
     #[inline]
     pub(super) fn oldest(&self, list: &List) -> Option<Frame> {
         (list.oldest != NIL).then_some(list.oldest)

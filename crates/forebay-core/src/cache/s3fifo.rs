@@ -60,7 +60,7 @@ impl S3Fifo {
         evicted.or_else(|| self.evict_main())
     }
 
-    /// Gives up the oldest block of the small queue that is not to be promoted; none if all are.
+    /// Gives up the oldest block of the small queue that is not to be promoted; `None` if all are.
     fn evict_small(&mut self) -> Option<u64> {
         while let Some(frame) = self.frames.oldest(&self.small) {
             if self.states[frame as usize].uses < PROMOTING_USES {
@@ -169,10 +169,10 @@ mod tests {
     #[test]
     fn blocks_used_twice_are_promoted_and_ghosts_come_back_to_the_main_queue() {
         let mut cache = S3Fifo::new(10);
-        // One goes to the small queue; nine find it full before the first eviction.
+        // One key goes to the small queue; nine find the queue full before the first eviction.
         (0..10).for_each(|key| assert!(!cache.access(key)));
         assert_eq!((cache.small.len(), cache.main.len()), (1, 9));
-        // The small queue's only block was not used again: it goes, and its name is kept.
+        // The small queue's only block was not used again, so it is evicted and remembered.
         assert_eq!(cache.insert(10).evicted, Some(0));
         assert!((0..2).all(|_| cache.access(10)));
         // Block 10 is promoted; nothing is left in the small queue, so the main one gives its oldest.

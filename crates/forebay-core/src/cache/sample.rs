@@ -6,14 +6,14 @@
 //! halved repeatedly, so that one in 1, 2, 4, ... blocks is in the sample, and each sample contains
 //! all smaller ones (the paper lowers the threshold to the highest hash in the sample).
 
-/// One in a power of two of the blocks; all of them by default.
+/// A sample of one block in a power of two; by default all blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     power: u32,
 }
 
 impl Sample {
-    /// The largest of which `whole` blocks leave at most `kept`, on average.
+    /// Returns the largest sample in which at most `kept` of `whole` blocks are expected.
     pub fn keeping(kept: u64, whole: u64) -> Sample {
         let mut sample = Sample::default();
         while sample.power < 63 && whole.div_ceil(sample.one_in()) > kept.max(1) {
@@ -22,27 +22,27 @@ impl Sample {
         sample
     }
 
-    /// Half of it.
+    /// Returns a sample of half the size.
     #[must_use]
     pub fn halved(self) -> Sample {
         Sample { power: (self.power + 1).min(63) }
     }
 
-    /// One in so many blocks is in it.
+    /// One in this many blocks is in the sample.
     #[inline]
     pub fn one_in(self) -> u64 {
         1 << self.power
     }
 
-    /// Whether it holds a block.
+    /// Returns whether it holds a block.
     #[inline]
     pub fn holds(self, key: u64) -> bool {
         self.power == 0 || mixed(key) >> (64 - self.power) == 0
     }
 }
 
-/// The finalizer of MurmurHash3 (Appleby), which has nothing in common with the index's hash. The
-/// constant keeps block 0, often a busy one, from being in every sample.
+/// Returns the finalizer of MurmurHash3 (Appleby), which has nothing in common with the index's
+/// hash. The constant keeps block 0, often a busy one, from being in every sample.
 #[inline]
 fn mixed(key: u64) -> u64 {
     let mut hash = key ^ 0x9E37_79B9_7F4A_7C15;

@@ -16,50 +16,56 @@ use crate::stack::placed::Placed;
 const RULES: &[&str] =
     &["never", "bonus-malus", "half-thresholds", "twice-thresholds", "work-function", "best"];
 
-/// What an array for one run is made of.
+/// The parameters of a new array.
 const MADE: &[Parameter] = &[
     Parameter::choice("level", &["raid6", "raid0", "raid5", "raid10", "raid10x3", "raid10x4"])
-        .about("the RAID level that data are written at first"),
+        .about("the RAID level of newly written data"),
     Parameter::choice("update", &["fresh", "in-place"])
-        .about("whether what is overwritten goes to a new place, or stays where it is"),
+        .about("whether overwritten data goes to a new place, or is updated in place"),
     Parameter::whole("chunk-kib", 64, 4)
-        .about("what lies on one disk together; 4 to 1024, a multiple of 4"),
+        .about("contiguous data on one disk; 4 to 1024, a multiple of 4"),
     Parameter::whole("chunks", 4, 1)
-        .about("chunks of data in a unit, which has a level of its own; with adapt up to 5"),
-    Parameter::whole("filled-mib", 0, 0).about("so much from the start counts as written before"),
-    Parameter::whole("ssds", 0, 0)
-        .about("solid-state drives beside the disks, each as the flash; none or enough for a unit"),
+        .about("data chunks in a unit, which has one level; with adapt up to 5"),
+    Parameter::whole("filled-mib", 0, 0)
+        .about("this much from the start counts as already written"),
+    Parameter::whole("ssds", 0, 0).about(
+        "solid-state drives in addition to the disks, modeled as the flash; none or enough \
+            for a unit",
+    ),
 ];
 
 /// How any array follows its workload, and who says otherwise.
 const RULED: &[Parameter] = &[
     Parameter::choice("adapt", RULES)
-        .about("the rule by which units change between RAID 6 and three copies"),
+        .about("the rule that switches units between RAID 6 and three copies"),
     Parameter::choice("costs", &["hdd", "ssd"])
-        .about("whether the rule reckons with the paper's costs of hard disks or of SSDs"),
-    Parameter::choice("first", &["level", "write"])
-        .about("with adapt: a new unit is at level, or at the one that its first write suits"),
-    Parameter::whole("switch-percent", 0, 0)
-        .about("with adapt: the most that switches move, of what clients move; 0: no bound"),
+        .about("whether the rule uses the paper's costs of hard disks or of SSDs"),
+    Parameter::choice("first", &["level", "write"]).about(
+        "with adapt: the level of a new unit, either level or the one that suits its first \
+            write",
+    ),
+    Parameter::whole("switch-percent", 0, 0).about(
+        "with adapt: the maximum that switches move, relative to clients' data; 0: no limit",
+    ),
     Parameter::millis("rent-ms", 0.0)
-        .about("with adapt: time of a disk that a chunk's room costs each period; 0: none"),
-    Parameter::millis("period-ms", 60_000.0).about("how often rent-ms is due"),
+        .about("with adapt: disk time that the space of a chunk costs each period; 0: none"),
+    Parameter::millis("period-ms", 60_000.0).about("how often rent-ms is charged"),
     Parameter::own("hints", "none")
         .about("levels and kinds of drive by MiB: 0-1024@raid10x3/1024-4096@ssd"),
     Parameter::own("disk", "noop")
-        .about("each disk's scheduler, as deadline+fifo-batch=32 with + for :"),
+        .about("the scheduler of each disk, such as deadline+fifo-batch=32, with + for :"),
 ];
 
 /// Every policy that makes one volume of all disks.
 pub const ARRAYS: &[Listed] = &[Listed {
     name: "array",
     origin: Origin::Forebay,
-    summary: "all disks as one volume with redundancy, each 256 KiB at a RAID level of its own that may \
-              follow the workload",
+    summary: "combines all disks into one volume with redundancy; each 256 KiB has its own RAID \
+        level, which may adapt to the workload",
     parameters: &[MADE, RULED],
 }];
 
-/// The array that `spec` names, itself or beneath a shaper.
+/// Returns the array that `spec` names, itself or below a shaper.
 fn array_of(spec: &str) -> Option<Spec> {
     let spec = Spec::parse(spec).ok()?;
     if ARRAYS.iter().any(|listed| listed.name == spec.name()) {
@@ -69,23 +75,24 @@ fn array_of(spec: &str) -> Option<Spec> {
     array_of(&over)
 }
 
-/// Whether `spec` itself names an array.
+/// Returns whether `spec` itself names an array.
 fn is_named(spec: &str) -> bool {
     Spec::parse(spec).is_ok_and(|spec| ARRAYS.iter().any(|listed| listed.name == spec.name()))
 }
 
-/// Whether `spec` names an array, itself or beneath a shaper.
+/// Returns whether `spec` names an array, itself or below a shaper.
 pub fn is_array(spec: &str) -> bool {
     array_of(spec).is_some()
 }
 
-/// How many solid-state drives, each as the flash device, the array has beside its disks that `spec` names.
+/// Returns the number of solid-state drives, each like the flash device, that `spec` adds to the
+/// disks of the array.
 pub fn array_ssds(spec: &str) -> u16 {
     let Some(spec) = array_of(spec) else { return 0 };
     Given::new(&spec, &tables()).whole("ssds").map_or(0, |ssds| ssds.min(LANES_MAX) as u16)
 }
 
-/// How many bytes the volume has that `spec` makes of `lanes`, if it names an array.
+/// Returns how many bytes the volume has that `spec` makes of `lanes`, if it names an array.
 ///
 /// # Errors
 /// Where there can be no such array.
@@ -102,10 +109,10 @@ fn tables() -> Vec<&'static [Parameter]> {
 
 /// The most drives of each kind.
 const LANES_MAX: u32 = 32;
-/// Solid-state drives take what they get, in its order.
+/// Solid-state drives get requests in order of arrival.
 const FLASH_SCHEDULER: &str = "none:requests-max=1023";
 
-/// What is asked for.
+/// The parsed parameters of an array.
 struct Asked {
     geometry: Geometry,
     level: Level,
@@ -137,7 +144,8 @@ impl Asked {
         let flash_bytes = lanes.flash.map_or(0, |flash| flash.capacity_bytes);
         if ssds > 0 && (ssds < width || lanes.flash.is_none()) {
             return wrong(format!(
-                "ssds: got {ssds}, expected none, or at least {width} and a flash device, which they are"
+                "ssds: got {ssds}, expected none, or at least {width} and a flash device as their \
+                 model"
             ));
         }
         let copies = levels.iter().map(|level| match level {
@@ -163,9 +171,9 @@ impl Asked {
         match Geometry::fitting(sizes, lean, if ssds > 0 { &sets } else { &sets[..1] }) {
             Some(geometry) => Ok(Asked { geometry, level, bytes: [disks, solid].concat(), kinds }),
             None => wrong(format!(
-                "got {chunks} chunks of {} KiB on {} disks of {} bytes, expected chunks of 4 to 1024 KiB, \
-                 a multiple of 4, no more than 16 copies and parities of a unit's chunks, up to 32 disks, \
-                 and room for them",
+                "got {chunks} chunks of {} KiB on {} disks of {} bytes, expected chunks of 4 to \
+                 1024 KiB, a multiple of 4, no more than 16 copies and parities of a unit's \
+                 chunks, up to 32 disks, and space for them",
                 sizes.chunk_bytes / 1024,
                 lanes.disks,
                 lanes.disk_bytes
@@ -179,13 +187,14 @@ pub(super) fn array(spec: &Spec, lanes: &DeviceSet) -> Result<AnyPolicy, SpecErr
     let tables = tables();
     let given = Given::new(spec, &tables);
     if lanes.restarts {
-        let what = "got an array for one run, expected a volume (forebay volume create)";
+        let what = "got the policy array, which keeps nothing after a run, expected a volume \
+            (forebay volume create)";
         return Err(SpecError(format!("'{}': {what}", spec.text())));
     }
     let Asked { geometry, level, bytes, kinds } = Asked::of(&given, lanes)?;
     let filled = u64::from(given.whole("filled-mib")?) << 20;
     let units = filled.div_ceil(geometry.unit_bytes());
-    // What a rule would have chosen for units that nobody writes is not asked: they are at the level.
+    // Units that were never written are at the level, without consulting the rule.
     let array = Array::new(geometry, level);
     let array = match kinds.contains(&Kind::Ssd) {
         true => {
@@ -204,8 +213,8 @@ pub(super) fn array(spec: &Spec, lanes: &DeviceSet) -> Result<AnyPolicy, SpecErr
     Ok(Box::new(Placed::over(array, policies)))
 }
 
-/// An array that is there already, over its drives, as `spec` would have it: `array` with what makes it
-/// follow its workload, or the name of a scheduler, of which each drive gets one.
+/// Returns an array that is there already, over its drives, as `spec` would have it: `array` with
+/// what makes it follow its workload, or the name of a scheduler, of which each drive gets one.
 ///
 /// # Errors
 /// Where there is no such policy, the array cannot have it, or `spec` says how an array is made.
@@ -227,7 +236,7 @@ pub fn with_rules(
     Ok(Placed::over(array, disks))
 }
 
-/// One scheduler a disk.
+/// Returns a scheduler for each disk.
 fn schedulers_of(spec: &Spec, disks: usize, len_max: u32) -> Result<Vec<AnyPolicy>, SpecError> {
     let name = spec.inner("disk").unwrap_or_else(|| "noop".to_string());
     let build = |_| {
@@ -237,7 +246,7 @@ fn schedulers_of(spec: &Spec, disks: usize, len_max: u32) -> Result<Vec<AnyPolic
     (0..disks).map(build).collect()
 }
 
-/// The array with a rule, and with hints.
+/// Returns the array with a rule, and with hints.
 fn ruled(given: &Given<'_>, array: Array) -> Result<Array, SpecError> {
     let level = array.first_level();
     let hints = hints(given.spec, array.geometry())?;
@@ -256,8 +265,8 @@ fn ruled(given: &Given<'_>, array: Array) -> Result<Array, SpecError> {
     let levels = vec![Level::RAID6, Level::TRIPLE];
     if !levels.contains(&level) || !levels.iter().all(|level| array.geometry().takes(*level)) {
         return Err(SpecError(format!(
-            "'{}': adapt: got level={} on {} disks, expected raid6 or raid10x3, which it changes between, \
-             and disks for both",
+            "'{}': adapt: got level={} on {} disks, expected raid6 or raid10x3, and enough disks \
+             for both",
             given.spec.text(),
             level.name(),
             array.geometry().lanes
@@ -294,8 +303,8 @@ fn hints(spec: &Spec, geometry: &Geometry) -> Result<Vec<Hint>, SpecError> {
         return Ok(Vec::new());
     }
     let wrong = |what: &str| {
-        let expected = "FROM-TO@LEVEL@KIND in MiB, as 0-1024@raid10x3/1024-4096@ssd, of a level that the array \
-                        takes and of hdd or ssd";
+        let expected = "FROM-TO@LEVEL@KIND in MiB, such as 0-1024@raid10x3/1024-4096@ssd, with a \
+            level that the array supports and hdd or ssd";
         SpecError(format!("'{}': hints: got '{what}', expected {expected}", spec.text()))
     };
     let one = |text: &str| {
@@ -316,7 +325,7 @@ fn hints(spec: &Spec, geometry: &Geometry) -> Result<Vec<Hint>, SpecError> {
     text.split('/').map(|text| one(text).ok_or_else(|| wrong(text))).collect()
 }
 
-/// Their names, for whoever asks for one that there is not.
+/// Returns the names of the arrays, for the error message about an unknown policy.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     ARRAYS.iter().map(|listed| listed.name)
 }

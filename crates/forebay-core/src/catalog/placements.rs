@@ -24,39 +24,46 @@ use crate::stack::tier::{Choose, Later, MigrateConfig, Rolling, Tier, Tiers};
 use crate::stack::{Link, Pairing, PerDisk};
 
 const TRANSFER: Parameter = Parameter::own("transfer-us", "0")
-    .about("what the way to the flash and back adds to a request, where it is in another machine");
+    .about("the network round trip added to each request if the flash is in another machine");
 const SIZE: Parameter = Parameter::own("size-mib", "ALL")
-    .about("how much of the flash is used; all of it unless given");
+    .about("how much of the flash is used; the default is all of it");
 const DISK: Parameter = Parameter::own("disk", "mq-deadline")
-    .about("the disk's scheduler, as deadline+fifo-batch=32 with + for :");
+    .about("the disk's scheduler, such as deadline+fifo-batch=32, with + for :");
 const MIGRATE: Parameter = Parameter::choice("migrate", &["no", "yes"])
-    .about("whether hot extents move to the flash too, and cold ones back, as below");
+    .about("whether hot extents also move to the flash, and cold ones back, as below");
 
 const DEVIATION: Parameter = Parameter::whole("deviation-mib", 64, 1)
-    .about("writes about this far or farther from most of the queue go to the flash");
+    .about("writes at least about this far from most of the queue go to the flash");
 
 const CUTOFF: Parameter = Parameter::whole("cutoff-kib", 4096, 1)
-    .about("a stream that moves this much in a row, or on average, writes to the disk");
+    .about("a stream with sequential runs this long, in total or on average, writes to the disk");
 
 const PACKING: Parameter = Parameter::whole("packing-kib", 64, 0)
-    .about("a stream's writes, shorter than this on average, go to the flash; 0: none");
+    .about("writes of a stream go to the flash if they are shorter than this on average; 0: none");
 
-/// Of placements with a log on the flash: whether a blank one is taken, and what tells it from others.
+/// For placements with a log on the flash: whether to initialize a blank flash, and the number that
+/// distinguishes it from others.
 const FORMAT: Parameter = Parameter::choice("format", &["no", "yes"])
-    .about("where the flash keeps a log (serve): whether a blank one is taken, not refused");
+    .about("with serve: whether to initialize a blank flash instead of refusing it");
 const ID: Parameter = Parameter::whole("id", 0, 0)
-    .about("a number that tells this log from that of another pair of devices");
+    .about("a number that distinguishes this log from those of other pairs of devices");
 
-/// Of a cache, unless another is given.
+/// The default block size of a cache.
 const BLOCK_KIB: u32 = 4;
 
-/// What moves between the tiers, where something does.
+/// The parameters of migration between the tiers.
 const MIGRATION: &[Parameter] = &[
     Parameter::whole("extent-kib", 1024, 4)
         .about("what is counted and moved together; a multiple of 4"),
-    Parameter::own("period-s", "10").about("seconds between two looks at what is hot"),
-    Parameter::whole("hot", 4, 1).about("uses in about a period that make an extent hot"),
-    Parameter::whole("moves-max", 64, 1).about("extents moved in a period, each way, at most"),
+    Parameter::own("period-s", "10").about("seconds between two searches for hot extents"),
+    Parameter::whole("hot", 4, 1).about(
+        "number of uses within about a period that makes an \
+        extent hot",
+    ),
+    Parameter::whole("moves-max", 64, 1).about(
+        "maximum number of extents moved per period in \
+        each direction",
+    ),
 ];
 
 /// Every policy that places data, simplest first.
@@ -64,14 +71,17 @@ pub const PLACEMENTS: &[Listed] = &[
     Listed {
         name: "cache",
         origin: Origin::Forebay,
-        summary: "the flash keeps blocks of the disk, evicted as a replacement policy says",
+        summary: "keeps copies of the disk's blocks on the flash, evicted by a replacement policy",
         parameters: &[&[
             Parameter::choice("replace", &["lru", "s3fifo"])
-                .about("which block goes: the one unused for longest, or by S3-FIFO"),
+                .about("which block is evicted: the least recently used one, or by S3-FIFO"),
             Parameter::choice("write", &["back", "through", "around"])
-                .about("a write is done on the flash, on both, or goes past the flash"),
+                .about("whether writes go to the flash, to both devices, or bypass the flash"),
             SIZE,
-            Parameter::whole("block-kib", BLOCK_KIB, 1).about("what is kept or dropped together"),
+            Parameter::whole("block-kib", BLOCK_KIB, 1).about(
+                "the size of a block, which is \
+                cached or evicted as a whole",
+            ),
             DISK,
             TRANSFER,
             FORMAT,
@@ -81,19 +91,20 @@ pub const PLACEMENTS: &[Listed] = &[
     Listed {
         name: "migrate",
         origin: Origin::Forebay,
-        summary: "extents of the disk that are used often move to the flash, cold ones move back",
+        summary: "moves frequently used extents of the disk to the flash, and cold ones back",
         parameters: &[MIGRATION, &[SIZE, DISK, TRANSFER, FORMAT, ID]],
     },
     Listed {
         name: "tier-lba",
         origin: Origin::Forebay,
-        summary: "writes that lie far from most of the request queue go to the flash",
+        summary: "sends writes that are far from most of the request queue to the flash",
         parameters: &[&[DEVIATION, SIZE, TRANSFER, FORMAT, ID, MIGRATE], MIGRATION],
     },
     Listed {
         name: "tier-bcache",
         origin: Origin::Forebay,
-        summary: "writes go to the flash unless their process writes much in a row, as bcache has it",
+        summary: "sends writes to the flash unless their process does long sequential I/O, like \
+            bcache",
         parameters: &[&[CUTOFF, SIZE, DISK, TRANSFER, FORMAT, ID, MIGRATE], MIGRATION],
     },
     Listed {
@@ -113,7 +124,7 @@ pub const PLACEMENTS: &[Listed] = &[
 /// These have the block layer's parameters too: their disks' schedulers are their own.
 pub const DIVERTING: &[&str] = &["tier-lba", "bid-hybrid"];
 
-/// Whether `spec` names a policy that needs a flash device, itself or beneath a shaper.
+/// Returns whether `spec` names a policy that needs a flash device, itself or below a shaper.
 pub fn is_placement(spec: &str) -> bool {
     let Ok(spec) = Spec::parse(spec) else { return false };
     PLACEMENTS.iter().any(|listed| listed.name == spec.name())
@@ -121,7 +132,7 @@ pub fn is_placement(spec: &str) -> bool {
             && spec.inner("over").is_some_and(|over| is_placement(&over))
 }
 
-/// What a placement has to know of the flash device.
+/// The properties of the flash device that a placement needs.
 #[derive(Clone, Copy, Debug)]
 pub struct FlashLane {
     /// Its longest I/O in bytes.
@@ -160,7 +171,7 @@ pub fn with_placed<V: PolicyVisitor>(
     }
 }
 
-/// Whether `spec` on `lanes` takes more than a scheduler or shaper of one disk.
+/// Returns whether `spec` on `lanes` takes more than a scheduler or shaper of one disk.
 fn is_stack(spec: &str, lanes: &DeviceSet) -> bool {
     let above = |parsed: Spec| shapers::is_shaper(parsed.name()) && parsed.inner("over").is_some();
     lanes.disks > 1
@@ -169,10 +180,11 @@ fn is_stack(spec: &str, lanes: &DeviceSet) -> bool {
         || Spec::parse(spec).is_ok_and(above)
 }
 
-/// The same, boxed, where a placement's log is to be that of `pairing` (docs/placement-log.md).
+/// Builds the same policy boxed, with a placement log that belongs to `pairing`
+/// (docs/placement-log.md).
 ///
 /// # Errors
-/// Where there is no such policy.
+/// There is no such policy.
 pub fn build_paired(
     spec: &str,
     lanes: &DeviceSet,
@@ -180,7 +192,7 @@ pub fn build_paired(
 ) -> Result<AnyPolicy, SpecError> {
     if let Some(beneath) = beneath(spec, lanes, pairing) {
         let parsed = Spec::parse(spec)?;
-        // What a device takes at a time is the affair of the stack.
+        // The stack below enforces the device's limits.
         return shapers::shaper(&parsed, u32::MAX, Some(beneath?));
     }
     if arrays::is_array(spec) {
@@ -195,7 +207,7 @@ pub fn build_paired(
         if each.iter().any(|policy| !policy.servers().is_empty() || !policy.classes().is_empty()) {
             let (text, disks) = (spec.trim(), lanes.disks);
             let what =
-                "got a shaper, which keeps one promise for the whole trace, expected one disk";
+                "got several disks, expected one: a shaper keeps one promise for the whole trace";
             return Err(SpecError(format!("'{text}' on {disks} disks: {what}")));
         }
         return Ok(Box::new(PerDisk::new(each)));
@@ -203,7 +215,7 @@ pub fn build_paired(
     let spec = Spec::parse(spec)?;
     let Some(flash) = lanes.flash else {
         return Err(SpecError(format!(
-            "'{}': got no flash device beside the disk, expected one; name it as the flash",
+            "'{}': got no flash device, expected one in addition to the disk; name it as the flash",
             spec.text()
         )));
     };
@@ -231,7 +243,7 @@ pub fn build_paired(
     }
 }
 
-/// The stack that a shaper is to stand above, if `spec` is of such a one.
+/// Returns the stack below the shaper, if `spec` is a shaper above another policy.
 fn beneath(
     spec: &str,
     lanes: &DeviceSet,
@@ -242,7 +254,7 @@ fn beneath(
     Some(stack(&parsed, &over, |over| build_paired(over, lanes, pairing)))
 }
 
-/// What the shaper `spec` stands above, as `build` makes it of `over`.
+/// Returns the policy below the shaper `spec`, built by `build` from `over`.
 fn stack(
     spec: &Spec,
     over: &str,
@@ -293,7 +305,7 @@ fn known(error: SpecError) -> SpecError {
     ))
 }
 
-/// What placements are built from.
+/// The inputs for building a placement.
 struct Place<'a> {
     spec: &'a Spec,
     given: Given<'a>,
@@ -303,7 +315,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// What binds a placement to its flash, if it has to be found after a restart.
+    /// Returns what binds a placement to its flash, if it must survive a restart.
     fn bound(&self) -> Result<Option<Bound>, SpecError> {
         let (formats, id) = (!self.given.is_first("format")?, self.given.whole("id")?.into());
         let (disk_bytes, pairing) = (self.lanes.disk_bytes, self.pairing);
@@ -332,7 +344,7 @@ impl Place<'_> {
         };
         if frames == 0 {
             return Err(SpecError(format!(
-                "'{}': got {size_bytes} bytes of flash, expected room for some blocks of \
+                "'{}': got {size_bytes} bytes of flash, expected space for several blocks of \
                  {block_bytes} bytes",
                 self.spec.text()
             )));
@@ -364,7 +376,7 @@ impl Place<'_> {
         Limits::given(&self.given, self.lanes.disk_len_max)
     }
 
-    /// Disks whose own schedulers decide what goes to the flash.
+    /// Returns the disks whose schedulers divert requests to the flash.
     fn diverting<E: Elevator + Send + 'static>(
         &self,
         disk: impl Fn() -> BlockLayer<E>,
@@ -423,7 +435,7 @@ impl Place<'_> {
         })
     }
 
-    /// How much of the flash may be used.
+    /// Returns how much of the flash may be used.
     fn size_bytes(&self) -> Result<u64, SpecError> {
         let all_mib = (self.flash.capacity_bytes >> 20).min(u32::MAX.into()) as u32;
         let asked = self.spec.at_least("size-mib", all_mib, 1)?;
@@ -436,7 +448,8 @@ impl Place<'_> {
         Ok(u64::from(asked) << 20)
     }
 
-    /// The schedulers of the disks: `disk=NAME`, with parameters as in `disk=bid+history=4`.
+    /// Returns the schedulers of the disks: `disk=NAME`, with parameters as in
+    /// `disk=bid+history=4`.
     fn disks(&self) -> Result<Vec<AnyPolicy>, SpecError> {
         let default = "mq-deadline".to_string();
         let scheduler = self.spec.inner("disk").unwrap_or(default);
@@ -447,7 +460,7 @@ impl Place<'_> {
         (0..self.lanes.disks.max(1)).map(build).collect()
     }
 
-    /// The flash device: multi-queue, first in, first out, behind a link.
+    /// Returns the flash device: multi-queue, first in, first out, behind a link.
     fn flash_lane(&self) -> Result<AnyPolicy, SpecError> {
         let expected = "microseconds from 0 to 1000000";
         let us: f64 = self.spec.between("transfer-us", 0.0, 0.0..=1e6, expected)?;

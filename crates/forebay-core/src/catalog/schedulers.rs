@@ -83,7 +83,7 @@ impl PolicyVisitor for Boxed {
     }
 }
 
-/// A scheduler in its block layer.
+/// Returns a scheduler in its block layer.
 fn layered<S: Scheduler, V: PolicyVisitor>(
     spec: &Spec,
     len_max: u32,
@@ -96,7 +96,7 @@ fn layered<S: Scheduler, V: PolicyVisitor>(
     S::visit(&given, Layer { spec, limits, visitor })?
 }
 
-/// Puts the block layer around an elevator once all that was given is known.
+/// Adds the block layer to an elevator once all parameters are known.
 struct Layer<'a, V> {
     spec: &'a Spec,
     limits: Limits,

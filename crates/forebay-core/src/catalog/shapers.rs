@@ -16,39 +16,43 @@ pub const SHAPERS: &[Listed] = &[
     Listed {
         name: "fcfs",
         origin: Origin::Forebay,
-        summary: "first come, first served, undivided",
+        summary: "first come, first served, in one class",
         parameters: &[],
     },
     Listed {
         name: "split",
         origin: Origin::Forebay,
-        summary: "RTT's classes on a server each, of rates cmin and delta-c",
+        summary: "a separate server for each of RTT's classes, with rates cmin and delta-c",
         parameters: &[&[CMIN, DELTA_C]],
     },
     Listed {
         name: "wf2q",
         origin: Origin::Forebay,
-        summary: "RTT's classes share a server by weights cmin to delta-c, by WF2Q+",
+        summary: "RTT's classes share a server by weights cmin and delta-c, with WF2Q+",
         parameters: &[&[CMIN, DELTA_C], FOLLOWED],
     },
     Listed {
         name: "sfq",
         origin: Origin::Forebay,
-        summary: "the same by start-time fair queueing",
+        summary: "RTT's classes share a server by weights cmin and delta-c, with start-time fair \
+            queueing",
         parameters: &[&[CMIN, DELTA_C], FOLLOWED],
     },
     Listed {
         name: "miser",
         origin: Origin::Forebay,
-        summary: "RTT's overflow served whenever the slack of what is promised allows it",
+        summary: "serves RTT's overflow whenever the slack of promised requests allows it",
         parameters: &[
             &[
                 CMIN,
                 Parameter::choice("admission", &["length", "rate"]).about(
-                    "whether promises are made by the queue's length, or by what cmin could serve",
+                    "whether promises depend on the length of the queue, or on what cmin could \
+                     serve",
                 ),
-                Parameter::whole("slack-min", 1, 1)
-                    .about("the rest is served while promises can wait for so many more requests"),
+                Parameter::whole("slack-min", 1, 1).about(
+                    "other requests are served while promised ones can wait for this many \
+                        more requests",
+                ),
             ],
             FOLLOWED,
         ],
@@ -56,14 +60,18 @@ pub const SHAPERS: &[Listed] = &[
     Listed {
         name: "promised",
         origin: Origin::Forebay,
-        summary: "RTT for each stream by itself, as in cmin=300/0:delta-ms=10; 0 promises nothing; what \
-                  is not kept shares by weight",
+        summary: "RTT for each stream, as in cmin=300/0:delta-ms=10; 0 promises nothing; requests \
+            beyond the promises share the rest by weight",
         parameters: &[
             &[
-                Parameter::own("cmin", "IOPS")
-                    .about("requests a second that a stream is promised, as 300/0; 0: none"),
-                Parameter::own("weight", "1")
-                    .about("parts of what is left over, a number for each stream as in 1/5"),
+                Parameter::own("cmin", "IOPS").about(
+                    "the promised rate of each stream in requests a second, such as 300/0; \
+                        0: none",
+                ),
+                Parameter::own("weight", "1").about(
+                    "shares of the remaining capacity, a number for each stream, such as \
+                        1/5",
+                ),
             ],
             FOLLOWED,
         ],
@@ -74,8 +82,11 @@ pub const SHAPERS: &[Listed] = &[
         summary: "at most rate requests a second, and burst at once",
         parameters: &[
             &[
-                Parameter::own("rate", "IOPS").about("requests a second at most"),
-                Parameter::whole("burst", 1, 1).about("requests that may go at once after a pause"),
+                Parameter::own("rate", "IOPS").about("maximum rate in requests a second"),
+                Parameter::whole("burst", 1, 1).about(
+                    "requests that may be issued at once after \
+                    a pause",
+                ),
             ],
             FOLLOWED,
         ],
@@ -83,56 +94,68 @@ pub const SHAPERS: &[Listed] = &[
     Listed {
         name: "dmclock",
         origin: Origin::Forebay,
-        summary: "a reservation, a weight and a limit for each stream, as in reservation=100/0; the \
-                  last for those past the end",
+        summary: "a reservation, a weight and a limit for each stream, as in reservation=100/0; \
+            later streams use the last value",
         parameters: &[
             &[
-                Parameter::own("reservation", "0")
-                    .about("requests a second that a stream gets in any case, as 100/0; 0: none"),
-                Parameter::own("weight", "1")
-                    .about("parts of what is left over, a number for each stream as in 1/5"),
-                Parameter::own("limit", "0")
-                    .about("requests a second that a stream gets at most, as 0/50; 0: no limit"),
+                Parameter::own("reservation", "0").about(
+                    "the guaranteed rate of each stream in requests a second, such as \
+                        100/0; 0: none",
+                ),
+                Parameter::own("weight", "1").about(
+                    "shares of the remaining capacity, a number for each stream, such as \
+                        1/5",
+                ),
+                Parameter::own("limit", "0").about(
+                    "the maximum rate of each stream in requests a second, such as 0/50; \
+                        0: no limit",
+                ),
             ],
             FOLLOWED,
         ],
     },
 ];
 
-/// Parameters that every shaper takes. With `over`, it stands above another policy or placement,
-/// written with `+` for `:` (and `++` for `+`), which it gives `depth` requests at a time.
+/// Parameters that every shaper accepts. With `over`, the shaper runs above another policy or
+/// placement, written with `+` for `:` (and `++` for `+`), and passes it `depth` requests at a
+/// time.
 pub const SHAPER_PARAMETERS: &[Parameter] = &[
     Parameter::own("delta-ms", "10")
-        .about("the bound that requests are held to; a list as 20/50 where cmin is one"),
+        .about("the latency bound; a list such as 20/50 if cmin is a list"),
     Parameter::choice("dependencies", &["yes", "no"])
-        .about("whether one of two requests that overlap waits for the other, if either writes"),
-    Parameter::whole("depth", 1, 1).about("requests that the device gets at a time"),
+        .about("whether overlapping requests wait for each other if one of them writes"),
+    Parameter::whole("depth", 1, 1).about("number of requests that the device gets at a time"),
     Parameter::own("over", "NONE")
-        .about("the policy beneath, as mq-deadline+fifo-batch=32 with + for :; not with split"),
+        .about("the policy below, such as mq-deadline+fifo-batch=32, with + for :; not with split"),
 ];
 
 const CMIN: Parameter = Parameter::own("cmin", "IOPS")
-    .about("requests a second that are promised, from forebay plan capacity; tiers as 300/40");
-const DELTA_C: Parameter =
-    Parameter::own("delta-c", "1/delta").about("requests a second for the rest, beside cmin");
+    .about("the promised rate in requests a second, from forebay plan capacity; tiers as 300/40");
+const DELTA_C: Parameter = Parameter::own("delta-c", "1/delta").about(
+    "the rate for all other requests, in addition to \
+        cmin",
+);
 
-/// Whether rates are as they are given or follow what the server does, and between which hundredths of them.
+/// Whether rates are fixed or follow the server's actual rate, and the percentages that limit the
+/// adjustment.
 const FOLLOWED: &[Parameter] = &[
     Parameter::choice("capacity", &["fixed", "measured"])
-        .about("whether rates are as they are given, or become less while the server does less"),
+        .about("whether rates are fixed, or decrease while the server is slower"),
     Parameter::whole("pace-min-percent", 10, 1)
-        .about("the least that measured capacity makes of the rates"),
-    Parameter::whole("pace-max-percent", 100, 1)
-        .about("the most that it makes of them; no less than pace-min-percent, up to 10000"),
+        .about("the lowest share of the rates that measured capacity uses"),
+    Parameter::whole("pace-max-percent", 100, 1).about(
+        "the highest share of the rates that measured capacity uses; from pace-min-percent \
+            to 10000",
+    ),
 ];
 
-/// Whether `name` is a shaper's.
+/// Returns whether `name` is a shaper's.
 pub(crate) fn is_shaper(name: &str) -> bool {
     SHAPERS.iter().any(|listed| listed.name == name)
 }
 
-/// Builds the shaper that `spec` names, whose name [`is_shaper`], for a device whose longest I/O is
-/// `len_max` bytes; above the stack that `beneath` is, where there is one.
+/// Builds the shaper `spec`, whose name must satisfy [`is_shaper`], for a device whose longest I/O
+/// is `len_max` bytes, above the stack `beneath` if there is one.
 pub(crate) fn shaper(
     spec: &Spec,
     len_max: u32,
@@ -215,7 +238,7 @@ fn finish<R: Recombine + Send + 'static>(
     Ok(Box::new(Above::new(shaper, beneath)))
 }
 
-/// What every shaper takes.
+/// The parameters common to all shapers.
 struct Base {
     depth: u32,
     len_max: u32,
@@ -233,7 +256,8 @@ impl Base {
         Ok(self.shape(classes, Vec::new()))
     }
 
-    /// A class for each tier and one for the rest, which is measured against the last bound.
+    /// Returns a class for each tier and one for the rest, which is measured against the last
+    /// bound.
     fn classes(&self, asked: &Asked, own_servers: bool) -> Shape {
         let bounds = asked.within.iter().chain(asked.within.last());
         let class =
@@ -248,7 +272,7 @@ impl Base {
     }
 }
 
-/// The tiers that are asked for.
+/// The requested tiers.
 struct Asked {
     /// `cmin` of each tier, and delta-C where there is one.
     rates: Vec<u64>,
@@ -271,11 +295,11 @@ impl Asked {
             return Err(error(spec, "delta-ms", &bounds, &expected));
         }
         if within.windows(2).any(|pair| pair[0] >= pair[1]) {
-            return Err(error(spec, "delta-ms", &bounds, "bounds that rise from tier to tier"));
+            return Err(error(spec, "delta-ms", &bounds, "bounds that increase from tier to tier"));
         }
         for (rate, within) in rates.iter().zip(&within) {
             if u128::from(*rate) * u128::from(within.0) < u128::from(SERVICE) {
-                let expected = format!("a rate that serves one request within {within}");
+                let expected = format!("a rate that completes one request within {within}");
                 return Err(error(spec, "cmin", &rate.to_string(), &expected));
             }
         }
@@ -301,7 +325,7 @@ impl Asked {
             .map(Classes::new)
     }
 
-    /// Of all tiers, with one request in the first bound for the rest.
+    /// Returns the capacity of all tiers, plus one request in the first bound for the rest.
     fn capacity(&self) -> Capacity {
         let scaled_iops = self.rates.iter().copied().fold(0, u64::saturating_add);
         Capacity { scaled_iops, fixed_iops: SERVICE.div_ceil(self.within[0].0) }
@@ -321,7 +345,7 @@ impl Asked {
 fn following(given: &Given<'_>) -> Result<Option<Following>, SpecError> {
     let (least, most) = (given.whole("pace-min-percent")?, given.whole("pace-max-percent")?);
     if !(least..=PACE_MAX_PERCENT).contains(&most) {
-        let expected = format!("pace-min-percent, {least}, or more, up to {PACE_MAX_PERCENT}");
+        let expected = format!("pace-min-percent ({least}) to {PACE_MAX_PERCENT}");
         return Err(error(given.spec, "pace-max-percent", &most.to_string(), &expected));
     }
     let following = Following { least: Pace::percent(least), most: Pace::percent(most) };
@@ -372,9 +396,9 @@ fn clients(spec: &Spec) -> Result<Vec<Share>, SpecError> {
         let text: String = spec.get(key, default.to_string(), expected)?;
         numbers(spec, key, &text, least, expected)
     };
-    let iops = "whole requests a second from 0 (none) to 1000000000, by stream";
+    let iops = "whole requests a second from 0 (none) to 1000000000 for each stream";
     let reservations = list("reservation", "0", 0, iops)?;
-    let weights = list("weight", "1", 1, "whole numbers from 1 to 1000000000, by stream")?;
+    let weights = list("weight", "1", 1, "whole numbers from 1 to 1000000000 for each stream")?;
     let limits = list("limit", "0", 0, iops)?;
     let count = reservations.len().max(weights.len()).max(limits.len());
     let of = |list: &[u64], at: usize| list[at.min(list.len() - 1)];
@@ -392,18 +416,18 @@ fn clients(spec: &Spec) -> Result<Vec<Share>, SpecError> {
     Ok(clients)
 }
 
-/// What `promised` promises each stream.
+/// Returns the promises of `promised` to each stream.
 fn promises(spec: &Spec) -> Result<Vec<Promise>, SpecError> {
     let text: String = spec.get("cmin", String::new(), RATE)?;
     if text.is_empty() {
-        // As for every shaper that needs it.
+        // `cmin` is required, as for other shapers.
         rates(spec, "cmin")?;
     }
-    let expected = "whole requests a second from 0 (nothing is promised) to 1000000000, by stream";
+    let expected = "whole requests a second from 0 (no promise) to 1000000000 for each stream";
     let rates = numbers(spec, "cmin", &text, 0, expected)?;
     let weights: String = spec.get("weight", "1".to_string(), "whole numbers, by stream")?;
     let weights =
-        numbers(spec, "weight", &weights, 1, "whole numbers from 1 to 1000000000, by stream")?;
+        numbers(spec, "weight", &weights, 1, "whole numbers from 1 to 1000000000 for each stream")?;
     let bounds: String = spec.get("delta-ms", "10".to_string(), "milliseconds")?;
     let bound = |text: &str| {
         let ms: Option<f64> = text.parse().ok();
@@ -417,7 +441,7 @@ fn promises(spec: &Spec) -> Result<Vec<Promise>, SpecError> {
         let (rate, within) = (rates[at.min(rates.len() - 1)], bounds[at.min(bounds.len() - 1)]);
         let weight = weights[at.min(weights.len() - 1)];
         if rate > 0 && u128::from(rate) * u128::from(within.0) < u128::from(SERVICE) {
-            let expected = format!("a rate that serves one request within {within}");
+            let expected = format!("a rate that completes one request within {within}");
             return Err(error(spec, "cmin", &rate.to_string(), &expected));
         }
         let kept = (rate > 0).then(|| Rtt::new(rate, within)).transpose()?;

@@ -14,7 +14,7 @@ use crate::stack::PerDisk;
 /// Every yardstick.
 pub const YARDSTICKS: &[Listed] = &[Sptf::LISTED];
 
-/// Whether `spec` names a yardstick.
+/// Returns whether `spec` names a yardstick.
 pub fn is_yardstick(spec: &str) -> bool {
     Spec::parse(spec).is_ok_and(|spec| is_named(&spec))
 }
@@ -23,7 +23,7 @@ fn is_named(spec: &Spec) -> bool {
     YARDSTICKS.iter().any(|listed| listed.name == spec.name())
 }
 
-/// As [`with_placed`], where `disk` is the model of each disk: a yardstick may be asked for too.
+/// Like [`with_placed`], but also accepts yardsticks; `disk` is the model of each disk.
 pub fn with_measured<V: PolicyVisitor>(
     spec: &str,
     lanes: &DeviceSet,
@@ -41,7 +41,7 @@ pub fn with_measured<V: PolicyVisitor>(
     Ok(visitor.visit(PerDisk::new(each.collect())))
 }
 
-/// As [`with_measured`], as a boxed value.
+/// Like [`with_measured`], but returns a boxed policy.
 pub fn build_measured(
     spec: &str,
     lanes: &DeviceSet,
@@ -57,8 +57,8 @@ fn yardstick(
 ) -> Result<BlockLayer<Sptf<Hdd>>, SpecError> {
     let DeviceModel::Hdd(disk) = disk else {
         return Err(SpecError(format!(
-            "'{}': got a device {}, expected a disk of arm and platters (NAME:plain), whose \
-             positioning time it asks for",
+            "'{}': got a device {}, expected a plain disk (NAME:plain), whose positioning times \
+             it needs",
             spec.text(),
             disk.commands()
         )));
@@ -74,8 +74,8 @@ fn yardstick(
 pub(super) fn refused(spec: &Spec) -> Option<SpecError> {
     is_named(spec).then(|| {
         SpecError(format!(
-            "'{}': got a yardstick, which knows where the disk's arm and platters stand, expected \
-             a scheduler; only simulations have it",
+            "'{}': got a yardstick, which needs the positions of arm and platters and exists only \
+             in simulations, expected a scheduler",
             spec.text()
         ))
     })

@@ -15,12 +15,12 @@
 /// A buffer of the driver's; 0 has no content.
 pub type Buf = u32;
 
-/// Where the bytes of a request begin.
+/// The position of the bytes of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bytes {
     /// The buffer.
     pub buf: Buf,
-    /// The first of them there.
+    /// The offset of the first byte in the buffer.
     pub at: u32,
 }
 
@@ -28,7 +28,7 @@ impl Bytes {
     /// No content.
     pub const NONE: Bytes = Bytes { buf: 0, at: 0 };
 
-    /// From the first byte of a buffer.
+    /// Returns a position at the start of a buffer.
     #[inline]
     pub fn of(buf: Buf) -> Bytes {
         Bytes { buf, at: 0 }
@@ -40,44 +40,44 @@ impl Bytes {
         Bytes { buf: self.buf, at: self.at.wrapping_add(count) }
     }
 
-    /// The `len` bytes from here.
+    /// Returns the `len` bytes from here.
     #[inline]
     pub fn len(self, len: u32) -> Piece {
         Piece { buf: self.buf, at: self.at, len }
     }
 }
 
-/// Bytes of one buffer that lie together.
+/// Contiguous bytes of one buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Piece {
     /// The buffer.
     pub buf: Buf,
-    /// The first of them there.
+    /// The offset of the first byte in the buffer.
     pub at: u32,
     /// How many.
     pub len: u32,
 }
 
 impl Piece {
-    /// Where it begins.
+    /// Returns the start of the range.
     #[inline]
     pub fn bytes(self) -> Bytes {
         Bytes { buf: self.buf, at: self.at }
     }
 }
 
-/// What can be done to bytes without an I/O. A driver implements it.
+/// Operations on bytes without an I/O, implemented by a driver.
 ///
-/// Ranges must lie within their buffers, and no I/O that reads into them may be under way: else the
-/// driver panics, for the policy is wrong.
+/// Ranges must lie within their buffers, and no I/O that reads into them may be outstanding.
+/// Otherwise the driver panics, because the policy is wrong.
 pub trait Slots {
-    /// A buffer of `len` bytes, held once. What it contains is undefined.
+    /// Allocates a buffer of `len` bytes with one hold. Its contents are undefined.
     fn take(&mut self, len: u32) -> Buf;
 
     /// Holds a buffer once more.
     fn keep(&mut self, buf: Buf);
 
-    /// Holds a buffer once less; with the last hold it is gone.
+    /// Releases one hold of a buffer; releasing the last one frees it.
     fn free(&mut self, buf: Buf);
 
     /// Fills with zeros.
@@ -94,11 +94,11 @@ pub trait Slots {
     /// two of them P and Q, the sum of `2^i` times block `i`, in one pass.
     fn parity(&mut self, data: &[Bytes], len: u32, parities: &[Bytes]);
 
-    /// Rebuilds in place the blocks of a stripe that are `lost`: data blocks by their number, then
-    /// the parities; no more of them than there are parities.
+    /// Reconstructs the `lost` blocks of a stripe in place: data blocks by number, then parities.
+    /// There must be no more of them than parities.
     fn recover(&mut self, data: &[Bytes], len: u32, parities: &[Bytes], lost: &[usize]);
 
-    /// A checksum of 64 bits, the same on every machine; none without content.
+    /// Returns a checksum of 64 bits, the same on every machine; `None` without content.
     fn checksum(&self, of: Piece) -> Option<u64>;
 
     /// Stores a record.

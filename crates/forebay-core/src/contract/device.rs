@@ -7,7 +7,7 @@ use super::outcome::Outcome;
 use super::request::Request;
 use super::time::Nanos;
 
-/// Where a disk's time went for one I/O. All zero on devices without moving parts.
+/// The breakdown of a disk's time for one I/O. All zero on devices without moving parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mechanics {
     /// Cylinder under the heads when the I/O started.
@@ -24,7 +24,7 @@ pub struct Mechanics {
     pub transfer: Nanos,
 }
 
-/// What a disk's arm did that no I/O waited for: it emptied its write cache.
+/// Work of a disk's arm that no I/O waited for, such as emptying the write cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WriteBack {
     /// Time moving the arm, settling included.
@@ -35,19 +35,19 @@ pub struct WriteBack {
     pub transfer: Nanos,
     /// Times that the heads changed cylinder.
     pub movements: u64,
-    /// Cylinders crossed by all of them.
+    /// Cylinders crossed by all moves.
     pub cylinders: u64,
     /// The sum of the squares of cylinders crossed by each.
     pub cylinders_squared: f64,
 }
 
 impl WriteBack {
-    /// The arm's time.
+    /// Returns the arm's time.
     pub fn time(&self) -> Nanos {
         self.seek + self.rotation + self.transfer
     }
 
-    /// So many `times` the heads crossed `cylinders`; nothing where it is none.
+    /// Records that the heads crossed `cylinders` `times` times; does nothing for no cylinders.
     pub fn moved(&mut self, cylinders: u32, times: u32) {
         if cylinders > 0 {
             self.movements += u64::from(times);
@@ -62,28 +62,28 @@ impl WriteBack {
 pub struct Completion {
     /// The I/O as it was started.
     pub io: Request,
-    /// When the device took it.
+    /// When the device started the I/O.
     pub started: Nanos,
-    /// When it was done.
+    /// When the I/O completed.
     pub at: Nanos,
-    /// Where the time went.
+    /// The breakdown of the time.
     pub mechanics: Mechanics,
-    /// What came of it.
+    /// The outcome of the I/O.
     pub outcome: Outcome,
 }
 
 /// Serves I/Os in virtual time.
 pub trait Device {
-    /// Whether another I/O can be started now.
+    /// Returns whether another I/O can be started now.
     fn room(&self) -> bool;
 
     /// Takes an I/O. Called only while there is room, with times that never decrease.
     fn start(&mut self, now: Nanos, io: Request);
 
-    /// When the next I/O will be done; `None` while idle.
+    /// Returns when the next I/O will be done; `None` while idle.
     fn next(&self) -> Option<Nanos>;
 
-    /// The I/O that is done at `now`, which is what [`Device::next`] said.
+    /// Returns the I/O that is done at `now`, which is what [`Device::next`] said.
     fn finish(&mut self, now: Nanos) -> Completion;
 
     /// Joules used since the start of the run.
@@ -92,11 +92,13 @@ pub trait Device {
     /// Time the device was at work until `now`: with I/Os outstanding, or emptying its write cache.
     fn busy(&self, now: Nanos) -> Nanos;
 
-    /// The least time that moving `io`'s data can take: its bytes at media rate, or its share of
-    /// a constant-rate server. The sum over a workload is the floor no schedule can go below.
+    /// Returns the minimum time that moving `io`'s data can take: its bytes at media rate, or its
+    /// share of a constant-rate server. The sum over a workload is the floor no schedule can go
+    /// below.
     fn floor(&self, io: &Request) -> Nanos;
 
-    /// What was written back so far, which no completion tells of; nothing without a write cache.
+    /// Returns the data written back so far, which no completion reports; nothing without a write
+    /// cache.
     fn write_back(&self) -> WriteBack {
         WriteBack::default()
     }
@@ -109,16 +111,17 @@ pub trait Device {
     /// Bytes the device holds.
     fn capacity(&self) -> u64;
 
-    /// The longest I/O it takes, in bytes.
+    /// Returns the longest I/O that the device accepts, in bytes.
     fn len_max(&self) -> u32;
 }
 
-/// What a yardstick is told of a disk, and no scheduler can know: where its arm and platters stand.
+/// The positions of arm and platters, which a yardstick may use and no real scheduler can know.
 ///
-/// It is a model of its own, kept in step by who asks it, so that a policy still depends on its calls
-/// only.
+/// An implementation is a separate model that its user keeps in step, so that a policy still
+/// depends only on its calls.
 pub trait Positioning {
-    /// What `io`, which moves data, would take if it were started now, less its transfer.
+    /// Returns the time that `io`, which must transfer data, would take if it started now, without
+    /// its transfer time.
     fn positioning(&self, now: Nanos, io: &Request) -> Nanos;
 
     /// `io`, which moves data, is started now.

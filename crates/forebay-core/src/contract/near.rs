@@ -1,6 +1,7 @@
 //! Suggests the name that was probably meant.
 
-/// The name among `names` that is nearest to `text`, if any is near: a third of its letters are wrong at most.
+/// Returns the name among `names` that is nearest to `text`, if any is near: a third of its letters
+/// are wrong at most.
 pub fn nearest<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {
     let text = text.to_ascii_lowercase();
     let distances = names.iter().map(|name| (distance(&text, &name.to_ascii_lowercase()), *name));

@@ -9,19 +9,19 @@
 pub enum Fault {
     /// This range cannot be read or written now; others can, and so may this one later.
     Media,
-    /// There is no room for it.
+    /// There is no space for the data.
     Full,
-    /// The lane is gone, for good.
+    /// The lane has disappeared permanently.
     Gone,
     /// The lane does no such thing: beyond its end, parts of blocks.
     Refused,
 }
 
 impl Fault {
-    /// Every kind, the least bad first.
+    /// All kinds, the least severe first.
     pub const ALL: [Fault; 4] = [Fault::Media, Fault::Full, Fault::Gone, Fault::Refused];
 
-    /// The name used in results and tapes: `media`, `full`, `gone`, `refused`.
+    /// Returns the name used in results and tapes: `media`, `full`, `gone`, `refused`.
     pub fn name(self) -> &'static str {
         match self {
             Fault::Media => "media",
@@ -31,7 +31,7 @@ impl Fault {
         }
     }
 
-    /// The same for people: words that follow "failed: ".
+    /// Returns the same for people: words that follow "failed: ".
     pub fn reason(self) -> &'static str {
         match self {
             Fault::Media => "I/O error (EIO)",
@@ -45,7 +45,7 @@ impl Fault {
 /// Done, or why not.
 pub type Outcome = Result<(), Fault>;
 
-/// What came of two halves of a thing.
+/// Combines the outcomes of two parts.
 #[inline]
 pub fn worst(a: Outcome, b: Outcome) -> Outcome {
     match (a, b) {

@@ -6,7 +6,7 @@ use std::fmt;
 use super::spec::{Spec, SpecError};
 use super::time::Nanos;
 
-/// Who offers a policy to people who run a machine.
+/// The origin of a policy, from the viewpoint of a system administrator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Linux.
@@ -17,49 +17,50 @@ pub enum Origin {
     LinuxBefore2_6_33,
     /// Forebay, in the data path.
     Forebay,
-    /// Nobody: it decides by process, which only a scheduler inside the kernel sees.
+    /// Not available: the policy distinguishes processes, which only a scheduler inside the kernel
+    /// can see.
     KernelOnly,
 }
 
 /// A policy that can be asked for by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Listed {
-    /// Its name, as in `--policy`.
+    /// The name, as in `--policy`.
     pub name: &'static str,
-    /// Who offers it.
+    /// The origin of the policy.
     pub origin: Origin,
-    /// What it does, in a line.
+    /// A one-line description.
     pub summary: &'static str,
-    /// Its parameters, by table: as in `name:key=value`.
+    /// The parameters, by table: as in `name:key=value`.
     pub parameters: &'static [&'static [Parameter]],
 }
 
 impl Listed {
-    /// Its parameters.
+    /// Returns its parameters.
     pub fn parameters(&self) -> impl Iterator<Item = &'static Parameter> + use<> {
         self.parameters.iter().copied().flatten()
     }
 }
 
-/// What a parameter takes.
+/// The kind of value that a parameter accepts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Takes {
-    /// One of these, the first unless another is given.
+    /// One of these values; the first is the default.
     Choice(&'static [&'static str]),
     /// Milliseconds.
     Millis(f64),
     /// A whole number of at least so much.
     Whole { default: u32, least: u32 },
-    /// Something of its own, of which this is shown.
+    /// A value that the policy parses itself; this text shows its default.
     Own(&'static str),
 }
 
-/// A parameter: its key, what it takes, and what it is unless it is given.
+/// A parameter: its key, its kind of value and its default.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameter {
-    /// As in `key=value`.
+    /// The key, as in `key=value`.
     pub key: &'static str,
-    /// What it does, in a line.
+    /// A one-line description.
     pub about: &'static str,
     takes: Takes,
 }
@@ -67,7 +68,7 @@ pub struct Parameter {
 type Text = &'static str;
 
 impl Parameter {
-    /// One of `choices`, by default the first.
+    /// Returns a parameter with one of `choices`; the first is the default.
     pub const fn choice(key: Text, choices: &'static [Text]) -> Parameter {
         Parameter { key, about: "", takes: Takes::Choice(choices) }
     }
@@ -77,22 +78,22 @@ impl Parameter {
         Parameter { key, about: "", takes: Takes::Millis(default_ms) }
     }
 
-    /// A whole number of at least `least`.
+    /// Returns a whole number of at least `least`.
     pub const fn whole(key: Text, default: u32, least: u32) -> Parameter {
         Parameter { key, about: "", takes: Takes::Whole { default, least } }
     }
 
-    /// What its policy reads by itself; `shown` says what it is unless it is given.
+    /// Returns a parameter that the policy parses itself; `shown` is its default as displayed.
     pub const fn own(key: Text, shown: Text) -> Parameter {
         Parameter { key, about: "", takes: Takes::Own(shown) }
     }
 
-    /// The same, which does this.
+    /// Returns the same parameter with this description.
     pub const fn about(self, about: Text) -> Parameter {
         Parameter { about, ..self }
     }
 
-    /// What may be given, the first by default, where it is a choice.
+    /// Returns the accepted values if the parameter is a choice, with the default first.
     pub const fn choices(&self) -> &'static [Text] {
         match self.takes {
             Takes::Choice(choices) => choices,
@@ -100,7 +101,7 @@ impl Parameter {
         }
     }
 
-    /// What it is unless it is given; in capitals where that is no value.
+    /// Returns the default value as displayed; a name in capitals means that there is no default.
     pub fn default_shown(&self) -> String {
         match self.takes {
             Takes::Choice(choices) => choices[0].to_string(),
@@ -111,7 +112,7 @@ impl Parameter {
     }
 }
 
-/// As help shows it: `key=default` or `key=first|other`.
+/// Formats a parameter as in help: `key=default` or `key=first|other`.
 impl fmt::Display for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.choices() {
@@ -121,22 +122,22 @@ impl fmt::Display for Parameter {
     }
 }
 
-/// What is given of some parameters; the rest are their defaults.
+/// The values given for some parameters; all others have their defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a> {
-    /// What was asked for.
+    /// The spec with these values.
     pub spec: &'a Spec,
     tables: &'a [&'a [Parameter]],
 }
 
-/// Each of these panics where the tables do not have the key as such a parameter.
+/// Each of these methods panics if the tables do not have the key with this type.
 impl<'a> Given<'a> {
-    /// By `spec`, of `tables`.
+    /// Returns the values of `spec` for the parameters in `tables`.
     pub fn new(spec: &'a Spec, tables: &'a [&'a [Parameter]]) -> Given<'a> {
         Given { spec, tables }
     }
 
-    /// What `read` makes of the defaults of a table.
+    /// Returns the result of `read` for the defaults of a table.
     pub fn defaults<T>(
         table: &[Parameter],
         read: impl FnOnce(&Given<'_>) -> Result<T, SpecError>,
@@ -151,24 +152,24 @@ impl<'a> Given<'a> {
         self.spec.millis(key, default)
     }
 
-    /// A whole number.
+    /// Returns a whole number.
     pub fn whole(&self, key: &str) -> Result<u32, SpecError> {
         let Takes::Whole { default, least } = self.takes(key) else { panic!("{key}: no number") };
         self.spec.at_least(key, default, least)
     }
 
-    /// The place of a choice.
+    /// Returns the place of a choice.
     pub fn choice(&self, key: &str) -> Result<usize, SpecError> {
         let Takes::Choice(choices) = self.takes(key) else { panic!("{key}: no choice") };
         self.spec.choice(key, choices)
     }
 
-    /// Whether the first choice holds, as in `yes|no`.
+    /// Returns whether the first choice holds, as in `yes|no`.
     pub fn is_first(&self, key: &str) -> Result<bool, SpecError> {
         Ok(self.choice(key)? == 0)
     }
 
-    /// Whether the tables have a key.
+    /// Returns whether the tables have a key.
     pub fn has(&self, key: &str) -> bool {
         self.parameter(key).is_some()
     }

@@ -21,19 +21,19 @@ pub struct Done {
     /// The time from its arrival until its stream's turn came: in Linux the task would have slept for a place in the
     /// request queue, and would have submitted it only then.
     pub held: Nanos,
-    /// What came of it: the worst of what came of its parts and could not be mended.
+    /// The outcome: the worst outcome of its parts that could not be corrected.
     pub outcome: Outcome,
     /// Which of [`Policy::classes`] it was served in; 0 where there are none.
     pub class: u16,
 }
 
 impl Done {
-    /// One that never waited, of no class.
+    /// Returns a request that never waited and has no class.
     pub fn at_once(request: Request, outcome: Outcome) -> Done {
         Done { request, wait: Nanos::ZERO, held: Nanos::ZERO, outcome, class: 0 }
     }
 
-    /// How long it took, if it is answered `now`, since the turn of its stream came.
+    /// Returns how long it took, if it is answered `now`, since the turn of its stream came.
     #[inline]
     pub fn latency(&self, now: Nanos) -> Nanos {
         now - self.request.at - self.held
@@ -43,7 +43,7 @@ impl Done {
 /// A class of service that a policy keeps apart from others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// Its name: `q1`, `q2`, ... or `all`.
+    /// The name: `q1`, `q2`, ... or `all`.
     pub name: String,
     /// The response time that its requests are measured against.
     pub within: Nanos,
@@ -52,18 +52,18 @@ pub struct Class {
 /// Collects the client requests that a call answered. Emptied and reused by the driver.
 pub type Finished = Vec<Done>;
 
-/// What a call is given that may answer requests or touch bytes.
+/// The context of a call that may answer requests or touch bytes.
 pub struct Cx<'a> {
     /// The time.
     pub now: Nanos,
     /// The driver's memory, by name.
     pub slots: &'a mut dyn Slots,
-    /// Where answers go.
+    /// Receives the answers.
     pub finished: &'a mut Finished,
 }
 
 impl Cx<'_> {
-    /// The same for a policy beneath, whose answers go to `finished`.
+    /// Returns a context for a policy below, whose answers go to `finished`.
     #[inline]
     pub fn beneath<'b>(&'b mut self, finished: &'b mut Finished) -> Cx<'b> {
         Cx { now: self.now, slots: &mut *self.slots, finished }
@@ -84,8 +84,8 @@ pub trait Policy {
     /// An I/O that this policy dispatched has ended, well or not.
     fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion);
 
-    /// When to be asked again although nothing happens. After [`Policy::wake`] and an offer of every
-    /// lane with room at `now`, it is later than `now`, unless a lane that is busy is due.
+    /// Returns when to be asked again although nothing happens. After [`Policy::wake`] and an offer
+    /// of every lane with room at `now`, it is later than `now`, unless a lane that is busy is due.
     #[inline]
     fn wakeup(&self) -> Option<Nanos> {
         None
@@ -96,14 +96,14 @@ pub trait Policy {
     #[inline]
     fn wake(&mut self, _cx: &mut Cx<'_>) {}
 
-    /// Whose bytes `io` moves, in order of address. Asked of an I/O that was dispatched and has not
-    /// ended.
+    /// Reports the pieces of memory of `io`, in order of address. `io` must have been dispatched
+    /// and not have completed.
     fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece));
 
-    /// Who submits as this stream from now on is somebody else than before.
+    /// Called when a stream number is reassigned to a new submitter.
     fn begin_stream(&mut self, _stream: u32) {}
 
-    /// What it counted for itself; nothing for most.
+    /// Returns the policy's own statistics; most have none.
     fn figures(&self) -> Vec<Figure> {
         Vec::new()
     }
@@ -113,7 +113,7 @@ pub trait Policy {
         Vec::new()
     }
 
-    /// The classes of service that [`Done::class`] names; none unless the policy shapes.
+    /// Returns the classes of service that [`Done::class`] names; none unless the policy shapes.
     fn classes(&self) -> &[Class] {
         &[]
     }
@@ -129,7 +129,7 @@ pub type AnyPolicy = Box<dyn Policy + Send>;
 
 /// Something done with a policy whose type is known at compile time.
 pub trait PolicyVisitor {
-    /// What comes of it.
+    /// The result of the visit.
     type Out;
     /// Does it.
     fn visit<P: Policy + Send + 'static>(self, policy: P) -> Self::Out;
@@ -141,18 +141,18 @@ pub type Figure = (&'static str, f64);
 /// How something of a policy is now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gauge {
-    /// What it is, the unit last.
+    /// The name of the figure, ending with its unit.
     pub name: &'static str,
-    /// Of what there are several.
+    /// The entity that the figure describes.
     pub of: GaugeOf,
     /// How much.
     pub value: f64,
 }
 
-/// What a [`Gauge`] is of.
+/// The entity that a [`Gauge`] describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GaugeOf {
-    /// All of it.
+    /// The complete request.
     All,
     /// The part of this name.
     Part(&'static str),

@@ -2,7 +2,7 @@
 
 use crate::contract::time::Nanos;
 
-/// One device queue: a disk, a flash device. Small integers from 0.
+/// A device queue, such as a disk or a flash device. Small integers from 0.
 pub type Lane = u16;
 
 /// Names a request. Client requests are named by the workload, I/Os by the policy.
@@ -11,7 +11,7 @@ pub type RequestId = u64;
 /// The stream of work that no client asked for.
 pub const BACKGROUND: u32 = u32::MAX;
 
-/// What a request does.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Op {
@@ -21,7 +21,7 @@ pub enum Op {
     Write,
     /// Make everything acknowledged durable; carries no data.
     Flush,
-    /// The range's content is no longer needed.
+    /// The contents of the range are no longer needed.
     Trim,
     /// Sleep until the next I/O.
     Park,
@@ -31,13 +31,13 @@ pub enum Op {
 }
 
 impl Op {
-    /// Whether the request moves data ([`Op::Read`] and [`Op::Write`]).
+    /// Returns whether the request moves data ([`Op::Read`] and [`Op::Write`]).
     #[inline]
     pub fn moves_data(self) -> bool {
         matches!(self, Op::Read | Op::Write)
     }
 
-    /// The name used in files and tables: `read`, `write`, `flush`, `trim`, `park`, `open`.
+    /// Returns the name used in files and tables: `read`, `write`, `flush`, `trim`, `park`, `open`.
     pub fn name(self) -> &'static str {
         match self {
             Op::Read => "read",
@@ -57,7 +57,7 @@ pub struct Flags(pub u8);
 impl Flags {
     /// No flag.
     pub const NONE: Flags = Flags(0);
-    /// Somebody waits for it (Linux `REQ_SYNC`). Reads are waited for without it.
+    /// Somebody waits for the request (Linux `REQ_SYNC`). Reads are synchronous without it.
     pub const SYNC: Flags = Flags(1);
     /// Durable before it completes (Linux `REQ_FUA`).
     pub const FUA: Flags = Flags(2);
@@ -65,23 +65,23 @@ impl Flags {
     pub const META: Flags = Flags(4);
     /// Read ahead of need (Linux `REQ_RAHEAD`).
     pub const READAHEAD: Flags = Flags(8);
-    /// What was written before is durable before it is begun (Linux `REQ_PREFLUSH`). Policies part
-    /// such a write: a flush, then the write.
+    /// Earlier writes become durable before this one starts (Linux `REQ_PREFLUSH`). Policies split
+    /// such a write into a flush and the write.
     pub const PREFLUSH: Flags = Flags(16);
-    /// Nobody knows who submitted it, so that no task can sleep for it. Not in traces.
+    /// The submitter is unknown, so no task can sleep for the request. Not in traces.
     pub const ANONYMOUS: Flags = Flags(32);
     /// A write of the page cache, for whose answer nobody waits. Not in traces.
     pub const WRITE_BACK: Flags = Flags(64);
     /// How long it took was recorded, so that a run can be held against the recording. Policies ignore it. Not in traces.
     pub const MEASURED: Flags = Flags(128);
 
-    /// Whether every flag of `other` is in this set.
+    /// Returns whether every flag of `other` is in this set.
     #[inline]
     pub fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The union of both sets.
+    /// Returns the union of both sets.
     #[inline]
     pub fn with(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
@@ -91,7 +91,8 @@ impl Flags {
 /// A request, without its data. 40 bytes, plain values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// When it arrived (client requests) or was dispatched (I/Os), since the start of the run.
+    /// When the request arrived (client requests) or was dispatched (I/Os), since the start of the
+    /// run.
     pub at: Nanos,
     /// First byte.
     pub offset: u64,
@@ -99,24 +100,24 @@ pub struct Request {
     pub id: RequestId,
     /// Bytes; 0 for flushes.
     pub len: u32,
-    /// Who asks: a thread, a process, a tenant; a dense small integer.
+    /// The submitter: a thread, a process or a tenant, as a dense small integer.
     pub stream: u32,
     /// The device queue.
     pub lane: Lane,
-    /// What it does.
+    /// The operation.
     pub op: Op,
     /// Its properties.
     pub flags: Flags,
 }
 
 impl Request {
-    /// The first byte after it.
+    /// Returns the first byte after it.
     #[inline]
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(u64::from(self.len))
     }
 
-    /// Whether somebody waits for it: reads, and writes marked [`Flags::SYNC`].
+    /// Returns whether somebody waits for it: reads, and writes marked [`Flags::SYNC`].
     #[inline]
     pub fn is_sync(&self) -> bool {
         self.op == Op::Read || self.flags.has(Flags::SYNC)

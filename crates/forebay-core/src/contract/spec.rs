@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use crate::contract::time::Nanos;
 
-/// What is wrong with a spec, in one line that says what would be right.
+/// An error in a spec: one line that also says what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError(pub String);
 
@@ -69,23 +69,23 @@ impl Spec {
         Ok(spec)
     }
 
-    /// The name before the first colon, lower-cased.
+    /// Returns the name before the first colon, lower-cased.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The whole spec as it was written.
+    /// Returns the whole spec as it was written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The unnamed argument, as in `fixed:500`.
+    /// Returns the unnamed argument, as in `fixed:500`.
     pub fn argument(&self) -> Option<&str> {
         self.asked.borrow_mut().push(String::new());
         self.argument.as_deref()
     }
 
-    /// Parameter `key`, or `default` when it is not given. `expected` says what it should be.
+    /// Returns parameter `key`, or `default` if it is not given. `expected` describes valid values.
     pub fn get<T: FromStr>(&self, key: &str, default: T, expected: &str) -> Result<T, SpecError> {
         match self.raw(key) {
             None => Ok(default),
@@ -126,7 +126,7 @@ impl Spec {
         Ok(value)
     }
 
-    /// Parameter `key` as one of `choices`; gives its index.
+    /// Returns the index of the value of parameter `key` among `choices`.
     pub fn choice(&self, key: &str, choices: &[&str]) -> Result<usize, SpecError> {
         let Some(value) = self.raw(key) else { return Ok(0) };
         let found = choices.iter().position(|choice| value.eq_ignore_ascii_case(choice));

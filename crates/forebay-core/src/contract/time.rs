@@ -3,10 +3,10 @@
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
-/// A point in time (since the start of the run) or a span of it, in nanoseconds.
+/// A point in time (since the start of the run) or a duration, in nanoseconds.
 ///
-/// Never taken from a clock: whoever calls a policy or a device says what time it is.
-/// Sums and differences saturate, so no input can make them wrap.
+/// It never comes from a clock: the caller of a policy or a device passes the time. Sums and
+/// differences saturate, so no input can make them wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);
 

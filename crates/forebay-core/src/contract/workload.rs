@@ -10,14 +10,17 @@ use crate::contract::time::Nanos;
 /// Open workloads know every arrival beforehand; closed ones decide the next arrival when earlier
 /// requests finish, which is why [`Workload::finished`] exists.
 pub trait Workload {
-    /// When the next request arrives; `None` when none will, unless something finishes first.
+    /// Returns when the next request arrives; `None` when none will, unless something finishes
+    /// first.
     fn peek(&self) -> Option<Nanos>;
 
-    /// The next request, whose `at` is what [`Workload::peek`] last said. Called only after `Some`.
+    /// Returns the next request, whose `at` is the last result of [`Workload::peek`]. Called only
+    /// if that was `Some`.
     fn take(&mut self) -> Request;
 
-    /// Where the bytes of the request are that was just taken. Whoever wants content takes a buffer,
-    /// fills it if the request writes, and frees it when it is answered ([`Workload::finished`]).
+    /// Returns the bytes of the request that was just taken. A workload with contents allocates a
+    /// buffer, fills it if the request writes, and frees it when the request is answered
+    /// ([`Workload::finished`]).
     #[inline]
     fn bytes(&mut self, _request: &Request, _slots: &mut dyn Slots) -> Bytes {
         Bytes::NONE
@@ -28,14 +31,14 @@ pub trait Workload {
     #[inline]
     fn finished(&mut self, _now: Nanos, _done: &Done, _slots: &mut dyn Slots) {}
 
-    /// Whether no request will come any more, whatever is answered and whoever wakes the driver.
-    /// Until then a live run goes on, though nothing is under way.
+    /// Returns whether no more requests will come, whatever is answered and whoever wakes the
+    /// driver. Until then, a live run continues even if nothing is outstanding.
     #[inline]
     fn is_over(&self) -> bool {
         self.peek().is_none()
     }
 
-    /// Whether the run is to end at once, whatever is still to do.
+    /// Returns whether the run is to end at once, whatever is still to do.
     #[inline]
     fn is_stopped(&self) -> bool {
         false

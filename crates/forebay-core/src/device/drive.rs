@@ -62,7 +62,7 @@ use spots::{Spot, Spots};
 use turns::{Pick, Turns};
 use write_cache::WriteCache;
 
-/// All figures of a disk with a controller.
+/// The parameters of a disk with a controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DriveSpec {
     /// Arm and platters. Its overhead is the controller's to say and is not used.
@@ -80,7 +80,7 @@ struct Command {
     arrived: u64,
     first: u64,
     count: u64,
-    /// Where its first sector lies.
+    /// The position of its first sector.
     spot: Spot,
     /// Whether the cache does not take it: it has to wait for the arm.
     needs_arm: bool,
@@ -109,11 +109,12 @@ pub struct Drive {
     controller: Controller,
     buffer: Option<Buffer>,
     cache: Option<WriteCache>,
-    /// In the order they came, which is that of their keys and that in which the cache takes them.
+    /// In order of arrival, which is the order of their keys and the order in which the cache
+    /// accepts them.
     waiting: Vec<Command>,
-    /// Where those lie that the arm has to go to.
+    /// The target positions of the arm.
     spots: Spots,
-    /// How many wait for the arm, which need not go anywhere for them.
+    /// The number of commands that wait for the arm, although it need not move for them.
     still: usize,
     /// Keys of those that may be served without the arm, as far as was looked: all but the reads of which
     /// neither the buffer nor the cache reaches the first sector.
@@ -122,7 +123,7 @@ pub struct Drive {
     commands: u64,
     served: Vec<Served>,
     turns: Turns,
-    /// The last choice, where it may be taken back.
+    /// The last choice, if it can still be revoked.
     choice: Option<Choice>,
     bus_free_at: u64,
     /// Whether the last command wrote, and the sector after it.
@@ -136,7 +137,7 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// A drive with its heads at cylinder 0; fails on the first figure that makes no sense.
+    /// Returns a drive with its heads at cylinder 0; fails on the first figure that makes no sense.
     pub fn new(spec: &DriveSpec) -> Result<Drive, SpecError> {
         check_times(&spec.disk)?;
         check_rest(&spec.disk)?;
@@ -167,7 +168,8 @@ impl Drive {
         })
     }
 
-    /// The same with so many commands in its queue; none where it takes no more.
+    /// Returns the same drive with `depth` commands in its queue, or `None` if it does not support
+    /// that many.
     pub fn at_queue_depth(&self, depth: u32) -> Option<Drive> {
         let mut drive = self.clone();
         let is_less = (1..drive.controller.queue.depth).contains(&depth);
@@ -175,19 +177,19 @@ impl Drive {
         is_less.then_some(drive)
     }
 
-    /// The same without its write cache; none where it has none.
+    /// Returns the same drive without its write cache, or `None` if it has none.
     pub fn without_write_cache(&self) -> Option<Drive> {
         let mut drive = self.clone();
         drive.controller.write_cache = None;
         drive.cache.take().map(|_| drive)
     }
 
-    /// The time to move the arm over `distance` cylinders before a read, settling included.
+    /// Returns the time to move the arm over `distance` cylinders before a read, settling included.
     pub fn seek_time(&self, distance: u32) -> Nanos {
         Nanos(self.mechanism.curve.time(distance))
     }
 
-    /// One turn of the platters.
+    /// Returns the time of one revolution.
     pub fn revolution(&self) -> Nanos {
         Nanos(self.mechanism.surface.revolution)
     }
@@ -205,7 +207,7 @@ impl Drive {
         (first, count.min(sectors - first))
     }
 
-    /// What is known of a command when it comes.
+    /// Prepares a command on arrival.
     fn command(&mut self, now: u64, io: Request) -> Command {
         let (first, count) = self.extent(&io);
         let overheads = &self.controller.overheads;
@@ -233,8 +235,8 @@ impl Drive {
         command
     }
 
-    /// Serves all that need not wait for the arm, and then of those that do as many as the drive
-    /// commits to. Where the cache is drained, runs that the head reaches before that one come first.
+    /// Serves all commands that need not wait for the arm, and then as many of the others as the
+    /// drive commits to. While the cache is drained, runs that the head reaches earlier go first.
     fn dispatch(&mut self, now: u64) {
         loop {
             self.serve_without_arm(now);
@@ -255,16 +257,18 @@ impl Drive {
                         return;
                     }
                 }
-                // While the arm is at one run no further one is chosen: what is done next asks again.
+                // While the arm serves a run, no further run is chosen; the end of the run triggers
+                // the next choice.
                 None if self.mechanism.motion.free_at > now && !self.served.is_empty() => return,
-                // All that waits may wait for room in the cache: then there are runs.
+                // All waiting commands may be waiting for space in the cache; in that case there
+                // are runs.
                 None if self.write_nearest(now, 0).is_none() => return,
                 None => (),
             }
         }
     }
 
-    /// Whether no further command is chosen before one of those at the media is done.
+    /// Returns whether no further command is chosen before a command at the media completes.
     fn is_committed(&self) -> bool {
         let at_media = self.served.iter().filter(|served| served.at_media).count();
         at_media > self.controller.queue.ahead.max(0) as usize
@@ -310,7 +314,7 @@ impl Drive {
         }
     }
 
-    /// The place in line of the waiting command named `key`.
+    /// Returns the place in line of the waiting command named `key`.
     fn named(&self, key: u64) -> Option<usize> {
         self.waiting.binary_search_by_key(&key, |command| command.spot.key).ok()
     }
@@ -338,19 +342,20 @@ impl Drive {
         command
     }
 
-    /// Whether `command` may be served without the arm: the buffer or the cache reaches its first sector, or
-    /// it is no read.
+    /// Returns whether `command` may be served without the arm: the buffer or the cache reaches its
+    /// first sector, or it is no read.
     fn may_hit(&self, command: &Command) -> bool {
         command.io.op != Op::Read || command.count == 0 || self.reaches(command)
     }
 
-    /// Whether the first sector of `command` is in the buffer or the cache, or on its way into the buffer.
+    /// Returns whether the first sector of `command` is in the buffer or the cache, or on its way
+    /// into the buffer.
     fn reaches(&self, command: &Command) -> bool {
         self.buffer.as_ref().is_some_and(|buffer| buffer.reaches(command.first))
             || self.cache.as_ref().is_some_and(|cache| cache.reaches(command.first))
     }
 
-    /// Marks reads that the buffer may answer by what it has come to hold.
+    /// Marks reads that the buffer may now be able to serve.
     fn notice(&mut self) {
         while let Some((from, to)) = self.buffer.as_mut().and_then(Buffer::grown) {
             self.noticed(from, to);
@@ -366,14 +371,14 @@ impl Drive {
         }
     }
 
-    /// The waiting command that has the arm next: the oldest if it has waited too long and it is its turn,
-    /// else that which the head reaches first; `None` where a run of the cache that is to be written
-    /// goes before it.
+    /// Returns the waiting command that has the arm next: the oldest if it has waited too long and
+    /// it is its turn, else that which the head reaches first; `None` where a run of the cache that
+    /// is to be written goes before it.
     fn choose(&self, now: u64) -> Option<Pick> {
         let age = |index: usize| (self.waiting[index].arrived, self.waiting[index].io.id);
         let oldest = self.oldest()?;
         let drains = self.cache.as_ref().is_some_and(WriteCache::drains);
-        // As with commands, the arm moved on when its last access had ended.
+        // As with commands, the arm started when its last access had ended.
         let run = drains.then(|| self.nearest_run(0)).flatten();
         let arrived = self.waiting[oldest].arrived;
         if self.is_due(now - arrived) && run.is_none_or(|run| !run.forced || arrived <= run.since) {
@@ -387,7 +392,7 @@ impl Drive {
         let is_before = |a, b| self.named(a).map(age) < self.named(b).map(age);
         let sought = self.spots.nearest(&self.mechanism, (free_at, margin), is_before);
         let sought = sought.and_then(|(at, key)| Some((at, self.named(key)?)));
-        // What moves no data waits for the arm to be free.
+        // Commands without data wait until the arm is free.
         let places = if self.still > 0 { 0..self.waiting.len() } else { 0..0 };
         let still = places.filter(|&index| self.waiting[index].is_still());
         let still = still.map(|index| (free_at.max(self.waiting[index].spot.from), index));
@@ -396,7 +401,7 @@ impl Drive {
         goes.then_some(Pick { index, forced: false, at, since: self.waiting[index].arrived })
     }
 
-    /// The command that has waited longest for the arm.
+    /// Returns the command that has waited longest for the arm.
     fn oldest(&self) -> Option<usize> {
         let first = self.waiting.iter().position(|command| command.needs_arm)?;
         let arrived = self.waiting[first].arrived;
@@ -405,19 +410,19 @@ impl Drive {
         as_old.min_by_key(|(_, command)| command.io.id).map(|(at, _)| first + at)
     }
 
-    /// Whether something that has waited so long goes next, wherever the head is.
+    /// Returns whether something that has waited so long goes next, wherever the head is.
     fn is_due(&self, waited: u64) -> bool {
         self.turns.may_force() && waited >= self.controller.queue.starvation.0
     }
 }
 
 impl Command {
-    /// Whether the arm has to go to its first sector.
+    /// Returns whether the arm has to go to its first sector.
     fn is_sought(&self) -> bool {
         self.needs_arm && self.io.op.moves_data() && self.count > 0
     }
 
-    /// Whether it waits for the arm, which need not go anywhere.
+    /// Returns whether it waits for the arm, which need not go anywhere.
     fn is_still(&self) -> bool {
         self.needs_arm && !self.is_sought()
     }
@@ -491,8 +496,8 @@ impl Device for Drive {
         Nanos(self.busy.at(now.0))
     }
 
-    /// The time its sectors take under the heads; over the bus if that is less and a buffer may
-    /// hold them; nothing for commands without data.
+    /// Returns the time its sectors take under the heads; over the bus if that is less and a buffer
+    /// may hold them; nothing for commands without data.
     fn floor(&self, io: &Request) -> Nanos {
         let (first, count) = self.extent(io);
         if !io.op.moves_data() {

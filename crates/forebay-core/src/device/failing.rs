@@ -15,7 +15,7 @@ use crate::index::spread;
 /// When a lane's I/Os fail.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum When {
-    /// All of them, from a time on: the lane is gone.
+    /// All I/Os from a time on: the lane disappears.
     From(Nanos),
     /// Reads and writes that touch these bytes.
     Range(u64, u64),
@@ -23,7 +23,7 @@ pub enum When {
     OneIn(u64),
 }
 
-/// A failure to be had.
+/// A failure to inject.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Failure {
     /// Of this lane; of all if none is named.
@@ -32,7 +32,7 @@ pub struct Failure {
     pub when: When,
 }
 
-/// What [`Failure::parse`] takes, for help and messages.
+/// The forms that [`Failure::parse`] accepts, for help and messages.
 pub const FAILURES: &str = "[lane=N:]from-s=SECONDS, range=OFFSET+BYTES or one-in=N";
 
 impl Failure {
@@ -88,14 +88,14 @@ pub struct Failing<D> {
     failures: Vec<Failure>,
     /// I/Os that were started, each lane's counted from another number.
     number: u64,
-    /// What ends at once.
+    /// I/Os that complete at once.
     gone: VecDeque<(Nanos, Request)>,
     /// Under way on the device and to fail: lane, name and fault.
     failing: Vec<(u64, Fault)>,
 }
 
 impl<D: Device> Failing<D> {
-    /// The device of `lane`, with those of `failures` that are of it.
+    /// Wraps the device of `lane` with those of `failures` that concern this lane.
     pub fn new(device: D, lane: Lane, failures: &[Failure]) -> Failing<D> {
         let here = failures.iter().filter(|failure| failure.lane.is_none_or(|of| of == lane));
         Failing {
@@ -107,12 +107,12 @@ impl<D: Device> Failing<D> {
         }
     }
 
-    /// The device itself.
+    /// Returns the device itself.
     pub fn device(&self) -> &D {
         &self.device
     }
 
-    /// The same, without its failures.
+    /// Returns the device without its failures.
     pub fn into_device(self) -> D {
         self.device
     }
@@ -186,7 +186,7 @@ mod tests {
         Request { at, offset, id: offset, len, stream, lane, op, flags }
     }
 
-    /// The outcome of each, one after another from a time on, and when the last one ended.
+    /// Returns the outcome of each, one after another from a time on, and when the last one ended.
     fn outcomes(failures: &[&str], from: Nanos, ios: &[Request]) -> (Vec<Outcome>, Nanos) {
         let failures: Vec<_> = failures.iter().map(|text| Failure::parse(text).unwrap()).collect();
         let mut device = Failing::new(Fixed::new(1000.0).unwrap(), 3, &failures);

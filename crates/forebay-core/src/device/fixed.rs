@@ -31,8 +31,8 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// A server of `iops` I/Os per second, from 0.001 to 1e9. The service time is
-    /// rounded to whole nanoseconds.
+    /// Returns a server of `iops` I/Os per second, from 0.001 to 1e9. The service time is rounded
+    /// to whole nanoseconds.
     pub fn new(iops: f64) -> Result<Fixed, SpecError> {
         if !(0.001..=1e9).contains(&iops) {
             return Err(SpecError(format!(
@@ -43,7 +43,7 @@ impl Fixed {
         Ok(Fixed { service, io: NOTHING, started: Nanos::ZERO, done: None, busy: Nanos::ZERO })
     }
 
-    /// The time each I/O takes.
+    /// Returns the time of each I/O.
     pub fn service(&self) -> Nanos {
         self.service
     }

@@ -55,7 +55,7 @@ pub struct HddSpec {
     pub start_phase: Nanos,
     /// The arm's moves before a read.
     pub seek: SeekSpec,
-    /// What a move before a write takes longer.
+    /// The additional settling time of a move before a write.
     pub write_settle: Nanos,
     /// From one head to the next on the same cylinder.
     pub head_switch: Nanos,
@@ -66,7 +66,7 @@ pub struct HddSpec {
     pub track_skew: Option<Nanos>,
     /// The same at the end of a cylinder; `None`: the cylinder switch.
     pub cylinder_skew: Option<Nanos>,
-    /// What each command takes before anything moves.
+    /// The overhead of each command before anything moves.
     pub overhead: Nanos,
     /// The longest command, bytes.
     pub len_max: u32,
@@ -92,7 +92,7 @@ struct Stream {
     ends: u64,
 }
 
-/// How a command that moves data goes.
+/// The phases of a command that transfers data.
 struct Access {
     last: Place,
     done: u64,
@@ -131,7 +131,7 @@ pub struct Hdd {
 }
 
 impl Hdd {
-    /// A disk with its heads at cylinder 0; fails on the first figure that makes no sense.
+    /// Returns a disk with its heads at cylinder 0; fails on the first figure that makes no sense.
     pub fn new(spec: HddSpec) -> Result<Hdd, SpecError> {
         check_times(&spec)?;
         check_rest(&spec)?;
@@ -166,12 +166,12 @@ impl Hdd {
         })
     }
 
-    /// The time to move the arm over `distance` cylinders before a read, settling included.
+    /// Returns the time to move the arm over `distance` cylinders before a read, settling included.
     pub fn seek_time(&self, distance: u32) -> Nanos {
         Nanos(self.curve.time(distance))
     }
 
-    /// The cylinder that holds byte `offset`, wrapped at the capacity.
+    /// Returns the cylinder that holds byte `offset`, wrapped at the capacity.
     pub fn cylinder_of(&self, offset: u64) -> u32 {
         self.geometry.place(offset / u64::from(SECTOR) % self.geometry.sectors).cylinder
     }
@@ -186,14 +186,14 @@ impl Hdd {
         (first, count.min(sectors - first))
     }
 
-    /// Stops the platters at `now`, which is returned; what was read ahead is gone with them.
+    /// Stops the platters at `now`, which is returned; the read-ahead is lost.
     fn park(&mut self, now: u64) -> u64 {
         self.meter.park(now);
         self.stream = None;
         now
     }
 
-    /// When a command without data is done, and where its time went.
+    /// Returns when a command without data is done, and where its time went.
     fn idle_command(&self, now: u64, op: Op) -> (u64, Mechanics) {
         let overhead = if matches!(op, Op::Park | Op::Open) { 0 } else { self.overhead };
         let here = self.cylinder;
@@ -269,13 +269,13 @@ impl Hdd {
         first == next && pause == 0
     }
 
-    /// The time to bring `head` over `cylinder`.
+    /// Returns the time to bring `head` over `cylinder`.
     #[inline]
     fn move_time(&self, cylinder: u32, head: u32, op: Op) -> u64 {
         self.move_between((self.cylinder, self.head), (cylinder, head), op)
     }
 
-    /// The time from one cylinder and head to another.
+    /// Returns the time from one cylinder and head to another.
     #[inline]
     fn move_between(&self, from: (u32, u32), to: (u32, u32), op: Op) -> u64 {
         let distance = to.0.abs_diff(from.0);
@@ -360,13 +360,13 @@ impl Device for Hdd {
         Nanos(self.busy_ns.saturating_add(running))
     }
 
-    /// The time its sectors take under the heads; nothing for commands without data.
+    /// Returns the time its sectors take under the heads; nothing for commands without data.
     fn floor(&self, io: &Request) -> Nanos {
         let (first, count) = self.extent(io);
         if !io.op.moves_data() || count == 0 {
             return Nanos::ZERO;
         }
-        // Parts of several tracks are rounded one by one where they are served.
+        // Parts on several tracks are rounded separately, where they are served.
         let (from, last) = self.geometry.run(first, count);
         Nanos(self.geometry.media_time(first, count).min(last.ends - from.begins))
     }

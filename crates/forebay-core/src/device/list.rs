@@ -29,7 +29,7 @@ pub enum DeviceModel {
     Drive(Box<Drive>),
 }
 
-/// The device that `spec` names by kind.
+/// Returns the device that `spec` names by kind.
 pub fn build(spec: &Spec) -> Result<DeviceModel, SpecError> {
     match spec.name() {
         "fixed" => {
@@ -48,7 +48,7 @@ pub fn build(spec: &Spec) -> Result<DeviceModel, SpecError> {
 }
 
 impl DeviceModel {
-    /// How it takes commands, in words: what a reader of its figures has to know.
+    /// Describes how the device accepts commands, for readers of its figures.
     pub fn commands(&self) -> &'static str {
         match self {
             DeviceModel::Fixed(_) => "one request at a time",
@@ -58,7 +58,7 @@ impl DeviceModel {
         }
     }
 
-    /// Pages and erases so far; none without flash.
+    /// Pages and erases so far; `None` without flash.
     pub fn wear(&self) -> Option<Wear> {
         match self {
             DeviceModel::Ssd(ssd) => Some(ssd.wear()),
@@ -66,7 +66,7 @@ impl DeviceModel {
         }
     }
 
-    /// One to be asked for what does not depend on what it holds, which may be a lot.
+    /// Returns a model for questions that do not depend on its contents, which may be large.
     pub fn without_content(&self) -> DeviceModel {
         match self {
             DeviceModel::Ssd(ssd) => DeviceModel::Ssd(ssd.without_content()),

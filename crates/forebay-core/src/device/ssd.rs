@@ -60,13 +60,13 @@ pub struct Ssd {
     page_bytes: u64,
     ftl: Ftl,
     flash: Flash,
-    /// When the controller can take the next command.
+    /// When the controller can accept the next command.
     controller_free: u64,
-    /// When the last command left, where they leave one after the other.
+    /// When the last command left, if commands leave one at a time.
     left: u64,
-    /// How long a write takes to get into the buffer, and when each lane to it is free.
+    /// The time of a write to enter the buffer, and when each entrance lane is free.
     entrance: Option<(Times, Vec<u64>)>,
-    /// When each direction of the link has carried what it was given: in, out.
+    /// When each direction of the link is free: in, out.
     link_free: [u64; 2],
     /// When each page of the write buffer is free again, first the one that is so first.
     buffer: BinaryHeap<Reverse<u64>>,
@@ -80,7 +80,8 @@ pub struct Ssd {
     vacant: Vec<u16>,
     /// When commands complete, in order; the number of the start decides between equals.
     completions: BinaryHeap<Reverse<(u64, u64, u16)>>,
-    /// The same of those that still have to pass the ceiling behind the flash: when they are ready to.
+    /// Commands that still have to pass the rate limit after the flash, with the times at which
+    /// they are ready.
     leaving: BinaryHeap<Reverse<(u64, u64, u16)>>,
     started: u64,
     busy_ns: u64,
@@ -88,7 +89,8 @@ pub struct Ssd {
 }
 
 impl Ssd {
-    /// A drive, preconditioned as the spec says; fails on the first figure that makes no sense.
+    /// Returns a drive, preconditioned as the spec says; fails on the first figure that makes no
+    /// sense.
     pub fn new(spec: SsdSpec) -> Result<Ssd, SpecError> {
         spec.check()?;
         let mut ftl = Ftl::new(spec.shape()?, spec.collection, spec.filled_pages())?;
@@ -99,7 +101,7 @@ impl Ssd {
         Ok(Ssd::with(ftl, spec))
     }
 
-    /// A drive over a translation layer.
+    /// Creates a drive over a translation layer.
     fn with(ftl: Ftl, spec: SsdSpec) -> Ssd {
         let page_bytes = u64::from(spec.page_bytes);
         let depth = spec.queue_depth;
@@ -133,7 +135,7 @@ impl Ssd {
         self.ftl.wear()
     }
 
-    /// A drive of the same figures without what preconditioning left on it.
+    /// Creates a drive of the same figures without what preconditioning left on it.
     pub fn without_content(&self) -> Ssd {
         Ssd::with(self.ftl.emptied(), self.spec.clone())
     }
@@ -184,7 +186,7 @@ impl Ssd {
         done.max(self.pass(1, ready, to - from))
     }
 
-    /// Whether a page was in the read cache, where it then is.
+    /// Returns whether a page was in the read cache, where it then is.
     #[inline]
     fn is_cached(&mut self, page: u32) -> bool {
         let places = self.cached.len();
@@ -200,7 +202,7 @@ impl Ssd {
         row.map_or(ready, |(die, row, bytes)| self.flash.read(die, row, ready, bytes))
     }
 
-    /// When a write that is ready has passed the buffer's entrance.
+    /// Returns when a write that is ready has passed the buffer's entrance.
     #[inline]
     fn enter(&mut self, ready: u64) -> u64 {
         let number = mixed(self.started);
@@ -211,7 +213,7 @@ impl Ssd {
         lanes[lane]
     }
 
-    /// When a write is in the buffer, and when it is programmed.
+    /// Returns when a write is in the buffer, and when it is programmed.
     fn write(&mut self, ready: u64, io: &Request) -> (u64, u64) {
         let (from, to) = self.extent(io);
         let ready = self.enter(ready);
@@ -253,7 +255,7 @@ impl Ssd {
         }
     }
 
-    /// How long a command occupies the controller, and where.
+    /// Returns how long a command occupies the controller, and where.
     #[inline]
     fn passing(&self, op: Op) -> (u64, Ceiling) {
         match op {
@@ -263,7 +265,7 @@ impl Ssd {
         }
     }
 
-    /// When the first of those that leave one after the other has left.
+    /// Returns when the first of the commands that leave one at a time has left.
     #[inline]
     fn next_to_leave(&self) -> Option<u64> {
         // Those that are ready leave in the order of being ready; none that starts later is ready before.
@@ -273,13 +275,13 @@ impl Ssd {
         Some((*ready).max(self.left).saturating_add(passing))
     }
 
-    /// Whether nothing is under way.
+    /// Returns whether nothing is outstanding.
     #[inline]
     fn is_idle(&self) -> bool {
         self.completions.is_empty() && self.leaving.is_empty()
     }
 
-    /// When the command is done but for leaving.
+    /// Returns when the command is done except for leaving.
     #[inline]
     fn serve(&mut self, now: u64, io: &Request) -> u64 {
         if matches!(io.op, Op::Park | Op::Open) {
@@ -311,7 +313,7 @@ impl Ssd {
     }
 }
 
-/// The time `bytes` take at a rate, rounded up.
+/// Returns the time `bytes` take at a rate, rounded up.
 #[inline]
 fn time_of(bytes: u64, bytes_per_s: u64) -> u64 {
     (bytes * 1_000_000_000).div_ceil(bytes_per_s)
@@ -387,7 +389,7 @@ impl Device for Ssd {
         Nanos(self.busy_ns + running)
     }
 
-    /// Its bytes at the rate of the link.
+    /// Returns its bytes at the rate of the link.
     fn floor(&self, io: &Request) -> Nanos {
         let (from, to) = self.extent(io);
         let bytes = if io.op.moves_data() { to - from } else { 0 };

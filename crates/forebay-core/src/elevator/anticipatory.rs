@@ -35,24 +35,24 @@ use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 use process::{Newcomers, Process};
 
-/// What it takes.
+/// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[
     Parameter::millis("antic-expire-ms", 6.7)
-        .about("how long a stream's next read or synchronous write is waited for; 0: never"),
+        .about("how long to wait for a stream's next read or synchronous write; 0: never"),
     Parameter::millis("read-expire-ms", 125.0)
-        .about("a read or synchronous write older than this goes first in its batch"),
-    Parameter::millis("write-expire-ms", 250.0).about("the same for other writes"),
+        .about("a read or synchronous write older than this is served first in its batch"),
+    Parameter::millis("write-expire-ms", 250.0).about("the corresponding age of other writes"),
     Parameter::millis("read-batch-expire-ms", 500.0)
-        .about("how long reads and synchronous writes have the disk while others wait"),
+        .about("how long reads and synchronous writes use the disk while other writes wait"),
     Parameter::millis("write-batch-expire-ms", 125.0)
-        .about("how long the other writes have it while those wait"),
+        .about("how long other writes use the disk while reads or synchronous writes wait"),
 ];
 
 impl Scheduler for Anticipatory {
     const LISTED: Listed = Listed {
         name: "anticipatory",
         origin: Origin::LinuxBefore2_6_33,
-        summary: "sweeps in read and write batches, waiting after a read for its process's next",
+        summary: "sweeps in read and write batches; waits after a read for its process's next",
         parameters: &[PARAMETERS],
     };
 
@@ -74,7 +74,7 @@ const BACK: BackSeek = BackSeek { max: 512 << 20, penalty: 2 };
 /// A request this close (8192 sectors) is as good as the one that is waited for.
 const CLOSE_BYTES: u64 = 8192 * 512;
 
-/// Writes of the first batch take about this long each.
+/// The assumed duration of each write in the first batch.
 const FIRST_WRITE: Nanos = Nanos::from_millis(10);
 
 /// The scheduler's tunables.
@@ -84,7 +84,8 @@ pub struct AnticipatoryConfig {
     pub antic_expire: Nanos,
     /// A request older than this goes first in its batch; waited-for ones, then others.
     pub expire: [Nanos; 2],
-    /// How long a batch goes on while the other kind waits; waited-for requests, then others.
+    /// How long a batch continues while requests of the other kind wait: synchronous requests, then
+    /// others.
     pub batch_expire: [Nanos; 2],
 }
 
@@ -112,7 +113,7 @@ struct Batch {
     started: Nanos,
     /// When its time is up; a read batch's time runs from its first completion.
     ends: Option<Nanos>,
-    /// Nothing was given in it yet.
+    /// Whether nothing has been dispatched in the batch yet.
     is_new: bool,
     /// Writes left of a write batch.
     writes_left: u32,
@@ -138,12 +139,12 @@ pub struct Anticipatory {
     write_batch: u32,
     /// The process to wait for: that of the last request, if this was a read.
     expected: Option<u32>,
-    /// When waiting for it ends, while it goes on.
+    /// When the current wait ends, if there is one.
     wait_ends: Option<Nanos>,
 }
 
 impl Anticipatory {
-    /// An empty elevator.
+    /// Creates an empty elevator.
     pub fn new(config: AnticipatoryConfig) -> Self {
         let write_batch = (config.batch_expire[WRITES].0 / FIRST_WRITE.0).clamp(2, 1000) as u32;
         let (started, ends) = (Nanos::ZERO, None);
@@ -164,7 +165,7 @@ impl Anticipatory {
         }
     }
 
-    /// Goes on with the batch, begins one, or waits.
+    /// Continues the batch, starts one, or waits.
     fn choose(&mut self, now: Nanos, queue: &Queue) -> Option<QueuedId> {
         let waited = self.wait_ends.take().is_some();
         let kind = self.batch.kind;
@@ -192,7 +193,7 @@ impl Anticipatory {
         self.in_batch(now, queue)
     }
 
-    /// The request of this batch to give.
+    /// Returns the request of this batch to give.
     fn in_batch(&mut self, now: Nanos, queue: &Queue) -> Option<QueuedId> {
         let kind = self.batch.kind;
         let is_new = std::mem::take(&mut self.batch.is_new);
@@ -204,7 +205,7 @@ impl Anticipatory {
         expired.or(self.requests[kind].next().map(|(_, id)| id))
     }
 
-    /// The oldest request if it has expired; looked for once in that time.
+    /// Returns the oldest request if it has expired; looked for once in that time.
     fn expired(&mut self, now: Nanos, kind: usize, queue: &Queue) -> Option<QueuedId> {
         let expire = self.config.expire[kind];
         if self.fifo_checked[kind] + expire > now {
@@ -243,8 +244,8 @@ impl Anticipatory {
         self.write_batch = tuned.max(1);
     }
 
-    /// Whether to wait for the process of the last read although others have asked. `waited` tells
-    /// whether it was waited for until now.
+    /// Returns whether to wait for the process of the last read although there are other requests.
+    /// `waited` says whether the scheduler has been waiting for it.
     fn anticipates(&mut self, now: Nanos, waited: bool) -> bool {
         let (Some(stream), span) = (self.expected, self.config.antic_expire) else { return false };
         let process = &self.processes[stream as usize];
@@ -271,7 +272,7 @@ impl Anticipatory {
         true
     }
 
-    /// Whether a request at `offset` is as good as what was waited for during `elapsed`.
+    /// Returns whether a request at `offset` is as good as what was waited for during `elapsed`.
     fn is_close(&self, offset: u64, elapsed: Nanos, seek_mean: u64) -> bool {
         let head = self.heads[READS];
         let elapsed_ms = (elapsed.0 / 1_000_000).min(20);

@@ -55,23 +55,23 @@ use service::{Depth, Ended, Turn};
 use stream_queue::{StreamQueue, WEIGHT};
 use wf2q::Wf2q;
 
-/// What it takes.
+/// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[
     Parameter::millis("slice-idle-ms", 8.0)
-        .about("how long a stream's next request is waited for; 0: never"),
+        .about("how long to wait for a stream's next request; 0: never"),
     Parameter::millis("timeout-sync-ms", 125.0)
-        .about("the longest turn of a stream; 30 times as long while low-latency favours it"),
+        .about("the longest turn of a stream; 30 times as long while low-latency favors it"),
     Parameter::whole("max-budget-kib", 0, 0)
-        .about("the most that a stream moves in a turn; 0: what timeout-sync-ms has time for"),
+        .about("the maximum that a stream transfers per turn; 0: what fits into timeout-sync-ms"),
     Parameter::millis("fifo-expire-sync-ms", 125.0)
-        .about("a read or synchronous write older than this goes first in its stream's turn"),
-    Parameter::millis("fifo-expire-async-ms", 250.0).about("the same for other writes"),
+        .about("a read or synchronous write older than this is served first in its stream's turn"),
+    Parameter::millis("fifo-expire-async-ms", 250.0).about("the corresponding age of other writes"),
     Parameter::whole("back-seek-max-kib", 16_384, 0)
-        .about("how far back a request may lie to be taken before those ahead"),
+        .about("the maximum distance backwards at which a request competes with those ahead"),
     Parameter::whole("back-seek-penalty", 2, 1)
-        .about("how many times as long as the way ahead the way back counts"),
+        .about("the factor by which backward distances are multiplied"),
     Parameter::choice("low-latency", &["yes", "no"])
-        .about("whether streams that begin or were silent get more for a while"),
+        .about("whether new and previously idle streams get a larger share for a while"),
     Parameter::whole("requests-max", 2 * SATA_TAGS, 1)
         .about("requests admitted at a time, reads and writes together"),
 ];
@@ -80,7 +80,7 @@ impl Scheduler for Bfq {
     const LISTED: Listed = Listed {
         name: "bfq",
         origin: Origin::Linux,
-        summary: "streams take turns of so many bytes each, by fair queueing, new ones weighing more",
+        summary: "fair queueing: streams take turns with budgets of bytes; new streams weigh more",
         parameters: &[PARAMETERS],
     };
 
@@ -106,21 +106,21 @@ const ASYNC: u32 = 0;
 /// The scheduler's tunables, under Linux's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BfqConfig {
-    /// How long a stream is waited for; 0 turns waiting off.
+    /// How long to wait for a stream; 0 disables waiting.
     pub slice_idle: Nanos,
     /// The longest turn (Linux `timeout_sync`).
     pub timeout: Nanos,
-    /// The largest budget in bytes; 0 for what the device does in `timeout`, which is found out.
+    /// The largest budget in bytes; 0 to measure what the device can do in `timeout`.
     pub max_budget: u64,
-    /// A waited-for request older than this goes first in its queue's turn.
+    /// A synchronous request older than this is served first in its queue's turn.
     pub fifo_expire_sync: Nanos,
-    /// The same for the asynchronous queue.
+    /// The maximum age of a request in the asynchronous queue.
     pub fifo_expire_async: Nanos,
     /// The longest way back that competes with the way forward, in bytes.
     pub back_seek_max: u64,
-    /// How many times longer the way back counts.
+    /// The factor by which backward distances are multiplied.
     pub back_seek_penalty: u32,
-    /// Whether streams that begin, or ask after a pause, are raised in weight.
+    /// Whether streams that start, or resume after a pause, get a raised weight.
     pub low_latency: bool,
     /// The tags that streams share (Linux `nr_requests`).
     pub requests_max: u32,
@@ -152,15 +152,15 @@ impl Default for BfqConfig {
 /// Asynchronous bytes are charged this many times: they tend to come in floods.
 const ASYNC_CHARGE: u64 = 3;
 
-/// Requests further apart (800 sectors) are no sequential ones.
+/// Requests farther apart than this (800 sectors) are not sequential.
 const NEAR_BYTES: u64 = 8 * 100 * 512;
 
-/// What is known of a stream.
+/// The state of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Stream {
-    /// The queue that it uses, once it has asked for anything waited for.
+    /// The queue of the stream, after its first synchronous request.
     queue: Option<u32>,
-    /// Its requests in that and at the device.
+    /// The number of its requests in that queue and at the device.
     requests: u32,
 }
 
@@ -169,7 +169,7 @@ struct Stream {
 pub struct Bfq {
     config: BfqConfig,
     back: BackSeek,
-    /// When it was last called.
+    /// The time of the last call.
     now: Nanos,
     /// The asynchronous queue, then one for each stream.
     queues: Vec<StreamQueue>,
@@ -181,18 +181,18 @@ pub struct Bfq {
     positions: Sorted,
     active: Option<u32>,
     turn: Turn,
-    /// Where the last request given in this turn ends.
+    /// The end of the last request dispatched in this turn.
     active_end: Option<u64>,
-    /// When waiting for the active queue's next request ends.
+    /// When the wait for the active queue's next request ends.
     idle_timer: Option<Nanos>,
     trial: Trial,
     budget_max: BudgetMax,
     burst: Burst,
-    /// The queue that later ones are held against, and when it began.
+    /// The queue that later ones are compared with, and when it was created.
     eldest: Option<(u32, Nanos)>,
-    /// The queue whose request ended last, unless streams share it, and when.
+    /// The queue whose request completed last, unless streams share it, and when.
     last_ended: Option<(u32, Nanos)>,
-    /// Where the last request given ends.
+    /// The end of the last dispatched request.
     head: u64,
     /// Requests in queues, and at the device now.
     queued: u32,
@@ -201,7 +201,7 @@ pub struct Bfq {
 }
 
 impl Bfq {
-    /// An empty elevator.
+    /// Creates an empty elevator.
     pub fn new(config: BfqConfig) -> Self {
         let mut fair = Wf2q::default();
         fair.resize(1);
@@ -241,7 +241,7 @@ impl Bfq {
         self.weights_vary = true;
     }
 
-    /// Makes room for what is known of `stream`.
+    /// Allocates the state of `stream`.
     #[inline]
     fn know(&mut self, stream: u32) {
         let index = stream as usize;
@@ -257,7 +257,7 @@ impl Bfq {
         &mut self.queues[place as usize]
     }
 
-    /// What a request of `len` bytes costs of the budget of `place`.
+    /// Returns the cost of a request of `len` bytes in the budget of `place`.
     fn charge(&self, place: u32, len: u32) -> u64 {
         let queue = &self.queues[place as usize];
         let once = queue.is_sync || queue.raised.is_raised() || self.is_asymmetric(place);
@@ -270,7 +270,7 @@ impl Bfq {
         self.fair.each_busy().filter(raised).count()
     }
 
-    /// Whether weights differ, raising apart, and that of `place` is not the least.
+    /// Returns whether weights differ, raising apart, and that of `place` is not the least.
     fn is_asymmetric(&self, place: u32) -> bool {
         if !self.weights_vary {
             return false;
@@ -321,7 +321,8 @@ impl Bfq {
         }
     }
 
-    /// Whether queue `place`, which has just entered, is served before the active one has finished.
+    /// Returns whether queue `place`, which has just entered, is served before the active one has
+    /// finished.
     fn preempts(&self, place: u32, active: u32, is_back: bool) -> bool {
         let [new, old] = [place, active].map(|place| &self.queues[place as usize]);
         is_back && new.raised.factor() >= old.raised.factor()
@@ -361,7 +362,7 @@ impl Bfq {
         }
     }
 
-    /// A request of `place` is given: what follows for the queue and for what is measured.
+    /// Dispatches a request of queue `place`, and updates the queue and the measurements.
     fn give(&mut self, now: Nanos, place: u32, id: QueuedId, queue: &Queue) {
         let (offset, end, len) = (queue[id].offset, queue[id].end(), queue[id].len);
         let charge = self.charge(place, len);
@@ -416,7 +417,8 @@ impl Elevator for Bfq {
         };
         let limit = u64::from(self.config.requests_max) * u64::from(first) / u64::from(word);
         let share = (limit * u64::from(weight) + sum / 2) / sum.max(1);
-        // Who writes back plugs its requests: the last one counts when the next has to sleep.
+        // A task that writes back plugs its requests: the last one counts when the next has to
+        // sleep.
         let plugged = u32::from(bio.flags.has(Flags::WRITE_BACK));
         let allocated = self.queues[place as usize].allocated.saturating_sub(plugged);
         match u64::from(allocated) >= share {

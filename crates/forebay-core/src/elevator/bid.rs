@@ -35,24 +35,30 @@ use crate::contract::request::{Op, Request};
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
-/// What it takes.
+/// The parameters that the scheduler accepts.
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter::whole("history", 8, 1)
-        .about("a stream's wait is the mean of so many gaps between its requests; up to 32"),
+        .about("a stream's wait is the mean of this many gaps between its requests; up to 32"),
     Parameter::millis("wait-ms", 5.0)
-        .about("its wait until so many gaps are known; the paper's savings need some 50"),
-    Parameter::millis("read-deadline-ms", 500.0)
-        .about("what a stream has staged, with a read in it, joins the line for the disk by then"),
-    Parameter::millis("write-deadline-ms", 5000.0).about("the same where all are writes"),
+        .about("the wait until this many gaps are known; the paper's savings need about 50"),
+    Parameter::millis("read-deadline-ms", 500.0).about(
+        "the time after which a stream's staged requests join the queue for the disk if \
+            they include a read",
+    ),
+    Parameter::millis("write-deadline-ms", 5000.0).about(
+        "the time after which they join it if \
+        all are writes",
+    ),
     Parameter::choice("staging-limit", &["yes", "no"])
-        .about("whether staged requests count towards the limits below; no: there are none"),
+        .about("whether staged requests count towards the limits below; no disables the limits"),
 ];
 
 impl Scheduler for Bid {
     const LISTED: Listed = Listed {
         name: "bid",
         origin: Origin::KernelOnly,
-        summary: "BID-HDD: processes staged apart and flushed whole, waiting where it should pay",
+        summary: "BID-HDD: stages each process separately and flushes it as a whole; waits if \
+            that is expected to pay",
         parameters: &[PARAMETERS],
     };
 
@@ -75,10 +81,10 @@ const HISTORY_MAX: usize = 32;
 /// Longer gaps (three days) count as this, so that their weighted sum fits.
 const GAP_MAX: u64 = 1 << 48;
 
-/// [`super::queue::Queued::mark`] of a request whose staging queue is being flushed.
+/// The [`super::queue::Queued::mark`] of a request whose staging queue is being flushed.
 const SEALED: u32 = NIL;
 
-/// The same of one that is meant for the flash.
+/// The mark of a request that goes to the flash.
 const OFFLOADED: u32 = NIL - 1;
 
 /// The scheduler's parameters.
@@ -121,7 +127,7 @@ impl Default for BidConfig {
 #[derive(Clone, Debug)]
 struct Staging {
     stream: u32,
-    /// Tells a queue from an earlier one in the same place.
+    /// Distinguishes a queue from an earlier one in the same place.
     serial: u64,
     requests: Sorted,
     newest: Nanos,
@@ -184,12 +190,12 @@ pub struct Bid {
     sealed: Vec<QueuedId>,
     /// Which writes are for the flash; none with BID-HDD.
     packing: Option<Packing>,
-    /// Those, in the order they were found.
+    /// The offloaded requests, in the order in which they were found.
     offloaded: VecDeque<QueuedId>,
 }
 
 impl Bid {
-    /// An empty scheduler.
+    /// Creates an empty scheduler.
     pub fn new(config: BidConfig) -> Self {
         Bid {
             packing: None,
@@ -205,7 +211,7 @@ impl Bid {
         }
     }
 
-    /// One that diverts the writes of what `packing` calls light processes.
+    /// Creates a scheduler that diverts the writes of light processes, as defined by `packing`.
     pub(crate) fn hybrid(config: BidConfig, packing: Packing) -> Self {
         Bid { packing: Some(packing), ..Bid::new(config) }
     }
@@ -238,7 +244,7 @@ impl Bid {
         }
     }
 
-    /// The staging queue of `stream`, new if there is none.
+    /// Returns the staging queue of `stream`, new if there is none.
     fn staging(&mut self, now: Nanos, stream: u32, op: Op) -> u32 {
         let index = stream as usize;
         if index >= self.by_stream.len() {
@@ -275,7 +281,7 @@ impl Bid {
         place
     }
 
-    /// Tells the staging queue at `place` of an arrival and sets its timer.
+    /// Reports an arrival to the staging queue at `place` and sets its timer.
     fn arrive(&mut self, now: Nanos, place: u32, op: Op) {
         let queue = &mut self.queues[place as usize];
         queue.arrive(now, op, &self.config);
@@ -328,7 +334,7 @@ impl Bid {
 }
 
 impl Bid {
-    /// `gone`, which was to be offloaded, joins `kept`.
+    /// Merges `gone`, which was to be offloaded, into `kept`.
     fn join_offloaded(&mut self, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         match queue[kept].mark {
             OFFLOADED | SEALED => self.offloaded.retain(|&id| id != gone),
@@ -388,7 +394,7 @@ impl Elevator for Bid {
             place.into_iter().for_each(|place| self.sealed[place] = kept);
             return;
         }
-        // The older place in the flush is kept, whichever of the two holds it.
+        // A merged request keeps the older place of the two in the flush.
         let place = self.sealed.iter().position(|&id| id == gone);
         if let Some(place) = place {
             self.sealed.remove(place);
@@ -409,7 +415,7 @@ impl Elevator for Bid {
 
     fn keep(&mut self, id: QueuedId, queue: &mut Queue) {
         queue[id].mark = SEALED;
-        // The last of what is being flushed.
+        // The last request of the current flush.
         self.sealed.insert(0, id);
     }
 

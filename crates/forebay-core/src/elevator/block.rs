@@ -32,11 +32,11 @@ use crate::outstanding::{Outstanding, Release, is_parted, preflush};
 
 /// Decides the order of the request queue. Requests named in the calls are in the queue.
 pub trait Elevator {
-    /// Only bios and requests of one scope (and one direction) merge.
+    /// Returns the merge scope: only bios and requests of one scope (and one direction) merge.
     fn scope(&self, bio: &Request) -> u32;
 
-    /// How many tags of each word of `word` tags `bio` may use (Linux `limit_depth`), where its request queue has
-    /// tags.
+    /// Returns how many tags of each word of `word` tags `bio` may use (Linux `limit_depth`), where
+    /// its request queue has tags.
     #[inline]
     fn first_tags(&self, _bio: &Request, word: u32) -> u32 {
         word
@@ -48,20 +48,21 @@ pub trait Elevator {
     /// A bio was merged into `id`; its offset was `offset_before`.
     fn grown(&mut self, now: Nanos, id: QueuedId, offset_before: u64, queue: &mut Queue);
 
-    /// `gone`, which starts where `kept` ends, is about to be joined to `kept` and forgotten.
+    /// Called before `gone`, which starts where `kept` ends, is merged into `kept` and removed.
     fn join(&mut self, now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue);
 
-    /// The request to give to the device now, or none.
+    /// Returns the request to give to the device now, or none.
     fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId>;
 
-    /// A request that another device should do; it stays in the queue until that has done it.
+    /// Returns a request that another device should do; it stays in the queue until that has done
+    /// it.
     #[inline]
     fn divert(&mut self, _now: Nanos, _queue: &mut Queue) -> Option<QueuedId> {
         None
     }
 
-    /// The other device has no room for `id`, which [`Elevator::divert`] gave last: it is to be
-    /// taken after all.
+    /// Called if the other device has no space for `id`, the last result of [`Elevator::divert`],
+    /// so that it must be dispatched here after all.
     #[inline]
     fn keep(&mut self, _id: QueuedId, _queue: &mut Queue) {}
 
@@ -69,36 +70,37 @@ pub trait Elevator {
     #[inline]
     fn completed(&mut self, _now: Nanos, _id: QueuedId, _queue: &Queue) {}
 
-    /// When to ask again although nothing happens.
+    /// Returns when to call the elevator again even if nothing happens.
     #[inline]
     fn wakeup(&self) -> Option<Nanos> {
         None
     }
 
-    /// What it counted for itself; nothing for most.
+    /// Returns the elevator's own statistics; most have none.
     fn figures(&self) -> Vec<Figure> {
         Vec::new()
     }
 
-    /// Whether requests that come to touch when one of them grows are joined.
+    /// Whether requests that become adjacent when one of them grows are merged.
     const JOINS: bool = true;
 
-    /// Whether `bio` may merge with request `id`, of its scope, which it touches.
+    /// Returns whether `bio` may merge with request `id`, of its scope, which it touches.
     #[inline]
     fn may_merge(&self, _bio: &Request, _id: QueuedId, _queue: &Queue) -> bool {
         true
     }
 }
 
-/// A bio that waits in line for admission. There may be as many as a trace has requests, so it is all that is known of a request
-/// that waits as a whole.
+/// A bio that waits in line for admission. There may be as many as requests in a trace, so this is
+/// the only state of a request that waits as a whole.
 #[derive(Clone, Copy, Debug)]
 struct InLine {
     bio: Request,
     bytes: Bytes,
-    /// Whose part it is; none where it is a whole request, which becomes a client's when it is admitted.
+    /// The client whose part this is; `None` for a complete request, which becomes a client's when
+    /// it is admitted.
     client: Option<u32>,
-    /// Bios that had to wait before it.
+    /// The number of bios that had to wait before this one.
     ticket: u64,
 }
 
@@ -110,22 +112,22 @@ pub struct BlockLayer<E> {
     lane: Lane,
     clients: Outstanding,
     queue: Queue,
-    /// Who may enter the queue, and who sleeps until they may.
+    /// Admits requests to the queue, and holds those that must wait.
     gate: Gate,
     /// Bios waiting for admission in line, reads and writes.
     waiting: [VecDeque<InLine>; 2],
-    /// Bios that had to wait so far.
+    /// The number of bios that had to wait so far.
     tickets: u64,
     /// Flushes, trims and parts of failed requests, which the elevator does not see.
     bypass: VecDeque<QueuedId>,
-    /// Clients' writes whose preflush is done.
+    /// Clients' writes whose preflush has completed.
     flushed: Vec<u32>,
     /// The kinds of requests that have left the queue since tasks were last woken for them.
     left: Vec<Kind>,
 }
 
 impl<E: Elevator> BlockLayer<E> {
-    /// A block layer for lane 0.
+    /// Creates a block layer for lane 0.
     pub fn new(elevator: E, limits: Limits) -> Self {
         BlockLayer {
             elevator,
@@ -142,13 +144,13 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// What chooses the order.
+    /// Returns the elevator, which chooses the order.
     pub fn elevator(&self) -> &E {
         &self.elevator
     }
 
-    /// The next request that another device should do, if there is one. It completes like one that
-    /// was dispatched.
+    /// Returns the next request that another device should do, if there is one. It completes like
+    /// one that was dispatched.
     pub(crate) fn divert(&mut self, now: Nanos) -> Option<Request> {
         let id = self.elevator.divert(now, &mut self.queue)?;
         Some(self.queue.io(now, id, self.lane))
@@ -159,12 +161,12 @@ impl<E: Elevator> BlockLayer<E> {
         self.elevator.keep(io.id as QueuedId, &mut self.queue);
     }
 
-    /// It is done elsewhere: it merges no more.
+    /// Records that the request is handled elsewhere and is no longer merged.
     pub(crate) fn gone(&mut self, io: &Request) {
         self.queue.started(io.id as QueuedId);
     }
 
-    /// It failed elsewhere: each of its parts is done here, by itself.
+    /// Takes back a request that failed elsewhere: each of its parts is executed here, separately.
     pub(crate) fn back(&mut self, cx: &mut Cx<'_>, io: &Request) {
         self.again(cx.now, io.id as QueuedId);
     }
@@ -194,7 +196,7 @@ impl<E: Elevator> BlockLayer<E> {
         place.is_some()
     }
 
-    /// How many tags of a word `bio` may use.
+    /// Returns how many tags of a word `bio` may use.
     #[inline]
     fn first_tags(&self, bio: &Request) -> u32 {
         let Some(word) = self.gate.word() else { return u32::MAX };
@@ -243,7 +245,7 @@ impl<E: Elevator> BlockLayer<E> {
         self.insert(now, bio, owner, scope, place);
     }
 
-    /// Merges `bio` with a queued neighbour if there is one, and then that with the next one.
+    /// Merges `bio` with a queued neighbor if there is one, and then that with the next one.
     #[inline]
     fn merge(&mut self, now: Nanos, bio: &Request, owner: Owner, scope: u32) -> bool {
         if !self.limits.merging || bio.flags.has(Flags::FUA) {
@@ -292,7 +294,7 @@ impl<E: Elevator> BlockLayer<E> {
         self.queue.join(kept, gone);
     }
 
-    /// Admits what waits while there is room: tasks that are woken, and in line the first that had to wait.
+    /// Admits waiting requests while there are free slots: woken tasks, or the first in the line.
     #[inline]
     fn admit(&mut self, now: Nanos, kind: Kind) {
         if self.gate.has_sleepers() {
@@ -310,7 +312,7 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// The side with room whose first bio has waited longest.
+    /// Returns the side with free slots whose first bio has waited longest.
     #[inline]
     fn first_to_enter(&self) -> Option<usize> {
         let ticket = |side: usize| {
@@ -326,7 +328,7 @@ impl<E: Elevator> BlockLayer<E> {
 }
 
 impl<E: Elevator> BlockLayer<E> {
-    /// A client request, held once, goes to the queue whole or in bios.
+    /// Queues a client request, on which the caller has one hold, as a whole or in bios.
     #[inline(always)]
     fn enter(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) {
         if !is_data(request) {
@@ -359,7 +361,7 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// A long request of which nobody knows who submitted it.
+    /// Queues a long request whose submitter is unknown.
     fn enter_in_line(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) {
         self.expect_bios(client, request, false);
         for bio in bios(request, &self.limits) {
@@ -376,7 +378,7 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// A flush, a trim, or a write's preflush goes past the elevator.
+    /// Adds a flush, a trim, or a write's preflush, which bypass the elevator.
     fn enter_past(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) {
         let request = if is_parted(request) { preflush(request) } else { *request };
         let part = Part::new(now, &request, Owner { client, bytes });
@@ -408,7 +410,7 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// Writes whose preflush is done go to the queue.
+    /// Queues writes whose preflush has completed.
     #[cold]
     fn enter_flushed(&mut self, now: Nanos) {
         while let Some(client) = self.flushed.pop() {
@@ -417,7 +419,7 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// A request has to be done again, each of its parts by itself.
+    /// Retries each part of a request separately.
     #[cold]
     fn again(&mut self, now: Nanos, id: QueuedId) {
         let (mut io, bypasses) = (self.queue.io(now, id, self.lane), self.queue[id].bypasses);
@@ -445,13 +447,13 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// The next request to give to the device.
+    /// Returns the next request to give to the device.
     #[inline]
     fn next_request(&mut self, now: Nanos) -> Option<QueuedId> {
         if let Some(id) = self.bypass.pop_front() {
             return Some(id);
         }
-        // Whatever a task submits that is woken comes after the choice of the next request.
+        // Requests that a woken task submits come after the choice of the next request.
         let taken = self.take(now);
         if !self.wake_later(now) || taken.is_some() {
             return taken;
@@ -471,7 +473,7 @@ impl<E: Elevator> BlockLayer<E> {
         Some(id)
     }
 
-    /// Wakes tasks for what has left the queue; whether there was anything.
+    /// Wakes tasks for requests that have left the queue; returns whether there were any.
     #[inline]
     fn wake_later(&mut self, now: Nanos) -> bool {
         if self.left.is_empty() {
@@ -540,7 +542,7 @@ impl<E: Elevator> Policy for BlockLayer<E> {
     }
 }
 
-/// Whether it goes through the elevator.
+/// Returns whether the request goes through the elevator.
 #[inline]
 fn is_data(request: &Request) -> bool {
     request.op.moves_data() && request.len > 0
@@ -551,12 +553,12 @@ fn side(op: Op) -> usize {
     usize::from(op == Op::Write)
 }
 
-/// The bios of a client request, each no longer than a bio or a request may be.
+/// Returns the bios of a client request, each no longer than a bio or a request may be.
 pub fn bios(request: &Request, limits: &Limits) -> impl Iterator<Item = Request> + use<> {
     bios_from(request, limits, 0)
 }
 
-/// The same from byte `done` on, where one of them begins.
+/// Returns the bios from byte `done` on, which must be the start of one of them.
 #[inline]
 fn bios_from(
     request: &Request,

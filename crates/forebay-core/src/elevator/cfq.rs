@@ -49,26 +49,29 @@ use crate::contract::time::Nanos;
 use service_tree::{Kind, ServiceTree};
 use stream_queue::StreamQueue;
 
-/// What it takes.
+/// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[
     Parameter::choice("form", &["linux", "paper"])
-        .about("as Linux has it; or as the BID paper's example, which takes quantum alone"),
+        .about("as in Linux, or as in the BID paper's example, which uses only quantum"),
     Parameter::whole("quantum", 8, 1)
         .about("requests of a stream at the device while others wait; paper: in each round"),
     Parameter::millis("slice-sync-ms", 100.0)
-        .about("how long a stream has the disk for reads and synchronous writes"),
-    Parameter::millis("slice-async-ms", 40.0).about("how long the other writes have it"),
+        .about("how long a stream has the disk for its reads and synchronous writes"),
+    Parameter::millis("slice-async-ms", 40.0).about(
+        "how long a stream has the disk for its other \
+        writes",
+    ),
     Parameter::millis("slice-idle-ms", 8.0)
-        .about("how long a stream's next request is waited for; 0: never"),
+        .about("how long to wait for a stream's next request; 0: never"),
     Parameter::millis("fifo-expire-sync-ms", 125.0)
-        .about("a read or synchronous write older than this goes first in its stream's slice"),
-    Parameter::millis("fifo-expire-async-ms", 250.0).about("the same for other writes"),
+        .about("a read or synchronous write older than this is served first in its stream's slice"),
+    Parameter::millis("fifo-expire-async-ms", 250.0).about("the corresponding age of other writes"),
     Parameter::whole("back-seek-max-kib", 16_384, 0)
-        .about("how far back a request may lie to be taken before those ahead"),
+        .about("the maximum distance backwards at which a request competes with those ahead"),
     Parameter::whole("back-seek-penalty", 2, 1)
-        .about("how many times as long as the way ahead the way back counts"),
+        .about("the factor by which backward distances are multiplied"),
     Parameter::choice("low-latency", &["yes", "no"])
-        .about("whether slices shrink with more streams, and late reads hold other writes back"),
+        .about("whether slices shrink with more streams, and late reads delay other writes"),
 ];
 
 impl Scheduler for Cfq {
@@ -107,19 +110,19 @@ pub struct CfqConfig {
     pub slice_async: Nanos,
     /// Requests in a slice of the asynchronous queue, divided by 8 (at this priority).
     pub slice_async_rq: u32,
-    /// How long a stream is waited for; 0 turns waiting off.
+    /// How long to wait for a stream; 0 disables waiting.
     pub slice_idle: Nanos,
-    /// A waited-for request older than this goes first in its queue's slice.
+    /// A synchronous request older than this is served first in its queue's slice.
     pub fifo_expire_sync: Nanos,
-    /// The same for the asynchronous queue.
+    /// The maximum age of a request in the asynchronous queue.
     pub fifo_expire_async: Nanos,
     /// The longest way back that competes with the way forward, in bytes.
     pub back_seek_max: u64,
-    /// How many times longer the way back counts.
+    /// The factor by which backward distances are multiplied.
     pub back_seek_penalty: u32,
     /// Whether slices shrink with many streams, and asynchronous depth grows slowly.
     pub low_latency: bool,
-    /// All streams should have had their turn within this time.
+    /// All streams should get a turn within this time.
     pub target_latency: Nanos,
 }
 
@@ -150,7 +153,7 @@ impl Default for CfqConfig {
 /// A stream.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
-    /// Its queue, once it has asked for anything waited for.
+    /// The queue of the stream, after its first synchronous request.
     queue: Option<u32>,
     think: ThinkTime,
 }
@@ -169,11 +172,11 @@ pub struct Cfq {
     positions: Sorted,
     active: Option<u32>,
     serving: Kind,
-    /// Until when queues of the kind that is served come before others.
+    /// Until when queues of the current kind come before others.
     kind_end: Option<Nanos>,
-    /// When waiting for the active queue's next request ends.
+    /// When the wait for the active queue's next request ends.
     idle_timer: Option<Nanos>,
-    /// Where the last request given ends.
+    /// The end of the last dispatched request.
     head: u64,
     /// Requests in queues.
     queued: u32,
@@ -183,12 +186,12 @@ pub struct Cfq {
     busy_sync: u32,
     /// Slow mean of the number of queues in service trees.
     busy_mean: u64,
-    /// When a waited-for request last completed late.
+    /// When a synchronous request last completed late.
     last_delayed_sync: Option<Nanos>,
 }
 
 impl Cfq {
-    /// An empty elevator.
+    /// Creates an empty elevator.
     pub fn new(config: CfqConfig) -> Self {
         Cfq {
             config,

@@ -20,9 +20,12 @@ use crate::contract::request::Request;
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
-/// What it takes.
+/// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[
-    Parameter::millis("bound-ms", 10_000.0).about("a request that has waited for this goes first"),
+    Parameter::millis("bound-ms", 10_000.0).about(
+        "a request that has waited this long is served \
+        first",
+    ),
     SERVED,
 ];
 
@@ -31,7 +34,7 @@ impl Scheduler for CLook {
         name: "clook",
         origin: Origin::Forebay,
         summary: "sweeps upwards only (C-LOOK), reads and writes together; a request that has \
-                  waited for the bound goes first",
+            waited for the bound is served first",
         parameters: &[PARAMETERS],
     };
 
@@ -50,12 +53,12 @@ pub struct CLook {
     bound: Nanos,
     fifo: List,
     sorted: Sorted,
-    /// First byte of the last request given.
+    /// The first byte of the last dispatched request.
     position: u64,
 }
 
 impl CLook {
-    /// An empty elevator in which a request that has waited for `bound` goes first.
+    /// Creates an empty elevator in which a request that has waited for `bound` goes first.
     pub fn new(bound: Nanos) -> Self {
         CLook { bound, fifo: List::default(), sorted: Sorted::default(), position: 0 }
     }
@@ -90,7 +93,7 @@ impl Elevator for CLook {
         }
     }
 
-    /// The joined request takes the older one's place in the fifo.
+    /// The merged request keeps the older place of the two in the FIFO.
     fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         self.sorted.remove(queue[gone].offset, gone);
         queue.join_on(&mut self.fifo, kept, gone);

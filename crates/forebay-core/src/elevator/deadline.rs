@@ -30,24 +30,25 @@ use crate::contract::request::{Op, Request};
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
-/// What it takes.
+/// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[
     Parameter::choice("form", &["linux", "paper"])
-        .about("as Linux has it; or as the BID paper's example, which takes the two ages alone"),
+        .about("as in Linux, or as in the BID paper's example, which uses only the two ages"),
     Parameter::millis("read-expire-ms", 500.0)
-        .about("a read older than this begins the next batch of reads"),
+        .about("a read older than this starts the next batch of reads"),
     Parameter::millis("write-expire-ms", 5000.0)
-        .about("the same for writes, once it is their turn"),
+        .about("a write older than this starts the next batch of writes"),
     Parameter::whole("writes-starved", 2, 1)
-        .about("batches of reads that may go before writes that wait"),
-    Parameter::whole("fifo-batch", 16, 1).about("requests of a batch, at most"),
+        .about("batches of reads that may overtake waiting writes"),
+    Parameter::whole("fifo-batch", 16, 1).about("maximum number of requests in a batch"),
 ];
 
 impl Scheduler for Deadline {
     const LISTED: Listed = Listed {
         name: "deadline",
         origin: Origin::LinuxBefore5,
-        summary: "batches in address order, reads first; one that waited too long begins the next batch",
+        summary: "batches in address order, reads first; a request that waited too long starts \
+            the next batch",
         parameters: &[PARAMETERS],
     };
 
@@ -81,8 +82,9 @@ pub struct DeadlineConfig {
     pub fifo_batch: u32,
     /// Whether a bio may merge with the request that it precedes.
     pub front_merges: bool,
-    /// Whether a batch goes on above its direction's last request although the other direction
-    /// came between (mq-deadline), or starts at the oldest request then (deadline).
+    /// Whether a batch continues above the last request of its direction even if the other
+    /// direction was served in between (mq-deadline), or starts at the oldest request in that case
+    /// (deadline).
     pub resumes: bool,
 }
 
@@ -105,14 +107,14 @@ impl Default for DeadlineConfig {
     }
 }
 
-/// One direction: the same requests by age and by address.
+/// One direction: its requests by age and by address.
 #[derive(Clone, Debug, Default)]
 struct Side {
     fifo: List,
     sorted: Sorted,
-    /// First byte of the last request given (mq-deadline).
+    /// The first byte of the last dispatched request (mq-deadline).
     position: Option<u64>,
-    /// The request with which a batch goes on (deadline).
+    /// The request that continues a batch (deadline).
     next: Option<QueuedId>,
 }
 
@@ -121,21 +123,21 @@ struct Side {
 pub struct Deadline {
     config: DeadlineConfig,
     sides: [Side; 2],
-    /// Direction of the last request given.
+    /// The direction of the last dispatched request.
     last: usize,
-    /// Requests given in this batch.
+    /// The number of requests dispatched in this batch.
     batched: u32,
     /// Read batches since writes began to wait.
     starved: u32,
 }
 
 impl Deadline {
-    /// An empty elevator.
+    /// Creates an empty elevator.
     pub fn new(config: DeadlineConfig) -> Self {
         Deadline { config, sides: Default::default(), last: READ, batched: 0, starved: 0 }
     }
 
-    /// The request in address order with which a batch goes on.
+    /// Returns the request in address order that continues a batch.
     fn next_in_order(&self, side: usize) -> Option<QueuedId> {
         let Side { sorted, position, next, .. } = &self.sides[side];
         if !self.config.resumes {
@@ -201,7 +203,7 @@ impl Elevator for Deadline {
         }
     }
 
-    /// The joined request takes the older one's place in the fifo.
+    /// The merged request keeps the older place of the two in the FIFO.
     fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         let Side { fifo, sorted, next, .. } = &mut self.sides[side(queue[gone].op)];
         let offset = queue[gone].offset;

@@ -1,31 +1,35 @@
-//! forebay: one long sweep over reads and writes, apart only where one would drown the other, waiting
-//! for streams found by address as long as it pays, and a bound on every wait.
+//! forebay: one long sweep over reads and writes, separate only where one kind would starve the
+//! other, with waits for streams found by address while they pay, and a bound on every wait.
 //!
-//! Ours, after what the others do well. It sweeps as C-LOOK does, waits after a read for the next one
-//! of its stream as anticipatory does, and serves reads and writes in turns where that is better. It
-//! departs from what is known:
+//! Our own scheduler, built from the strengths of the others. It sweeps like C-LOOK, waits after a
+//! read for the next one of its stream like anticipatory, and serves reads and writes in turns
+//! where that is better. It differs from known schedulers as follows:
 //!
-//! * *Together or apart* ([`sharing`]). What lies on the way is taken along, reads and writes alike,
-//!   while the writes that wait take no more than some times as long as the reads. Few reads beside
-//!   bulk writes are fetched in excursions, from which the sweep goes on where it was. And while some
-//!   request has waited for two fifths of the bound, each kind has a sweep of its own.
-//! * *Long turns.* A turn goes upwards from where its kind's last one ended. While the other kind
-//!   waits it lasts until half (writes: a quarter) of what waits there could have been served, and
-//!   no less than [`ForebayConfig::turn`]: few requests interrupt a sweep soon, many let it go on.
-//!   The next turn begins while the last of the one before are still at the device: a drive that
-//!   queues is never run dry for a change of kinds.
-//! * *Kinds by what is done*, not by who waits: a synchronous write may be as bulky as any other, and
-//!   counted with reads it makes them wait.
-//! * *Streams by address* ([`trails`]): a file read half by one thread and half by another is one.
-//! * *Expected gain* ([`thinking`], [`cost`]). The wait for a stream ends where what it is expected to
-//!   save, by how the stream has thought so far and what the device was seen to take to get elsewhere
-//!   and to go on after a pause, exceeds what it costs by most; there is none if it never does. A
-//!   device that loses a turn on every pause, or gets everywhere soon, is not kept idle, and one that
-//!   queues is let run dry only for a stream that is likely to go on for long.
-//! * *A bound.* A request goes first as soon as serving all that is outstanding, at the pace of late
-//!   and a quarter slower, would take it beyond [`ForebayConfig::bound`]; the oldest such before the
-//!   others. A device that serves a full queue within the bound keeps it; whether this one did, and
-//!   by how much, is counted ([`kept`]).
+//! * *Together or separate* ([`sharing`]). Reads and writes along the way are served alike, as long
+//!   as the waiting writes take at most a certain multiple of the time of the reads. If there are
+//!   few reads beside bulk writes, they are fetched in excursions, after which the sweep resumes
+//!   where it was. While any request has waited for two fifths of the bound, each kind has its own
+//!   sweep.
+//! * *Long turns.* A turn goes upwards from where the last turn of its kind ended. While the other
+//!   kind waits, the turn lasts until half (for writes: a quarter) of the waiting requests of the
+//!   other kind could have been served, and at least [`ForebayConfig::turn`]: a few requests
+//!   interrupt a sweep soon, many let it continue. The next turn begins while the last requests of
+//!   the previous one are still at the device, so a drive that queues is not drained when the kind
+//!   changes.
+//! * *Kinds are operations*, not whether someone waits: a synchronous write may be as bulky as any
+//!   other, and if it counted as a read, it would delay the reads.
+//! * *Streams by address* ([`trails`]): a file of which two threads read one half each is a single
+//!   stream.
+//! * *Expected gain* ([`thinking`], [`cost`]). The wait for a stream ends where its expected saving
+//!   exceeds its cost by most; if it never does, there is no wait. The saving is estimated from the
+//!   stream's think times so far, and from the device's observed times for moving elsewhere and for
+//!   continuing after a pause. A device that loses a revolution on every pause, or that reaches all
+//!   addresses quickly, is not kept idle, and one that queues is drained only for a stream that is
+//!   likely to continue for long.
+//! * *A bound.* A request goes first as soon as serving all outstanding requests, a quarter
+//!   slower than at the recent pace, would take it beyond [`ForebayConfig::bound`]; the oldest such
+//!   request precedes the others. The bound holds on devices that serve a full queue within it;
+//!   [`kept`] counts whether it held on this one, and by how much it was missed.
 //!
 //! Invariants: a request in the queue is in its side's `sorted` and `fifo`; `wait_ends` is set only
 //! while requests are held back.
@@ -53,16 +57,16 @@ use kept::Kept;
 use sharing::Sharing;
 use trails::{TrailId, Trails};
 
-/// What it takes.
+/// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[
     Parameter::millis("wait-ms", 8.0)
         .about("the longest wait for the next request of a stream (found by address); 0: never"),
     Parameter::millis("hold-ms", 200.0)
-        .about("how long one stream that is waited for keeps the disk while others ask"),
+        .about("how long the scheduler may hold the disk for one stream while others wait"),
     Parameter::millis("read-turn-ms", 300.0).about("the shortest turn of reads while writes wait"),
     Parameter::millis("write-turn-ms", 300.0).about("the shortest turn of writes while reads wait"),
     Parameter::millis("bound-ms", 3000.0)
-        .about("no admitted request waits longer for its answer, where the device can keep that"),
+        .about("no admitted request takes longer than this if the device can keep up"),
     SERVED,
 ];
 
@@ -70,10 +74,10 @@ impl Scheduler for Forebay {
     const LISTED: Listed = Listed {
         name: "forebay",
         origin: Origin::Forebay,
-        summary: "long sweeps, reads and writes apart where one would drown the other, waiting for \
-                  streams found by address as long as a gain is expected; a bound on waits since \
-                  admission, kept where a full queue is served within it (figures: bound_held, \
-                  ios_beyond_bound)",
+        summary: "long sweeps, reads and writes separate where one would starve the other; waits \
+                  for streams found by address while a gain is expected; a bound on waits since \
+                  admission, which holds if the device serves a full queue within it (figures: \
+                  bound_held, ios_beyond_bound)",
         parameters: &[PARAMETERS],
     };
 
@@ -90,13 +94,13 @@ impl Scheduler for Forebay {
 const READS: usize = 0;
 const WRITES: usize = 1;
 
-/// A request this little ahead of the head goes on from there.
+/// A request at most this far ahead of the head counts as contiguous.
 const AHEAD_BYTES: u64 = 256 << 10;
 
 /// A request this little ahead is as good as the one that is waited for.
 const CLOSE_BYTES: u64 = 4 << 20;
 
-/// Letting its queue run dry costs a device a share, one of so many, of a move for each I/O there.
+/// Draining its queue costs a device this fraction of a move for each I/O in the queue.
 const DRAINS: u64 = 4;
 
 /// The scheduler's parameters.
@@ -104,9 +108,9 @@ const DRAINS: u64 = 4;
 pub struct ForebayConfig {
     /// The longest wait for a stream's next request; 0 turns waiting off.
     pub wait: Nanos,
-    /// How long one stream that is waited for keeps the disk while others ask.
+    /// The maximum time for which the scheduler holds the disk for one stream while others wait.
     pub hold: Nanos,
-    /// The least turn while the other kind waits; of reads, then of writes.
+    /// The shortest turn while the other kind waits: of reads, then of writes.
     pub turn: [Nanos; 2],
     /// No admitted request is to wait longer for its answer.
     pub bound: Nanos,
@@ -129,16 +133,16 @@ impl Default for ForebayConfig {
     }
 }
 
-/// One kind: the same requests by age and by address.
+/// One kind of request: its requests by age and by address.
 #[derive(Clone, Debug, Default)]
 struct Side {
     fifo: List,
     sorted: Sorted,
-    /// First byte of the last request of the kind given.
+    /// The first byte of the last dispatched request of this kind.
     position: u64,
 }
 
-/// What is known of a queued request.
+/// The state of a queued request.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     trail: Option<TrailId>,
@@ -160,7 +164,7 @@ pub struct Forebay {
     sides: [Side; 2],
     /// Requests at the device.
     in_flight: u32,
-    /// By queued id.
+    /// The state of each queued request, by id.
     known: Vec<Known>,
     trails: Trails,
     cost: Cost,
@@ -168,12 +172,12 @@ pub struct Forebay {
     turn: usize,
     turn_began: Nanos,
     sharing: Sharing,
-    /// Where the sweep over both kinds is: first byte of the last request given in it.
+    /// The position of the common sweep: the first byte of the last request dispatched in it.
     place: u64,
-    /// Where the last request given ends.
+    /// The end of the last dispatched request.
     head: u64,
     idle_since: Nanos,
-    /// The trail of the last request given, while it may be waited for.
+    /// The trail of the last dispatched request, while the scheduler may wait for it.
     last: Option<TrailId>,
     held: Option<Held>,
     wait_ends: Option<Nanos>,
@@ -181,7 +185,7 @@ pub struct Forebay {
 }
 
 impl Forebay {
-    /// An empty elevator.
+    /// Creates an empty elevator.
     pub fn new(config: ForebayConfig) -> Self {
         Forebay {
             config,
@@ -203,7 +207,7 @@ impl Forebay {
         }
     }
 
-    /// The request that has to go now to keep the bound.
+    /// Returns the request that has to go now to keep the bound.
     fn overdue(&self, now: Nanos, queue: &Queue) -> Option<QueuedId> {
         let oldest = |side: &Side| side.fifo.front().map(|id| (queue[id].added, id));
         let [read, write] = [READS, WRITES].map(|kind| oldest(&self.sides[kind]));
@@ -217,7 +221,7 @@ impl Forebay {
         (added + self.config.bound <= now + needed).then_some(id)
     }
 
-    /// Whether to hold others back for the trail read last.
+    /// Returns whether to hold others back for the trail read last.
     fn waits(&mut self, now: Nanos) -> bool {
         let waited = self.wait_ends.take().is_some();
         let Some(last) = self.last else { return false };
@@ -256,7 +260,7 @@ impl Forebay {
         true
     }
 
-    /// Whether the turn goes to the other kind.
+    /// Returns whether the turn passes to the other kind of request.
     fn turn_is_over(&self, now: Nanos) -> bool {
         let [here, there] = [self.turn, 1 - self.turn].map(|kind| self.sides[kind].sorted.len());
         if here == 0 || there == 0 {
@@ -333,7 +337,7 @@ impl Elevator for Forebay {
         }
     }
 
-    /// The joined request takes the older one's place in the fifo.
+    /// The merged request keeps the older place of the two in the FIFO.
     fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         if let Some(trail) = self.known[gone as usize].trail {
             self.trails[trail].queued -= 1;

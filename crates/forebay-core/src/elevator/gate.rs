@@ -37,7 +37,7 @@ use crate::slab::Slab;
 
 /// Requests that a task of the legacy queue may take beyond the limit (`BLK_BATCH_REQ`).
 const BATCH: u32 = 32;
-/// For how long (`BLK_BATCH_TIME`).
+/// The duration of a batch (`BLK_BATCH_TIME`).
 const BATCH_TIME: Nanos = Nanos::from_millis(20);
 const NIL: u32 = u32::MAX;
 /// Lines of sleepers that wait for tags (`SBQ_WAIT_QUEUES`).
@@ -45,7 +45,7 @@ const WAIT_QUEUES: usize = 8;
 /// Larger queues than any device has are only counted.
 const TAGS_MAX: u32 = 1 << 16;
 
-/// What limits tell apart.
+/// The kinds of requests that limits distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Read,
@@ -70,50 +70,51 @@ impl Kind {
 pub(crate) struct Place {
     pub(crate) kind: Kind,
     tag: Option<u32>,
-    /// It has one of the places that there are for write-back, too.
+    /// Whether the request also holds one of the slots for write-back.
     is_throttled: bool,
 }
 
 impl Place {
-    /// That of a request which is not counted.
+    /// Returns the place of a request that is not counted.
     pub(crate) fn uncounted(kind: Kind) -> Place {
         Place { kind, tag: None, is_throttled: false }
     }
 }
 
-/// What a bio lacks that could not enter.
+/// The slots that a bio is waiting for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Lack {
     #[default]
     Tag,
     /// A place for write-back.
     Throttle,
-    /// A tag; it has the other.
+    /// It waits for a tag and has the other slot.
     TagAlone,
 }
 
-/// A request of which something has not entered the queue.
+/// A request whose bios have not all been queued.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
     pub(crate) request: Request,
     pub(crate) bytes: Bytes,
     /// How the block layer names it, once its stream's turn has come.
     pub(crate) client: Option<u32>,
-    /// Bytes of it that have entered.
+    /// The number of its bytes that have entered.
     pub(crate) entered: u32,
     next: u32,
 }
 
-/// A stream that sleeps, and what it has yet to submit.
+/// A sleeping stream, and what it has yet to submit.
 #[derive(Clone, Copy, Debug)]
 struct Task {
     first: u32,
     last: u32,
-    /// How many tags of a word the bio that it sleeps for may use: that is found out once, before it sleeps.
+    /// The number of tags of a word that the waiting bio may use, computed once before the stream
+    /// sleeps.
     first_tags: u32,
-    /// That bio has a place for write-back.
+    /// Whether that bio has a slot for write-back.
     is_throttled: bool,
-    /// Where it sleeps again if it is woken in vain.
+    /// The line in which it sleeps again after an unsuccessful wakeup.
     line: usize,
 }
 
@@ -170,19 +171,19 @@ struct Batcher {
     until: Nanos,
 }
 
-/// Counts what is between admission and completion, and holds what has no place.
+/// Counts the requests between admission and completion, and holds those without a slot.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
     limits: Limits,
     /// Requests in the queue, by [`Kind`].
     counts: [u32; 3],
-    /// Their tags, where they have any,
+    /// Their tags, if there are any.
     tags: Option<Tags>,
     /// and how many of each word a kind may use.
     tags_of: [u32; 3],
-    /// Places for write-back, where it is throttled.
+    /// Slots for write-back, if it is throttled.
     throttle: Option<Writeback>,
-    /// What the last bio lacked that could not enter.
+    /// The slots that the last rejected bio was waiting for.
     lack: Lack,
     held: Slab<Held>,
     tasks: Tasks,
@@ -191,9 +192,9 @@ pub(crate) struct Gate {
     /// The line for the next task that sleeps, and the one from which the next is woken.
     sleeps_in: usize,
     wakes_from: usize,
-    /// How many there are in all lines.
+    /// The number of sleeping tasks in all lines.
     asleep: usize,
-    /// Those that were woken and go on.
+    /// Tasks that were woken and continue.
     awake: VecDeque<u32>,
     /// Requests that ended since sleepers were last woken.
     ended: u32,
@@ -231,7 +232,7 @@ impl Gate {
         }
     }
 
-    /// Whether nobody can sleep for `request`: its stream is no task.
+    /// Returns whether nobody can sleep for `request`: its stream is no task.
     #[inline]
     pub(crate) fn is_anonymous(&self, request: &Request) -> bool {
         self.limits.waiting == Waiting::Line
@@ -239,26 +240,26 @@ impl Gate {
             || request.flags.has(Flags::ANONYMOUS)
     }
 
-    /// Whether any stream is asleep.
+    /// Returns whether any stream is asleep.
     #[inline]
     pub(crate) fn has_sleepers(&self) -> bool {
         !self.tasks.is_empty()
     }
 
-    /// Whether tasks that are woken run after the next request is given to the device: the end of a request does that
-    /// at once in Linux.
+    /// Returns whether tasks that are woken run after the next request is given to the device: the
+    /// end of a request does that at once in Linux.
     #[inline]
     pub(crate) fn wakes_later(&self) -> bool {
         self.has_sleepers() && matches!(self.limits.waiting, Waiting::Tags { .. })
     }
 
-    /// Whether `stream` is asleep.
+    /// Returns whether `stream` is asleep.
     #[inline]
     pub(crate) fn sleeps(&self, stream: u32) -> bool {
         self.tasks.key(stream).is_some()
     }
 
-    /// Whether a bio of this kind may enter now, whoever submits it.
+    /// Returns whether a bio of this kind may enter now, whoever submits it.
     #[inline]
     pub(crate) fn has_room(&self, kind: Kind) -> bool {
         let [reads, sync_writes, async_writes] = self.counts;
@@ -279,7 +280,7 @@ impl Gate {
         self.tags.as_ref().map(Tags::word)
     }
 
-    /// The places for write-back, where it is throttled.
+    /// Returns the places for write-back, where it is throttled.
     #[inline]
     pub(crate) fn throttle(&mut self) -> Option<&mut Writeback> {
         self.throttle.as_mut()
@@ -310,7 +311,7 @@ impl Gate {
         Some(Place { kind, tag, is_throttled })
     }
 
-    /// Takes a place for write-back, unless `stream` has one for what it sleeps for.
+    /// Allocates a slot for write-back, unless `stream` has one for the request that it sleeps for.
     #[cold]
     fn throttles(&mut self, now: Nanos, stream: u32) -> Option<bool> {
         let has = self.tasks.of(stream).is_some_and(|task| task.is_throttled);
@@ -319,7 +320,8 @@ impl Gate {
         took.then_some(true)
     }
 
-    /// A tag for a bio of this kind, where there are any; none at all where it has to sleep.
+    /// Returns a tag for a bio of this kind, where there are any; none at all where it has to
+    /// sleep.
     #[inline]
     fn tag(&mut self, now: Nanos, kind: Kind, stream: u32, first_tags: u32) -> Option<Option<u32>> {
         let has_room = match self.limits.waiting {
@@ -341,7 +343,7 @@ impl Gate {
         Place { kind, tag, is_throttled: false }
     }
 
-    /// How many tags of a word the bio may use that `stream` sleeps for.
+    /// Returns how many tags of a word the bio may use that `stream` sleeps for.
     #[inline]
     pub(crate) fn slept_for(&self, stream: u32) -> Option<u32> {
         self.tags.as_ref()?;
@@ -373,7 +375,7 @@ impl Gate {
         self.counts.iter().sum()
     }
 
-    /// Those on the legacy queue's list of this kind.
+    /// Returns those on the legacy queue's list of this kind.
     pub(crate) fn count(&self, kind: Kind) -> u32 {
         self.list_count(list(kind))
     }
@@ -421,7 +423,7 @@ impl Gate {
         self.ended = self.ended.saturating_add(1);
     }
 
-    /// How many streams are to be woken now.
+    /// Returns how many streams are to be woken now.
     #[inline]
     pub(crate) fn due(&mut self) -> usize {
         let Waiting::Tags { wake_batch } = self.limits.waiting else { return 0 };
@@ -429,11 +431,11 @@ impl Gate {
             self.ended -= wake_batch;
             return self.asleep.min(wake_batch as usize);
         }
-        // With a limit below the batch, nothing would ever wake them.
+        // With a limit below the batch size, nothing would ever wake them.
         usize::from(self.asleep > 0 && self.total() == 0)
     }
 
-    /// Wakes so many streams, from one line after the other.
+    /// Wakes `count` streams, alternating between the lines.
     #[inline]
     pub(crate) fn wake(&mut self, mut count: usize) {
         for _ in 0..WAIT_QUEUES {
@@ -461,7 +463,7 @@ impl Gate {
         line
     }
 
-    /// The next of the streams that are awake.
+    /// Returns the next of the streams that are awake.
     #[inline]
     pub(crate) fn next_awake(&mut self) -> Option<u32> {
         self.awake.pop_front()
@@ -473,7 +475,7 @@ impl Gate {
         self.awake.push_back(stream);
     }
 
-    /// The stream to wake now that a request of this kind has left the legacy queue.
+    /// Returns the stream to wake now that a request of this kind has left the legacy queue.
     #[inline]
     pub(crate) fn wake_for(&mut self, now: Nanos, kind: Kind) -> Option<u32> {
         let list = list(kind);
@@ -534,7 +536,7 @@ impl Gate {
         self.asleep += 1;
     }
 
-    /// What `stream` holds first.
+    /// Returns the first request held by `stream`.
     #[inline]
     pub(crate) fn first(&self, stream: u32) -> Option<&Held> {
         Some(&self.held[self.tasks.of(stream)?.first])
@@ -548,7 +550,7 @@ impl Gate {
         (first.client, first.entered) = (Some(client), entered);
     }
 
-    /// The next stream that is woken because it has got a place for write-back.
+    /// Returns the next stream that is woken because it has got a place for write-back.
     #[inline]
     pub(crate) fn wake_throttled(&mut self, now: Nanos) -> Option<u32> {
         let stream = self.throttle.as_mut()?.wake(now)?;
@@ -558,11 +560,11 @@ impl Gate {
         Some(stream)
     }
 
-    /// What `stream` held first has entered completely.
+    /// Records that the first request held by `stream` has entered completely.
     #[inline]
     pub(crate) fn release_first(&mut self, stream: u32) {
         let Some(task) = self.tasks.of_mut(stream) else { return };
-        // What it had a place for became part of another request.
+        // The request that held the slot was merged into another one.
         if std::mem::take(&mut task.is_throttled)
             && let Some(throttle) = &mut self.throttle
         {
@@ -575,7 +577,7 @@ impl Gate {
     }
 }
 
-/// The legacy queue's list of a kind.
+/// Returns the legacy queue's list of a kind.
 fn list(kind: Kind) -> usize {
     usize::from(kind == Kind::AsyncWrite)
 }

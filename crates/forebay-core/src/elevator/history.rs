@@ -24,30 +24,30 @@ impl ThinkTime {
         self.mean = Nanos((self.total + 128) / self.samples);
     }
 
-    /// Whether enough arrivals were seen to trust the mean.
+    /// Returns whether enough arrivals were seen to trust the mean.
     #[inline]
     pub(crate) fn is_known(&self) -> bool {
         self.samples > 80
     }
 
-    /// The mean so far, from the first arrival on.
+    /// Returns the mean so far, from the first arrival on.
     #[inline]
     pub(crate) fn mean(&self) -> Option<Nanos> {
         (self.samples > 0).then_some(self.mean)
     }
 
-    /// Whether the mean is known and longer than `span`.
+    /// Returns whether the mean is known and longer than `span`.
     #[inline]
     pub(crate) fn exceeds(&self, span: Nanos) -> bool {
         self.is_known() && self.mean > span
     }
 }
 
-/// Of the last 32 requests, which lay far from the one before them.
+/// Records which of the last 32 requests were far from the previous one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SeekHistory {
     far: u32,
-    /// Where the last request ended; 0 before the first.
+    /// The end of the last request; 0 before the first.
     last_end: u64,
 }
 
@@ -68,13 +68,13 @@ impl SeekHistory {
         self.last_end = end;
     }
 
-    /// How many of the last 32 requests needed a seek.
+    /// Returns how many of the last 32 requests needed a seek.
     #[inline]
     pub(crate) fn far(&self) -> u32 {
         self.far.count_ones()
     }
 
-    /// Whether more than an eighth of the last 32 requests needed a seek.
+    /// Returns whether more than an eighth of the last 32 requests needed a seek.
     #[inline]
     pub(crate) fn is_seeky(&self) -> bool {
         self.far() > 4

@@ -39,11 +39,15 @@ use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 use latency::Latencies;
 
-/// What it takes.
+/// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[
-    Parameter::millis("read-target-ms", 2.0)
-        .about("if a tenth of the reads take longer at the device, writes get fewer places at it"),
-    Parameter::millis("write-target-ms", 10.0).about("the same the other way round"),
+    Parameter::millis("read-target-ms", 2.0).about(
+        "if a tenth of the reads take longer at the device, fewer writes may be outstanding",
+    ),
+    Parameter::millis("write-target-ms", 10.0).about(
+        "if a tenth of the writes take longer at the \
+        device, fewer reads may be outstanding",
+    ),
     Parameter::whole("requests-max", 2 * SATA_TAGS, 1)
         .about("requests admitted at a time, reads and writes together"),
 ];
@@ -52,8 +56,8 @@ impl Scheduler for Kyber {
     const LISTED: Listed = Listed {
         name: "kyber",
         origin: Origin::Linux,
-        summary: "reads and writes first in, first out, as many at a time as keeps latencies near \
-                  targets; writes-max is three quarters of requests-max",
+        summary: "reads and writes first in, first out, each limited in number to keep latencies \
+                  near targets; writes-max is three quarters of requests-max",
         parameters: &[PARAMETERS],
     };
 
@@ -81,15 +85,15 @@ const WRITES: usize = 1;
 const TOKENS_MAX: [u32; 2] = [256, 128];
 /// Reads and writes in a row while the other domain may give.
 const BATCH: [u32; 2] = [16, 8];
-/// Only that many of the newest requests of a software queue are tried for merging.
+/// Only this many of the newest requests of a software queue are considered for merging.
 const MERGE_DEPTH: u32 = 8;
 
 /// Reads or writes.
 #[derive(Clone, Debug)]
 struct Domain {
-    /// In software queues, in the order of arrival: stream, name.
+    /// Requests in software queues, in order of arrival: stream, name.
     arrived: Vec<(u32, QueuedId)>,
-    /// Taken over from there, in the order in which they are given.
+    /// Requests moved here from the queues, in dispatch order.
     fifo: VecDeque<QueuedId>,
     /// Requests at the device, and how many may be.
     in_flight: u32,
@@ -103,12 +107,12 @@ pub struct Kyber {
     domains: [Domain; 2],
     /// Requests that ever entered each stream's software queues, reads and writes.
     entered: [Vec<u32>; 2],
-    /// The domain that gives, and how many it gave in a row.
+    /// The domain that is dispatching, and the number of its consecutive dispatches.
     current: usize,
     batched: u32,
-    /// When each request at the device was given, by queued id.
+    /// When each request at the device was dispatched, by queued id.
     given: Vec<Nanos>,
-    /// When tokens are to be looked at.
+    /// When to check the tokens.
     due: Option<Nanos>,
 }
 
@@ -149,7 +153,7 @@ impl Kyber {
         }
     }
 
-    /// The next request of a domain that has a token for it.
+    /// Returns the next request of a domain that has a token for it.
     fn give(&mut self, of: usize, queue: &mut Queue) -> Option<QueuedId> {
         let Domain { arrived, fifo, in_flight, tokens, .. } = &mut self.domains[of];
         if *in_flight >= *tokens {

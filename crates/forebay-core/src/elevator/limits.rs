@@ -4,27 +4,29 @@ use crate::contract::parameter::{Given, Parameter};
 use crate::contract::spec::{Spec, SpecError};
 use crate::contract::time::Nanos;
 
-/// What every scheduler takes. Where it has a `requests-max`, that is the default of `reads-max` and
-/// `writes-max`.
+/// Parameters that every scheduler accepts. The default of `reads-max` and `writes-max` is
+/// `requests-max` if the scheduler has it.
 pub const BLOCK_PARAMETERS: &[Parameter] = &[
-    Parameter::choice("merge", &["yes", "no"]).about("whether requests that touch become one"),
+    Parameter::choice("merge", &["yes", "no"]).about("whether adjacent requests are merged"),
     Parameter::whole("reads-max", 128, 1)
-        .about("reads admitted at a time; requests-max by default, where that is taken"),
-    Parameter::whole("writes-max", 128, 1)
-        .about(
-        "the same for writes: at most 64 with mq-deadline (Linux async_depth); half of requests-max with bfq and three \
-         quarters with kyber, of writes that nobody waits for",
+        .about("reads admitted at a time; the default is requests-max for schedulers that have it"),
+    Parameter::whole("writes-max", 128, 1).about(
+        "writes admitted at a time: at most 64 with mq-deadline (Linux async_depth); for \
+         asynchronous writes, half of requests-max with bfq and three quarters with kyber",
     ),
-    Parameter::whole("request-max-kib", 512, 4)
-        .about("longer requests are cut to this, merged ones stay within, and the device's"),
-    Parameter::whole("bio-max-kib", 1024, 4).about("the same before merging, where this is less"),
+    Parameter::whole("request-max-kib", 512, 4).about(
+        "maximum length of a request, also after merging; the limit of the device applies \
+            too",
+    ),
+    Parameter::whole("bio-max-kib", 1024, 4).about("maximum length before merging, if smaller"),
     Parameter::choice("queue", &["tasks", "line"]).about(
-        "who waits for a place: in Linux the task that submits, so that one request of each stream waits; or all \
-         requests in one line, as in the bid paper",
+        "what waits for a free request: in Linux the submitting task, so that one request of each \
+         stream waits; or all requests in one queue, as in the bid paper",
     ),
     Parameter::millis("wbt-ms", 75.0).about(
-        "where the quickest read of a tenth of a second takes longer, fewer writes of the page cache are admitted (Linux \
-         wbt_lat_usec: 75 ms on disks, 2 on flash); 0: never; none, mq-deadline and kyber alone",
+        "if the fastest read of a tenth of a second takes longer, fewer page-cache writes are \
+         admitted (Linux wbt_lat_usec: 75 ms on disks, 2 on flash); 0: never; only with none, \
+         mq-deadline and kyber",
     ),
 ];
 
@@ -34,20 +36,22 @@ pub(super) const SATA_TAGS: u32 = 32;
 
 /// Requests that a scheduler of Forebay's has at a time, reads and writes together: as many as Linux lets wait at a
 /// network block device (`nbd`, `queue_depth` 128), behind which it is served.
-pub(super) const SERVED: Parameter = Parameter::whole("requests-max", 128, 1)
-    .about("requests admitted at a time, reads and writes together; 128 is what Linux lets wait at a served device");
+pub(super) const SERVED: Parameter = Parameter::whole("requests-max", 128, 1).about(
+    "requests admitted at a time, reads and writes together; Linux lets 128 wait at a \
+        served device",
+);
 
-/// Who waits for a place in the request queue.
+/// What waits for a slot in the request queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
     /// All, in one line: the **bid** paper's appendix.
     Line,
-    /// Tasks, woken after so many requests that end: Linux 6.12.
+    /// Tasks, woken after this many requests that end: Linux 6.12.
     Tags {
         /// How many.
         wake_batch: u32,
     },
-    /// Tasks, each of which may then take a batch: Linux 4.20 and before, the legacy queue.
+    /// Tasks, each of which may then submit a batch: Linux 4.20 and before, the legacy queue.
     Batches,
 }
 
@@ -64,27 +68,28 @@ pub struct Limits {
     pub writes_max: u32,
     /// The same of writes that somebody waits for, which [`Limits::writes_max`] does not count then.
     pub sync_writes_max: Option<u32>,
-    /// All together: the tags of a multi-queue device. `u32::MAX` before multi-queue.
+    /// The total number: the tags of a multi-queue device, or `u32::MAX` for single-queue
+    /// schedulers.
     pub requests_max: u32,
-    /// Who waits where there is no place.
+    /// What waits when there is no free slot.
     pub waiting: Waiting,
-    /// How long reads may take at the device before write-back is throttled; zero where it never is. It is with
-    /// [`Waiting::Tags`] only.
+    /// The time that reads may take at the device before write-back is throttled, or zero to
+    /// disable throttling. Only used with [`Waiting::Tags`].
     pub read_target: Nanos,
     /// Whether adjacent bios and requests merge.
     pub merging: bool,
 }
 
 impl Default for Limits {
-    /// The sizes in the **bid** paper's appendix, and Linux's rule for who waits.
+    /// Returns the sizes in the **bid** paper's appendix, and Linux's rule for who waits.
     fn default() -> Self {
         Given::defaults(BLOCK_PARAMETERS, |given| Limits::given(given, u32::MAX))
     }
 }
 
 impl Limits {
-    /// Those of a scheduler that no catalog lists, which are noop's: what `text` changes of [`BLOCK_PARAMETERS`], as in
-    /// `merge=no:reads-max=4`.
+    /// Returns those of a scheduler that no catalog lists, which are noop's: what `text` changes of
+    /// [`BLOCK_PARAMETERS`], as in `merge=no:reads-max=4`.
     ///
     /// # Errors
     /// What is wrong with `text`.
@@ -96,10 +101,10 @@ impl Limits {
         Ok(limits)
     }
 
-    /// Those asked for, before a device whose longest I/O is `len_max` bytes.
+    /// Returns the requested limits for a device whose longest I/O has `len_max` bytes.
     ///
     /// # Errors
-    /// What is wrong with what is given.
+    /// A parameter has an invalid value.
     pub(crate) fn given(given: &Given<'_>, len_max: u32) -> Result<Limits, SpecError> {
         let tags = given.has("requests-max").then(|| given.whole("requests-max")).transpose()?;
         let side = |key| match tags {
@@ -125,7 +130,8 @@ impl Limits {
 }
 
 impl Limits {
-    /// As the legacy queue has them: reads and writes that somebody waits for on one list, other writes on another.
+    /// Returns the limits of the legacy queue: reads and synchronous writes on one list, other
+    /// writes on another.
     pub(super) fn legacy(self) -> Limits {
         match self.waiting {
             Waiting::Line => self,
@@ -133,7 +139,7 @@ impl Limits {
         }
     }
 
-    /// As Linux has them without a scheduler: an eighth of the tags are handed on at a time.
+    /// Returns Linux's limits without a scheduler: an eighth of the tags are passed on at a time.
     pub(super) fn shared(self) -> Limits {
         self.waking(self.requests_max / WAIT_QUEUES)
     }

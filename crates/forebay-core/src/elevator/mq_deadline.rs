@@ -9,17 +9,17 @@ use super::scheduler::{ElevatorVisitor, Scheduler};
 use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::spec::SpecError;
 
-/// What it takes.
+/// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[
     Parameter::millis("read-expire-ms", 500.0)
-        .about("a read older than this begins the next batch of reads"),
+        .about("a read older than this starts the next batch of reads"),
     Parameter::millis("write-expire-ms", 5000.0)
-        .about("the same for writes, once it is their turn"),
+        .about("a write older than this starts the next batch of writes"),
     Parameter::whole("writes-starved", 2, 1)
-        .about("batches of reads that may go before writes that wait"),
-    Parameter::whole("fifo-batch", 16, 1).about("requests of a batch, at most"),
+        .about("batches of reads that may overtake waiting writes"),
+    Parameter::whole("fifo-batch", 16, 1).about("maximum number of requests in a batch"),
     Parameter::choice("front-merges", &["yes", "no"])
-        .about("whether a new request joins a waiting one that begins where it ends"),
+        .about("whether a new request is merged with a waiting one that begins where it ends"),
     Parameter::whole("requests-max", 2 * SATA_TAGS, 1)
         .about("requests admitted at a time, reads and writes together"),
 ];
@@ -35,7 +35,8 @@ impl Scheduler for MqDeadline {
     const LISTED: Listed = Listed {
         name: "mq-deadline",
         origin: Origin::Linux,
-        summary: "deadline for multi-queue: one pool of tags, batches resume where they were",
+        summary: "deadline for multi-queue devices: one pool of tags, and batches resume where \
+            they stopped",
         parameters: &[PARAMETERS],
     };
 
@@ -45,7 +46,7 @@ impl Scheduler for MqDeadline {
         Ok(visitor.visit(Deadline::new(DeadlineConfig { front_merges, resumes: true, ..config })))
     }
 
-    /// Writes take no more than `async_depth`, which stays as it is where `nr_requests` is raised.
+    /// Writes use at most `async_depth`, which does not change if `nr_requests` is raised.
     fn limits(given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
         let writes_max =
             given.spec.at_least("writes-max", limits.requests_max.min(ASYNC_DEPTH), 1)?;

@@ -21,7 +21,7 @@ use crate::contract::request::Request;
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
-/// What it takes.
+/// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[Parameter::whole("requests-max", SATA_TAGS, 1)
     .about("requests admitted at a time, reads and writes together")];
 
@@ -29,7 +29,8 @@ impl Scheduler for NoScheduler {
     const LISTED: Listed = Listed {
         name: "none",
         origin: Origin::Linux,
-        summary: "multi-queue without a scheduler: streams take turns, merging only their own",
+        summary: "multi-queue without a scheduler: streams take turns and merge only their own \
+            requests",
         parameters: &[PARAMETERS],
     };
 
@@ -42,10 +43,10 @@ impl Scheduler for NoScheduler {
     }
 }
 
-/// Only that many of the newest requests of a software queue are tried for merging.
+/// Only this many of the newest requests of a software queue are considered for merging.
 const MERGE_DEPTH: u32 = 8;
 
-/// One submitter's requests.
+/// The requests of one submitter.
 #[derive(Clone, Copy, Debug, Default)]
 struct SoftwareQueue {
     fifo: List,

@@ -15,7 +15,7 @@ impl Scheduler for Noop {
     const LISTED: Listed = Listed {
         name: "noop",
         origin: Origin::LinuxBefore5,
-        summary: "first in, first out, merging neighbours",
+        summary: "first in, first out, merging adjacent requests",
         parameters: &[],
     };
 

@@ -12,7 +12,7 @@
 //! reads staged with light writes stay in the flush; without room on the flash, writes go to the
 //! disk. A request keeps its place in the disk's request queue until the flash has completed it.
 
-/// What separates light processes from bulky ones.
+/// The rule that distinguishes light processes from bulky ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Packing {
     /// Bytes a write request; fewer are light.
@@ -20,7 +20,7 @@ pub(crate) struct Packing {
 }
 
 impl Packing {
-    /// Whether writes of these lengths, if there are any, are light.
+    /// Returns whether writes of these lengths, if there are any, are light.
     pub(crate) fn is_light(self, lens: impl Iterator<Item = u32>) -> bool {
         let (count, bytes) =
             lens.fold((0u64, 0u64), |(count, bytes), len| (count + 1, bytes + u64::from(len)));
@@ -38,7 +38,7 @@ mod tests {
         let is_light = |lens: &[u32]| packing.is_light(lens.iter().copied());
         assert!(!is_light(&[]), "reads alone");
         assert!(is_light(&[4096]) && is_light(&[65_535]) && !is_light(&[65_536]));
-        // One bulky request carries fifteen small ones, not sixteen.
+        // One bulky request is balanced by fifteen small ones, not sixteen.
         let with = |small| [vec![4096; small], vec![1 << 20]].concat();
         assert!(!is_light(&with(16)) && is_light(&with(17)), "1 MiB and n of 4 KiB");
     }

@@ -26,7 +26,7 @@ pub struct PaperDeadline {
 const IN_BATCH: u32 = 1;
 
 impl PaperDeadline {
-    /// An empty elevator with the ages at which reads and writes expire.
+    /// Creates an empty elevator with the ages at which reads and writes expire.
     pub fn new(read_expire: Nanos, write_expire: Nanos) -> Self {
         PaperDeadline {
             expire: [read_expire, write_expire],
@@ -120,7 +120,7 @@ impl Elevator for PaperDeadline {
 #[derive(Clone, Debug)]
 pub struct PaperCfq {
     quantum: u32,
-    /// Each stream's queue, oldest first; a stream keeps its place in the rounds.
+    /// The queue of each stream, oldest first; a stream keeps its place in the rounds.
     queues: Vec<List>,
     /// Streams in the order they first came.
     streams: VecDeque<u32>,
@@ -129,7 +129,7 @@ pub struct PaperCfq {
 }
 
 impl PaperCfq {
-    /// An empty elevator.
+    /// Creates an empty elevator.
     pub fn new(quantum: u32) -> Self {
         PaperCfq {
             quantum,

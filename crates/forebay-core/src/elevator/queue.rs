@@ -23,9 +23,9 @@ pub(crate) const NIL: u32 = u32::MAX;
 pub(crate) struct Part {
     /// The client request, as the block layer names it.
     pub(crate) client: u32,
-    /// When it entered the queue.
+    /// When the bio entered the queue.
     pub(crate) admitted: Nanos,
-    /// Where its bytes are.
+    /// The location of its bytes.
     pub(crate) bytes: Bytes,
     pub(crate) len: u32,
     next: u32,
@@ -39,12 +39,12 @@ impl Part {
     }
 }
 
-/// Whose a bio is.
+/// The owner of a bio.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner {
     /// The client request, as the block layer names it.
     pub(crate) client: u32,
-    /// Where the bio's bytes are.
+    /// The location of the bio's bytes.
     pub(crate) bytes: Bytes,
 }
 
@@ -69,7 +69,7 @@ pub struct Queued {
     pub flags: Flags,
     /// The elevator does not know it: a flush, a trim, a part of a request that failed.
     pub(crate) bypasses: bool,
-    /// Its place in the queue.
+    /// The position in the queue.
     pub(crate) place: Place,
     parts_head: u32,
     parts_tail: u32,
@@ -78,7 +78,7 @@ pub struct Queued {
 }
 
 impl Queued {
-    /// The first byte after it.
+    /// Returns the first byte after it.
     #[inline]
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(u64::from(self.len))
@@ -104,7 +104,7 @@ impl Default for List {
 }
 
 impl List {
-    /// The oldest entry.
+    /// Returns the oldest entry.
     #[inline]
     pub fn front(&self) -> Option<QueuedId> {
         (self.head != NIL).then_some(self.head)
@@ -188,7 +188,7 @@ impl Queue {
         })
     }
 
-    /// The request that `bio` continues (it ends where `bio` starts).
+    /// Returns the request that `bio` continues (it ends where `bio` starts).
     #[inline]
     pub(crate) fn before(&self, bio: &Request, scope: u32) -> Option<QueuedId> {
         let write = bio.op == Op::Write;
@@ -198,7 +198,7 @@ impl Queue {
         })
     }
 
-    /// The request that continues `bio` (it starts where `bio` ends).
+    /// Returns the request that continues `bio` (it starts where `bio` ends).
     #[inline]
     pub(crate) fn after(&self, bio: &Request, scope: u32) -> Option<QueuedId> {
         let write = bio.op == Op::Write;
@@ -208,7 +208,8 @@ impl Queue {
         })
     }
 
-    /// The request that continues request `id`, if merging both would stay within `len_max`.
+    /// Returns the request that continues request `id`, if merging both would stay within
+    /// `len_max`.
     pub(crate) fn joinable(&self, id: QueuedId, len_max: u32) -> Option<QueuedId> {
         let known = &self.requests[id];
         let end = known.end();
@@ -219,7 +220,8 @@ impl Queue {
         fits(known.len, self.requests[next].len, len_max).then_some(next)
     }
 
-    /// The request that request `id` continues, if merging both would stay within `len_max`.
+    /// Returns the request that request `id` continues, if merging both would stay within
+    /// `len_max`.
     pub(crate) fn joinable_before(&self, id: QueuedId, len_max: u32) -> Option<QueuedId> {
         let known = &self.requests[id];
         let before =
@@ -254,7 +256,7 @@ impl Queue {
         self.index(id);
     }
 
-    /// Joins `gone`, which starts where `kept` ends, to `kept` and forgets `gone`.
+    /// Merges `gone`, which starts where `kept` ends, into `kept` and removes `gone`.
     pub(crate) fn join(&mut self, kept: QueuedId, gone: QueuedId) {
         self.unindex(kept);
         self.unindex(gone);
@@ -268,7 +270,7 @@ impl Queue {
         self.index(kept);
     }
 
-    /// Marks `id` as given to the device: it merges no more.
+    /// Marks `id` as dispatched, so that it is no longer merged.
     #[inline]
     pub(crate) fn started(&mut self, id: QueuedId) {
         self.unindex(id);
@@ -302,7 +304,7 @@ impl Queue {
         }
     }
 
-    /// Whether `id` is made of one part alone.
+    /// Returns whether `id` is made of one part alone.
     #[inline]
     pub(crate) fn is_single(&self, id: QueuedId) -> bool {
         self.requests[id].parts_head == self.requests[id].parts_tail
@@ -345,7 +347,7 @@ impl Queue {
         }
     }
 
-    /// `gone` becomes part of `kept`, which takes the older one's place on the list of both.
+    /// Makes `gone` a part of `kept`, which takes the older position of the two on the list.
     pub fn join_on(&mut self, list: &mut List, kept: QueuedId, gone: QueuedId) {
         if self[gone].added < self[kept].added {
             self.unlink(list, kept);
@@ -354,7 +356,7 @@ impl Queue {
         self.unlink(list, gone);
     }
 
-    /// A queued request as the device gets it.
+    /// Returns a queued request as the device gets it.
     #[inline]
     pub fn io(&self, now: Nanos, id: QueuedId, lane: Lane) -> Request {
         let queued = &self[id];
@@ -370,7 +372,7 @@ impl Queue {
         }
     }
 
-    /// The entry after `id` on its list.
+    /// Returns the entry after `id` on its list.
     #[inline]
     pub fn following(&self, id: QueuedId) -> Option<QueuedId> {
         Some(self.requests[id].list_next).filter(|&next| next != NIL)
@@ -397,14 +399,14 @@ impl Queue {
     }
 }
 
-/// The hash of a byte position within a merge scope.
+/// Returns the hash of a byte position within a merge scope.
 #[inline]
 fn hash(position: u64, scope: u32, write: bool) -> u64 {
     let side = (u64::from(scope) << 1 | u64::from(write)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
     spread(position ^ side)
 }
 
-/// Whether both lengths together stay within `len_max`.
+/// Returns whether both lengths together stay within `len_max`.
 #[inline]
 pub(crate) fn fits(a: u32, b: u32, len_max: u32) -> bool {
     a.checked_add(b).is_some_and(|len| len <= len_max)

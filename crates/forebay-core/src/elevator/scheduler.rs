@@ -7,19 +7,19 @@ use crate::contract::spec::SpecError;
 
 /// A scheduler that can be asked for by name.
 pub trait Scheduler {
-    /// Its name, what it does, its parameters.
+    /// The name, the summary and the parameters.
     const LISTED: Listed;
 
-    /// Builds the elevator that is asked for, and hands it to `visitor` with its own type.
+    /// Builds the requested elevator, and passes it to `visitor` with its concrete type.
     ///
     /// # Errors
-    /// What is wrong with what is given.
+    /// A parameter has an invalid value.
     fn visit<V: ElevatorVisitor>(given: &Given<'_>, visitor: V) -> Result<V::Out, SpecError>;
 
-    /// What its request queue takes, where that differs from what every scheduler's takes.
+    /// Returns the limits of the scheduler's request queue if they differ from the common ones.
     ///
     /// # Errors
-    /// What is wrong with what is given.
+    /// A parameter has an invalid value.
     fn limits(_given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
         Ok(limits)
     }
@@ -27,7 +27,7 @@ pub trait Scheduler {
 
 /// Something done with an elevator whose type is known at compile time.
 pub trait ElevatorVisitor {
-    /// What comes of it.
+    /// The result of the visit.
     type Out;
     /// Does it.
     fn visit<E: Elevator + Send + 'static>(self, elevator: E) -> Self::Out;

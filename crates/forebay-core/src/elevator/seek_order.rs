@@ -21,7 +21,7 @@ pub(crate) struct BackSeek {
 }
 
 impl BackSeek {
-    /// The better of two requests with the head at `head`: the nearer one, way back counted
+    /// Returns the better of two requests with the head at `head`: the nearer one, way back counted
     /// `penalty` times. Requests too far behind come last, lowest first, as after a sweep.
     #[inline]
     fn choose(self, a: Placed, b: Placed, head: u64) -> Placed {
@@ -52,7 +52,7 @@ impl BackSeek {
     }
 }
 
-/// Requests with the one to take next.
+/// Requests in seek order, with a cursor at the next one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SeekOrder {
     requests: Sorted,
@@ -61,7 +61,7 @@ pub(crate) struct SeekOrder {
 }
 
 impl SeekOrder {
-    /// The request to take next.
+    /// Returns the next request.
     #[inline]
     pub(crate) fn next(&self) -> Option<Placed> {
         self.next
@@ -77,13 +77,13 @@ impl SeekOrder {
         self.next.is_none()
     }
 
-    /// The request that waits longest.
+    /// Returns the request that waits longest.
     #[inline]
     pub(crate) fn oldest(&self) -> Option<QueuedId> {
         self.fifo.front()
     }
 
-    /// The same if it is older than `expire`.
+    /// Returns the same if it is older than `expire`.
     #[inline]
     pub(crate) fn expired(&self, now: Nanos, expire: Nanos, queue: &Queue) -> Option<QueuedId> {
         self.oldest().filter(|&id| queue[id].added + expire <= now)
@@ -117,7 +117,7 @@ impl SeekOrder {
         self.place((queue[id].offset, id), head, back);
     }
 
-    /// Removes a request; if it was next, its better neighbour is.
+    /// Removes a request; if it was next, its better neighbor is.
     #[inline]
     fn displace(&mut self, placed: Placed, back: BackSeek) {
         self.requests.remove(placed.0, placed.1);
@@ -133,7 +133,7 @@ impl SeekOrder {
         Some(below.map_or(above, |below| back.choose(above, below, offset)))
     }
 
-    /// Takes `id` off; the search goes on from there.
+    /// Removes `id`; the search continues from its position.
     #[inline]
     pub(crate) fn take(&mut self, id: QueuedId, back: BackSeek, queue: &mut Queue) {
         let offset = queue[id].offset;
@@ -142,12 +142,12 @@ impl SeekOrder {
         self.next = self.after(offset, back);
     }
 
-    /// `id`, which is one of them, is to be taken next.
+    /// Moves the cursor to `id`, which must be one of the requests.
     pub(crate) fn go_first(&mut self, id: QueuedId, queue: &Queue) {
         self.next = Some((queue[id].offset, id));
     }
 
-    /// `gone` becomes part of `kept`, which takes the older one's place in the fifo.
+    /// Makes `gone` a part of `kept`, which takes the older position of the two in the FIFO.
     pub(crate) fn join(
         &mut self,
         kept: QueuedId,

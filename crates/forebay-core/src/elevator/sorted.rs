@@ -14,7 +14,7 @@ impl Sorted {
         self.entries.insert(at, (offset, id));
     }
 
-    /// Removes an entry that is there.
+    /// Removes an entry, which must exist.
     #[inline]
     pub(crate) fn remove(&mut self, offset: u64, id: u32) {
         let at = self.entries.partition_point(|&entry| entry < (offset, id));
@@ -22,19 +22,19 @@ impl Sorted {
         self.entries.remove(at);
     }
 
-    /// The lowest entry at `offset` or above.
+    /// Returns the lowest entry at `offset` or above.
     #[inline]
     pub(crate) fn at_or_above(&self, offset: u64) -> Option<(u64, u32)> {
         self.entries.get(self.entries.partition_point(|entry| entry.0 < offset)).copied()
     }
 
-    /// The entry after one that is there.
+    /// Returns the entry after an existing one.
     #[inline]
     pub(crate) fn after(&self, offset: u64, id: u32) -> Option<(u64, u32)> {
         self.entries.get(self.entries.partition_point(|&entry| entry <= (offset, id))).copied()
     }
 
-    /// The highest entry below `offset`.
+    /// Returns the highest entry below `offset`.
     #[inline]
     pub(crate) fn below(&self, offset: u64) -> Option<(u64, u32)> {
         let at = self.entries.partition_point(|entry| entry.0 < offset);
@@ -56,13 +56,13 @@ impl Sorted {
         self.entries.is_empty()
     }
 
-    /// The entries in order.
+    /// Returns the entries in order.
     #[inline]
     pub(crate) fn as_slice(&self) -> &[(u64, u32)] {
         &self.entries
     }
 
-    /// Keeps the entries whose id `keep` accepts.
+    /// Retains the entries whose id `keep` accepts.
     pub(crate) fn retain(&mut self, keep: impl Fn(u32) -> bool) {
         self.entries.retain(|&(_, id)| keep(id));
     }

@@ -20,10 +20,9 @@ use crate::contract::request::Request;
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
-/// What it takes.
-const PARAMETERS: &[Parameter] =
-    &[Parameter::millis("bound-ms", 10_000.0)
-        .about("a request that has waited for this goes first")];
+/// The parameters that the scheduler accepts.
+const PARAMETERS: &[Parameter] = &[Parameter::millis("bound-ms", 10_000.0)
+    .about("a request that has waited this long is served first")];
 
 /// Shortest positioning time first.
 #[derive(Clone, Debug)]
@@ -31,30 +30,30 @@ pub struct Sptf<P> {
     bound: Nanos,
     disk: P,
     fifo: List,
-    /// In the order of their coming: of equal ones the first is found.
+    /// Requests in order of arrival, so that the first of equal ones is found.
     waiting: Vec<QueuedId>,
 }
 
 impl Sptf<()> {
-    /// What it says of itself.
+    /// Its entry in the catalog.
     pub const LISTED: Listed = Listed {
         name: "sptf",
         origin: Origin::KernelOnly,
         summary: "a yardstick, for simulation only: shortest positioning time first; it knows the \
-                  disk's rotation, which no scheduler does; a request that has waited for the bound \
-                  goes first",
+            disk's rotation, unlike real schedulers; a request that has waited for the bound \
+            is served first",
         parameters: &[PARAMETERS],
     };
 
-    /// The bound that is given.
+    /// Returns the given bound.
     pub(crate) fn bound(given: &Given<'_>) -> Result<Nanos, SpecError> {
         given.millis("bound-ms")
     }
 }
 
 impl<P: Positioning> Sptf<P> {
-    /// An empty elevator before a disk like `disk`, in which a request that has waited for `bound`
-    /// goes first.
+    /// Creates an empty elevator before a disk like `disk`, in which a request that has waited for
+    /// `bound` goes first.
     pub fn new(disk: P, bound: Nanos) -> Self {
         Sptf { bound, disk, fifo: List::default(), waiting: Vec::new() }
     }

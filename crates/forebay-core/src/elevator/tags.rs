@@ -14,7 +14,7 @@ const SHIFT: u32 = WORD_BITS.ilog2();
 /// Some tags.
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
-    /// Those that are in use, and those that came free since the word was used up last.
+    /// The tags in use, and those freed since the word was last exhausted.
     used: u64,
     freed: u64,
 }
@@ -24,7 +24,7 @@ struct Word {
 pub(crate) struct Tags {
     words: Vec<Word>,
     depth: u32,
-    /// Where to look first.
+    /// The tag to try first.
     hint: u32,
 }
 
@@ -40,14 +40,14 @@ impl Tags {
         WORD_BITS.min(self.depth)
     }
 
-    /// How many of a word make `part` of all tags.
+    /// Returns how many of a word make `part` of all tags.
     #[inline]
     pub(crate) fn in_word(&self, part: u32) -> u32 {
         let scaled = u64::from(part) * u64::from(self.word());
         scaled.div_ceil(u64::from(self.depth)).min(self.word().into()) as u32
     }
 
-    /// A free tag among the first `first` of each word.
+    /// Returns a free tag among the first `first` of each word.
     #[inline]
     pub(crate) fn take(&mut self, first: u32) -> Option<u32> {
         let hint = if self.hint < self.depth { self.hint } else { 0 };
@@ -69,7 +69,7 @@ impl Tags {
         None
     }
 
-    /// A tag that was taken comes free.
+    /// Frees a tag.
     #[inline]
     pub(crate) fn free(&mut self, tag: u32) {
         let bit = 1 << (tag % WORD_BITS);
@@ -81,7 +81,7 @@ impl Tags {
 }
 
 impl Word {
-    /// Takes one of the first `first`, at first from bit `from` on.
+    /// Allocates one of the first `first` tags, searching from bit `from` on.
     #[inline]
     fn take(&mut self, first: u32, from: u32) -> Option<u32> {
         let within = if first == WORD_BITS { u64::MAX } else { (1 << first) - 1 };

@@ -15,7 +15,7 @@ use super::queue::{List, Queue, QueuedId};
 use crate::contract::request::{Op, Request};
 use crate::contract::time::Nanos;
 
-/// In a request's mark, beside its group: it is meant for the flash.
+/// A flag in a request's mark, next to its group: the request goes to the flash.
 const FLASH: u32 = 1 << 31;
 
 /// Requests of one stretch.
@@ -56,7 +56,7 @@ impl TierLba {
                 self.groups.push(Group { mark, offset, count: 1 });
             }
         }
-        // The oldest of those of a size.
+        // Among groups of equal size, the oldest.
         let largest = self.groups.iter().rev().max_by_key(|group| group.count);
         (mark, largest.map_or(offset, |group| group.offset))
     }
@@ -153,7 +153,7 @@ mod tests {
         }
         let offsets: Vec<u64> = diverted.iter().map(|io| io.offset).collect();
         assert_eq!(offsets, [mib(500), mib(500) + 8192]);
-        // One has no room on the flash.
+        // There is no space on the flash for one of them.
         layer.gone(&diverted[0]);
         layer.keep(&diverted[1]);
         let kept = std::iter::from_fn(|| layer.dispatch(Nanos::ZERO, 0)).map(|io| io.offset);

@@ -39,7 +39,7 @@ pub(crate) struct Run<E> {
     pub(crate) depth: usize,
     pub(crate) service: Nanos,
     pub(crate) until: Nanos,
-    /// I/Os in the order they were given.
+    /// I/Os in the order of dispatch.
     pub(crate) given: Vec<Request>,
     /// Client requests in the order they finished.
     pub(crate) finished: Vec<Request>,
@@ -109,7 +109,7 @@ impl<E: Elevator> Run<E> {
         }
     }
 
-    /// The elevator as it is now.
+    /// Returns the elevator as it is now.
     pub(crate) fn elevator(&self) -> &E {
         self.layer.elevator()
     }
@@ -120,7 +120,7 @@ impl<E: Elevator> Run<E> {
     }
 }
 
-/// The next request after `done`, `think_ms` later, `step` bytes further.
+/// Returns the next request after `done`, `think_ms` later, `step` bytes further.
 pub(crate) fn on(now: Nanos, done: &Request, think_ms: f64, step: u64) -> Option<Request> {
     Some(Request { at: now + ms(think_ms), offset: done.offset + step, ..*done })
 }

@@ -28,16 +28,16 @@ use crate::contract::time::Nanos;
 /// The depth at step 0.
 const DEPTH: u32 = 16;
 const WINDOW: Nanos = Nanos::from_millis(100);
-/// Reads so long ago compete no more.
+/// Reads older than this no longer compete.
 const READ_LATELY: Nanos = Nanos::from_millis(100);
 /// Writes that a window needs to tell anything.
 const WRITES_MIN: u32 = 3;
-/// After so many windows that tell nothing the depth goes back towards that of step 0.
+/// After this many inconclusive windows, the depth moves back towards that of step 0.
 const UNKNOWN_MAX: u32 = 5;
 /// Steps beyond which nothing changes.
 const STEP_MAX: i32 = 31;
 
-/// What came of a window.
+/// The result of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     Exceeded,
@@ -49,7 +49,7 @@ enum Seen {
 /// Places for writes of the page cache.
 #[derive(Clone, Debug)]
 pub(crate) struct Writeback {
-    /// How long the quickest read of a window may take at the device.
+    /// The maximum time of the fastest read of a window at the device.
     target: Nanos,
     queue_depth: u32,
     /// Above 0 there are fewer places, below it more.
@@ -111,7 +111,7 @@ impl Writeback {
         self.sleepers.push_back(stream);
     }
 
-    /// The next stream that is woken, which has a place.
+    /// Returns the next stream that is woken, which has a place.
     pub(crate) fn wake(&mut self, now: Nanos) -> Option<u32> {
         if !self.wakes || self.taken >= self.limit(now) {
             self.wakes = false;
@@ -129,13 +129,13 @@ impl Writeback {
         self.last_read = Some(now);
     }
 
-    /// A read is given to the device.
+    /// Records that a read was dispatched.
     #[inline]
     pub(crate) fn read_given(&mut self, now: Nanos, id: QueuedId) {
         self.watched.get_or_insert((id, now));
     }
 
-    /// A request, which was given to the device at `given`, has ended there.
+    /// Records the completion of a request that was dispatched at `given`.
     #[inline]
     pub(crate) fn ended(&mut self, now: Nanos, id: QueuedId, op: Op, given: Nanos) {
         self.look(now);
@@ -183,7 +183,7 @@ impl Writeback {
         };
     }
 
-    /// Begins to watch what is quickest.
+    /// Starts measuring the fastest read.
     fn watch(&mut self, now: Nanos) {
         if self.window_ends.is_none() {
             self.window_ends = Some(now + self.window);
@@ -258,7 +258,7 @@ mod tests {
         Writeback::new(MS(75), 64)
     }
 
-    /// How many places there are at once.
+    /// Returns the number of slots available at once.
     fn places(throttle: &mut Writeback, now: Nanos) -> usize {
         std::iter::repeat_with(|| throttle.take(now)).take_while(|took| *took).count()
     }

@@ -21,12 +21,12 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// One that takes `depth` I/Os at a time.
+    /// Creates a device that accepts `depth` I/Os at a time.
     pub fn new(depth: usize) -> Self {
         Bench { depth, running: VecDeque::new(), last: Nanos::ZERO }
     }
 
-    /// As many as `policy` needs.
+    /// Creates as many devices as `policy` needs.
     pub fn of(policy: &impl Policy, depth: usize) -> Vec<Bench> {
         (0..policy.servers().len().max(1)).map(|_| Bench::new(depth)).collect()
     }

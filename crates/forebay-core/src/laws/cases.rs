@@ -13,7 +13,7 @@ pub const PLACES: u64 = 60;
 /// microseconds after the one before.
 pub type Row = (Op, u64, u32, u32, u8, u64);
 
-/// The requests of `rows`. Trims, which nobody splits, are no longer than an I/O.
+/// Returns the requests of `rows`. Trims, which nobody splits, are no longer than an I/O.
 pub fn laid(rows: impl IntoIterator<Item = Row>) -> Vec<Request> {
     let mut at = Nanos::ZERO;
     let lay = |(id, (op, place, pages, stream, flags, gap_us)): (usize, Row)| {

@@ -14,7 +14,8 @@ use crate::simulate;
 
 /// Requests of the greedy stream.
 const GREEDY: u64 = 60_000;
-/// So many may pass. A write may wait for its deadline of 5 s; the device does a thousand I/Os in 0.6 s.
+/// The number of requests that may overtake. A write may wait for its deadline of 5 s; the device
+/// does a thousand I/Os in 0.6 s.
 const PASSED_MAX: u64 = GREEDY / 2;
 
 /// Whether what `build` gives, which should not merge, serves a request that lies far from all others.
@@ -96,7 +97,7 @@ impl Workload for Greedy {
     }
 }
 
-/// How many greedy requests were served before the other.
+/// Counts the greedy requests served before the victim.
 #[derive(Default)]
 struct Passed {
     greedy: u64,

@@ -33,7 +33,7 @@ impl Wrong {
     }
 }
 
-/// Asked for with this name, beside a request's own.
+/// The name of a second I/O for the same request.
 const TWICE: RequestId = 3;
 
 impl Policy for Wrong {

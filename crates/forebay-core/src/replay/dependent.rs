@@ -39,11 +39,11 @@ const NONE: u32 = u32::MAX;
 /// A request that was read and is not answered.
 #[derive(Clone, Copy, Debug)]
 struct Active {
-    /// As recorded, at the time that the intensity makes of it.
+    /// The recorded request, at its time divided by the intensity.
     request: Request,
-    /// How many were read before it.
+    /// The number of requests read before it.
     number: u64,
-    /// What has to happen first.
+    /// The number of events that must happen first.
     blockers: u32,
     /// No earlier than this.
     not_before: Nanos,
@@ -55,18 +55,18 @@ struct Active {
     follower: u32,
 }
 
-/// When a request was answered in the recording, and in this run.
+/// The completion of a request, in the recording and in this run.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     recorded: Nanos,
     now: Option<Nanos>,
     /// The first of the [`Edge`]s to those that follow it.
     followed: u32,
-    /// Who still asks: the recording and the run.
+    /// The number of remaining users: the recording and the run.
     references: u8,
 }
 
-/// One that waits for another's answer, and how long after that it comes.
+/// A request that waits for another's completion, and the delay after it.
 #[derive(Clone, Copy, Debug)]
 struct Edge {
     waits: u32,
@@ -77,14 +77,14 @@ struct Edge {
 /// The answers of one task in the recording.
 #[derive(Clone, Debug, Default)]
 struct History {
-    /// Those still to come: when, to which request, and which.
+    /// Upcoming completions: the time, the number of the request, and its key.
     coming: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
     /// The last that came.
     last: Option<u32>,
 }
 
 impl History {
-    /// The next answer that came until `at`.
+    /// Returns the next answer that came until `at`.
     fn come(&mut self, at: Nanos) -> Option<u32> {
         let Reverse((came, _, answer)) = *self.coming.peek()?;
         (came <= at).then(|| {
@@ -98,9 +98,9 @@ impl History {
 #[derive(Clone, Debug, Default)]
 struct Stream {
     history: History,
-    /// Its last request: key and number.
+    /// The key and the number of its last request.
     last: Option<(u32, u64)>,
-    /// When that may be issued, once that is known.
+    /// When that request may be issued, once that is known.
     ready_at: Nanos,
     lag: Lag,
 }
@@ -117,7 +117,7 @@ pub struct Dependent<I> {
     ready: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
     read: u64,
     streams: Vec<Stream>,
-    /// Of all requests of unknown tasks.
+    /// The history of all requests of unknown tasks.
     anonymous: History,
     overlaps: Overlaps,
     /// The time.
@@ -154,17 +154,17 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         dependent
     }
 
-    /// Where the requests come from.
+    /// Returns where the requests come from.
     pub fn source(&self) -> &I {
         &self.requests
     }
 
-    /// How far the run is behind the recording.
+    /// Returns how far the run is behind the recording.
     pub fn lag(&self) -> Lag {
         self.lag
     }
 
-    /// How far a stream is behind; nothing of those of unknown tasks.
+    /// Returns how far a stream is behind, or nothing for streams of unknown tasks.
     pub fn lag_of(&self, stream: u32) -> Lag {
         self.streams.get(stream as usize).map_or(Lag::default(), |stream| stream.lag)
     }
@@ -234,7 +234,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         }
     }
 
-    /// Who issued it; none where nobody knows.
+    /// Returns the stream that issued it, or `None` if that is unknown.
     fn stream(&mut self, request: &Request) -> Option<&mut Stream> {
         if request.flags.has(Flags::ANONYMOUS) {
             return None;
@@ -253,8 +253,8 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         }
     }
 
-    /// The latest answer that whoever issued `request` can have waited for, where it overlaps `earlier`
-    /// ones that are not answered yet in this run.
+    /// Returns the latest answer that whoever issued `request` can have waited for, where it
+    /// overlaps `earlier` ones that are not answered yet in this run.
     fn last_answer(
         &mut self,
         request: &Request,
@@ -320,7 +320,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         let stream = &mut self.streams[request.stream as usize];
         let ready_at = stream.ready_at;
         match stream.last.replace((key, number)) {
-            // Its place may be another's by now.
+            // Its place may have been reused by now.
             Some((last, number))
                 if self.active[last].number == number && self.active[last].blockers > 0 =>
             {
@@ -334,7 +334,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         }
     }
 
-    /// Nothing keeps `key` any more, and so perhaps its followers.
+    /// Issues `key`, which nothing blocks any more, and possibly its followers.
     fn issue(&mut self, mut key: u32) {
         loop {
             let Active { request, number, not_before, follower, .. } = self.active[key];
@@ -350,7 +350,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         }
     }
 
-    /// One of the things that `key` waits for lets it go from `at` on; answers whether it was the last.
+    /// Removes one of the blockers of `key`, from `at` on; returns whether it was the last.
     fn unblock(&mut self, key: u32, at: Nanos) -> bool {
         let active = &mut self.active[key];
         active.not_before = active.not_before.max(at);
@@ -358,7 +358,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         active.blockers == 0
     }
 
-    /// What the edges from `edge` on wait for happened `now`.
+    /// Reports that the event awaited by the edges from `edge` on happened at `now`.
     fn let_go(&mut self, mut edge: u32, now: Nanos) {
         while edge != NONE {
             let Edge { waits, think, next } = self.edges.remove(edge);
@@ -370,7 +370,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
     }
 }
 
-/// Whether its stream issues nothing before it that came after it.
+/// Returns whether its stream issues nothing before it that came after it.
 fn keeps_order(request: &Request) -> bool {
     !request.flags.has(Flags::WRITE_BACK) && !request.flags.has(Flags::ANONYMOUS)
 }
@@ -401,7 +401,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Workload for Dependent<I> {
             }
         }
         self.overlaps.remove(key, &request);
-        // Nobody who remembers its number shall take the place's next request for it.
+        // Nobody who still has the number may mistake the next request in this place for this one.
         self.active[key].number = u64::MAX;
         self.active.remove(key);
         self.let_go(overlapped, now);

@@ -1,4 +1,4 @@
-//! How far a run lags behind its recording.
+//! Measures how far a run lags behind its recording.
 
 use crate::contract::time::Nanos;
 
@@ -19,7 +19,7 @@ impl Lag {
     /// A device is overloaded where more than this share of the requests is late.
     const LATE_SHARE_MAX: f64 = 0.01;
 
-    /// Takes one request more.
+    /// Adds one request.
     #[inline]
     pub fn record(&mut self, lag: Nanos) {
         self.requests += 1;
@@ -33,23 +33,23 @@ impl Lag {
         self.late as f64 / self.requests.max(1) as f64
     }
 
-    /// Whether the devices are overloaded.
+    /// Returns whether the devices are overloaded.
     pub fn is_overload(&self) -> bool {
         Lag::is_overload_of(self.late_share())
     }
 
-    /// Whether they are if so large a share of the requests is late.
+    /// Returns whether they are if so large a share of the requests is late.
     pub fn is_overload_of(late_share: f64) -> bool {
         late_share > Lag::LATE_SHARE_MAX
     }
 
-    /// The mean; none without requests.
+    /// Returns the mean; `None` without requests.
     pub fn mean(&self) -> Option<Nanos> {
         let requests = u128::from(self.requests);
         (requests > 0).then(|| Nanos((self.sum_ns / requests) as u64))
     }
 
-    /// The most.
+    /// Returns the most.
     pub fn longest(&self) -> Nanos {
         self.longest
     }

@@ -23,7 +23,7 @@ const EXACT_MAX: u64 = 1 << 52;
 
 const _: () = assert!(EXACT_MAX + SERVICE < 1 << f64::MANTISSA_DIGITS);
 
-/// Stands in for a gap that does not fit and is kept aside.
+/// A placeholder for a gap that does not fit and is stored separately.
 const FAR: u32 = u32::MAX;
 
 /// Arrival times as the gaps between them, four bytes a request.
@@ -68,7 +68,7 @@ impl Gaps {
         self.gaps.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.gaps.is_empty()
     }
@@ -83,7 +83,7 @@ impl Gaps {
         self.last
     }
 
-    /// The requests in stretches; the gap before the very first is 0.
+    /// Returns the requests in stretches; the gap before the very first is 0.
     pub fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
         self.far.iter().enumerate().map(|(index, &(from, gap_ns))| {
             let to = self.far.get(index + 1).map_or(self.gaps.len(), |next| next.0);
@@ -91,8 +91,8 @@ impl Gaps {
         })
     }
 
-    /// One stretch of requests in `by`, from all over the trace, a day apart from each other: what
-    /// it says of the whole is a guess, at a fraction of the work.
+    /// Returns one stretch of requests in `by`, from the whole trace, a day apart from each other.
+    /// The result for the whole is an estimate, at a fraction of the work.
     pub fn thinned(&self, by: usize) -> Gaps {
         const STRETCH: usize = 512;
         const APART: u64 = 86_400_000_000_000;
@@ -111,7 +111,7 @@ impl Gaps {
         thin
     }
 
-    /// Every arrival in order.
+    /// Returns every arrival in order.
     pub fn times(&self) -> impl Iterator<Item = Nanos> {
         let mut now = self.first.0;
         self.segments()
@@ -135,8 +135,9 @@ impl FromIterator<Nanos> for Gaps {
     }
 }
 
-/// How many requests RTT admits at each of `rates_iops` under the bound `within`, in one pass for
-/// every [`LANES_MAX`] of them. A rate of 0 admits none; one above [`RATE_MAX_IOPS`] counts as that.
+/// Returns how many requests RTT admits at each of `rates_iops` under the bound `within`, in one
+/// pass for every [`LANES_MAX`] of them. A rate of 0 admits none; one above [`RATE_MAX_IOPS`]
+/// counts as that.
 pub fn admitted(gaps: &Gaps, within: Nanos, rates_iops: &[u64]) -> Vec<u64> {
     let whole = admitted_by_part(gaps, within, rates_iops, &[gaps.len()]);
     whole.into_iter().map(|parts| parts[0]).collect()
@@ -191,7 +192,7 @@ fn pass<const LANES: usize>(
     parts
 }
 
-/// The count at one rate, whatever the numbers.
+/// Returns the count at one rate, whatever the numbers.
 fn one(gaps: &Gaps, within: Nanos, rate_iops: u64, ends: &[usize]) -> Vec<u64> {
     let Ok(mut rtt) = Rtt::new(rate_iops.min(RATE_MAX_IOPS), within) else {
         return vec![0; ends.len()];
@@ -242,7 +243,7 @@ impl<const LANES: usize> Rates<LANES> {
 
     #[inline(always)]
     fn run_each(&mut self, gaps_ns: impl Iterator<Item = f64>) {
-        // What the loop changes is kept out of memory.
+        // Keeps the variables of the loop in registers.
         let (rate, room, within_ns) = (self.rate, self.room, self.within_ns);
         let (mut backlog, mut admitted) = (self.backlog, self.admitted);
         for gap_ns in gaps_ns {

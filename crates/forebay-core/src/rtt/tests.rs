@@ -14,8 +14,8 @@ fn gaps(times: &[u64]) -> Gaps {
     times.iter().copied().map(Nanos).collect()
 }
 
-/// Whether a server that is given just these requests, in order of arrival, is always in time.
-/// Order of arrival is order of deadline, so no other order does better.
+/// Returns whether a server that is given just these requests, in order of arrival, is always in
+/// time. Order of arrival is order of deadline, so no other order does better.
 fn all_in_time(times: impl Iterator<Item = u64>, rate: u64, within: u64) -> bool {
     let mut free = 0u128;
     let rate = u128::from(rate);
@@ -26,7 +26,7 @@ fn all_in_time(times: impl Iterator<Item = u64>, rate: u64, within: u64) -> bool
     })
 }
 
-/// The most that any choice of requests gets in time, by trying all of them.
+/// Returns the maximum that any choice of requests gets in time, by trying all of them.
 fn best_subset(times: &[u64], rate: u64, within: u64) -> u64 {
     let chosen = |set: u32| {
         times.iter().enumerate().filter(move |(i, _)| set >> i & 1 == 1).map(|(_, at)| *at)
@@ -35,8 +35,8 @@ fn best_subset(times: &[u64], rate: u64, within: u64) -> u64 {
     sets.map(|set| u64::from(set.count_ones())).max().unwrap()
 }
 
-/// The most in time, by dynamic programming over the whole trace: the earliest that any `k` of the
-/// requests so far can be done. It makes no choice on line.
+/// Returns the maximum in time, by dynamic programming over the whole trace: the earliest that any
+/// `k` of the requests so far can be done. It makes no choice on line.
 fn offline_optimum(times: &[u64], rate: u64, within: u64) -> u64 {
     let rate = u128::from(rate);
     let mut earliest = vec![0u128];
@@ -166,7 +166,7 @@ proptest! {
         prop_assert_eq!(gaps.len(), times.len());
     }
 
-    /// Each tier sees just what those before it refused.
+    /// Each tier gets exactly the requests that earlier tiers refused.
     #[test]
     fn tiers_are_rtt_on_what_is_left(times in arrivals(300), rate in 1u64..2000) {
         let tier = |within| Rtt::new(rate, Nanos(within)).unwrap();
@@ -227,7 +227,7 @@ fn thinned_arrivals_are_every_so_many_stretches_a_day_apart() {
     let mut gaps = Gaps::default();
     (0..6 * 512 + 7).for_each(|nth| gaps.push(Nanos(nth * 10)));
     let thin: Vec<u64> = gaps.thinned(3).times().map(|at| at.0).collect();
-    // Of seven stretches the first, the fourth, and the last, which is short.
+    // Of seven stretches, it keeps the first, the fourth, and the last, which is short.
     let day = 86_400_000_000_000;
     let stretch = |from: u64, count: u64| (0..count).map(move |nth| from + nth * 10);
     let second = 2 * day + 511 * 10;

@@ -11,8 +11,8 @@ use super::rates::Gaps;
 use super::{RATE_MAX_IOPS, SERVICE};
 use crate::contract::time::Nanos;
 
-/// The least whole rate at which RTT admits all of `gaps` under `within`, from 1 on; `None` if it
-/// lies above [`RATE_MAX_IOPS`].
+/// Returns the minimum whole rate at which RTT admits all of `gaps` under `within`, from 1 on;
+/// `None` if it lies above [`RATE_MAX_IOPS`].
 pub fn least_rate_for_all(gaps: &Gaps, within: Nanos) -> Option<u64> {
     let mut rate = 1;
     loop {

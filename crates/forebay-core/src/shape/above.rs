@@ -13,17 +13,17 @@ use crate::contract::request::{Lane, Request, RequestId};
 use crate::contract::time::Nanos;
 use crate::slab::Slab;
 
-/// `shaper` above `beneath`.
+/// The policy `shaper` above the policy `beneath`.
 pub struct Above<R, P> {
     shaper: Shaper<R>,
     beneath: P,
-    /// What the shaper has given to the stack, by its name there.
+    /// Requests that the shaper passed to the stack, by their ID there.
     sent: Slab<Request>,
     answered: Finished,
 }
 
 impl<R: Recombine, P: Policy> Above<R, P> {
-    /// A shaper, which may not need servers of its own, above a stack.
+    /// Creates a shaper, which may not need servers of its own, above a stack.
     pub fn new(shaper: Shaper<R>, beneath: P) -> Above<R, P> {
         debug_assert!(shaper.servers().is_empty(), "a stack is no server of constant rate");
         Above { shaper, beneath, sent: Slab::default(), answered: Finished::new() }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::shape::{Fcfs, Shape};
 
-    /// Counts what it is told beside requests.
+    /// Counts all calls, including those that are not about requests.
     #[derive(Default)]
     struct Told(Vec<u32>);
 

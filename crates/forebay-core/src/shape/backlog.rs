@@ -36,7 +36,7 @@ impl Backlog {
         }
     }
 
-    /// Whether nothing waits and nothing is at the device.
+    /// Returns whether nothing waits and nothing is at the device.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.pending.is_empty()
@@ -48,28 +48,28 @@ impl Backlog {
         self.queues.get(class).map_or(0, VecDeque::len)
     }
 
-    /// When the request that `class` would serve next arrived here.
+    /// Returns when the request that `class` would serve next arrived here.
     #[inline]
     pub fn first_arrival(&self, class: usize) -> Option<Nanos> {
         let key = self.queues.get(class)?.front()?;
         Some(self.pending[*key].admitted)
     }
 
-    /// The same on the clock that rates are counted on.
+    /// Returns the same on the clock that rates are counted on.
     #[inline]
     pub fn first_paced(&self, class: usize) -> Option<Nanos> {
         let key = self.queues.get(class)?.front()?;
         Some(self.pending[*key].paced)
     }
 
-    /// Whether `class` has a request that may be started.
+    /// Returns whether `class` has a request that may be started.
     #[inline]
     pub fn is_ready(&self, class: usize) -> bool {
         let first = self.queues.get(class).and_then(VecDeque::front);
         first.is_some_and(|key| !self.pending[*key].follows || !self.is_held(*key))
     }
 
-    /// Whether an unfinished request that came before `key` must be complete first.
+    /// Returns whether an unfinished request that came before `key` must be complete first.
     fn is_held(&self, key: u32) -> bool {
         let held = &self.pending[key];
         let Some(overlaps) = &self.overlaps else { return false };
@@ -80,7 +80,7 @@ impl Backlog {
         firsts.chain(&self.at_device).any(|other| self.pending[*other].number < held.number)
     }
 
-    /// The highest class of the unfinished requests that `request` has to follow.
+    /// Returns the highest class of the unfinished requests that `request` has to follow.
     #[inline]
     pub(super) fn least_class(&self, request: &Request) -> Option<usize> {
         let overlaps = self.overlaps.as_ref()?;
@@ -119,13 +119,13 @@ impl Backlog {
         key
     }
 
-    /// Whether what is left of `key` has to wait for its preflush.
+    /// Returns whether what is left of `key` has to wait for its preflush.
     #[inline]
     pub(super) fn is_flushing(&self, key: u32) -> bool {
         self.pending[key].preflush == Preflush::UnderWay
     }
 
-    /// The next part of `key`, and whether it is the last.
+    /// Returns the next part of `key`, and whether it is the last.
     #[inline]
     pub(super) fn send(&mut self, key: u32, len_max: u32) -> (Request, bool) {
         let pending = &mut self.pending[key];
@@ -146,24 +146,24 @@ impl Backlog {
         (Request { offset, len, flags, ..whole }, pending.is_sent)
     }
 
-    /// The number of the last part of `key` that was sent.
+    /// Returns the number of the last part of `key` that was sent.
     #[inline]
     pub(super) fn parts_sent(&self, key: u32) -> u32 {
         self.pending[key].parts_sent
     }
 
-    /// Where the bytes of a part of `key` are.
+    /// Returns where the bytes of a part of `key` are.
     pub(super) fn piece(&self, key: u32, part: &Request) -> Piece {
         let pending = &self.pending[key];
         pending.bytes.on((part.offset - pending.request.offset) as u32).len(part.len)
     }
 
-    /// The lane that `key` was submitted to.
+    /// Returns the lane that `key` was submitted to.
     pub(super) fn lane(&self, key: u32) -> Lane {
         self.pending[key].request.lane
     }
 
-    /// A part of `key` has ended; gives the request if that was all of it.
+    /// Records that a part of `key` has completed; returns the request if all of it has.
     #[inline]
     pub(super) fn part_done(&mut self, key: u32, outcome: Outcome) -> Option<Pending> {
         let pending = &mut self.pending[key];
@@ -171,7 +171,7 @@ impl Backlog {
         pending.outcome = worst(pending.outcome, outcome);
         if pending.preflush == Preflush::UnderWay {
             pending.preflush = Preflush::None;
-            // What was to be durable before is not: the write is not begun.
+            // If the preflush failed, the write is not started.
             pending.is_sent = outcome.is_err();
         }
         if pending.parts > 0 || !pending.is_sent {

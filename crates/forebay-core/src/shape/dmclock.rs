@@ -19,18 +19,18 @@ use crate::contract::time::Nanos;
 const FRACTION: u32 = 20;
 const SECOND: u128 = 1_000_000_000 << FRACTION;
 
-/// What is promised to a stream.
+/// The promise to a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// Requests a second that it gets whatever the others ask; 0 for none.
     pub reservation_iops: u64,
-    /// Its part of what is left; above 0.
+    /// Its share of the remaining capacity; above 0.
     pub weight: u64,
     /// Requests a second that it gets at most, beyond its reservation; 0 for no limit.
     pub limit_iops: u64,
 }
 
-/// A stream's tags: those of its next request, had it come long ago.
+/// The tags of a stream's next request, as if it had arrived long ago.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     /// Whether it has read or written.
@@ -58,13 +58,13 @@ impl Stream {
         }
     }
 
-    /// When the reservation of a request that came at `arrival` is due.
+    /// Returns when the reservation of a request that came at `arrival` is due.
     #[inline]
     fn reserved_at(&self, arrival: u128) -> Option<u128> {
         (self.reservation_span > 0).then(|| self.reservation.max(arrival))
     }
 
-    /// When a request that came at `arrival` is within the limit.
+    /// Returns when a request that came at `arrival` is within the limit.
     #[inline]
     fn allowed_at(&self, arrival: u128) -> u128 {
         if self.limit_span == 0 { 0 } else { self.limit.max(arrival) }
@@ -88,8 +88,8 @@ fn tag(at: Nanos) -> u128 {
 }
 
 impl DmClock {
-    /// Stream `i` is promised `clients[i]`, and those past the end what the last one is. There is
-    /// at least one.
+    /// Creates a shaper that promises `clients[i]` to stream `i`, and the last entry to all later
+    /// streams. `clients` must not be empty.
     pub fn new(clients: Vec<Share>) -> DmClock {
         DmClock { clients, streams: Vec::new(), active: Vec::new(), virtual_time: 0, wakeup: None }
     }
@@ -166,7 +166,7 @@ impl Recombine for DmClock {
         self.wakeup
     }
 
-    /// The reservations of those that came.
+    /// Returns the reservations of the streams that have issued requests.
     fn capacity(&self) -> Capacity {
         let of = |at: usize| self.clients.get(at).or(self.clients.last());
         let came = (0..self.streams.len()).filter(|at| self.streams[*at].came);

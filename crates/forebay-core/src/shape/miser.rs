@@ -39,7 +39,7 @@ struct Tier {
 }
 
 impl Tier {
-    /// `places` are those that the pace leaves.
+    /// `places` is the number of places that the pace leaves.
     fn arrive(&mut self, places: i64) {
         self.held += 1;
         let slack = places - self.held + self.passed;
@@ -57,23 +57,23 @@ impl Tier {
         self.taken += 1;
     }
 
-    /// The least slack of those that wait.
+    /// Returns the smallest slack of the waiting requests.
     fn slack(&self) -> Option<i64> {
         self.least.front().map(|(_, slack)| slack - self.passed)
     }
 }
 
-/// So many places as the pace leaves.
+/// Returns the number of places that the pace leaves.
 #[inline]
 fn paced(at: Moment, places: i64) -> i64 {
     at.pace.of(places.unsigned_abs()) as i64
 }
 
-/// Which requests a tier takes.
+/// How a tier admits requests.
 #[derive(Clone, Debug)]
 pub enum Admission {
-    /// Those that a server of the tier's rate alone finishes in time: the most that can be. Some may
-    /// be late, as the rest was served meanwhile.
+    /// Requests that a server with only the tier's rate finishes in time, which is the maximum.
+    /// Some may be late, because other requests were served in the meantime.
     Rate(Classes),
     /// Those that find a place among the tier's requests that are not complete, as in the source's
     /// listing. None is late where the server does one request more than there are places within

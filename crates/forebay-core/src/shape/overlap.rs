@@ -28,7 +28,7 @@ struct Bucket {
     number: u64,
     oldest: u32,
     newest: u32,
-    /// Of its requests, those that change the data: where none does, reads need not look.
+    /// The number of its requests that change data; if there are none, reads need not search it.
     changes: u32,
 }
 
@@ -46,13 +46,13 @@ fn changes(request: &Request) -> bool {
     matches!(request.op, Op::Write | Op::Trim)
 }
 
-/// Whether two requests must keep their order.
+/// Returns whether two requests must keep their order.
 #[inline]
 fn conflict(a: &Request, b: &Request) -> bool {
     (changes(a) || changes(b)) && a.offset < b.end() && b.offset < a.end()
 }
 
-/// The buckets that `request` touches.
+/// Returns the buckets that `request` touches.
 #[inline]
 fn touched(request: &Request) -> std::ops::Range<u64> {
     if request.len == 0 {
@@ -81,7 +81,7 @@ impl Overlaps {
         self.index.find(spread(number), |id| self.buckets[id].number == number)
     }
 
-    /// The buckets in which something may conflict with `request`.
+    /// Returns the buckets in which something may conflict with `request`.
     #[inline]
     fn shared(&self, request: &Request) -> impl Iterator<Item = &Bucket> {
         let looks = changes(request);
@@ -126,8 +126,8 @@ impl Overlaps {
         }
     }
 
-    /// Takes `key`, which is there, from the list of bucket `id`. It is near an end: the first
-    /// classes hold the newest requests, the last one is served from the oldest on.
+    /// Removes `key`, which must exist, from the list of bucket `id`. It is near an end: the first
+    /// classes hold the newest requests, and the last class is served from the oldest on.
     fn unlink(&mut self, id: u32, key: u32) {
         let Bucket { oldest, newest, .. } = self.buckets[id];
         let (mut at, mut other) = (oldest, newest);
@@ -149,8 +149,8 @@ impl Overlaps {
         }
     }
 
-    /// The highest class of those that `request`, which comes now, has to follow. No class is above
-    /// `last`.
+    /// Returns the highest class of those that `request`, which comes now, has to follow. No class
+    /// is above `last`.
     pub(super) fn highest_class(
         &self,
         request: &Request,
@@ -172,7 +172,7 @@ impl Overlaps {
         highest
     }
 
-    /// Whether any request that came before `held` has to be complete first.
+    /// Returns whether any request that came before `held` has to be complete first.
     pub(super) fn is_after_any(&self, held: &Pending, pending: &Slab<Pending>) -> bool {
         let before = |key: u32| {
             pending[key].number < held.number && conflict(&pending[key].request, &held.request)

@@ -30,21 +30,22 @@ use crate::contract::policy::{Figure, Gauge, GaugeOf};
 use crate::contract::time::Nanos;
 use crate::rtt::{Classes, Rtt, SERVICE};
 
-/// A period takes so many of the shortest bound, within these.
+/// The length of a period in shortest bounds, limited by the range below.
 const BOUNDS_A_PERIOD: u64 = 10;
 const PERIOD_LEAST: Nanos = Nanos::from_millis(50);
 const PERIOD_MOST: Nanos = Nanos::from_millis(1000);
 /// Requests that a rate is measured over, at least.
 const MEASURED_LEAST: u64 = 16;
-/// One step of the pace, as a part of it.
+/// One step of the pace, as a fraction of it.
 const STEP: u64 = 16;
-/// What a period in which all was in time takes off the margin, as a part of what is left of the rate.
+/// The factor by which a period without late requests shrinks the margin, as a part of the
+/// remaining rate.
 const EASE: u64 = 128;
 /// The widest margin leaves this.
 const LEFT_LEAST: u64 = Pace::ONE.0 / 100;
 /// A measured rate that differs by less than this part of the pace changes nothing.
 const DEAD_BAND: u64 = 32;
-/// More late than one in so many is too many.
+/// More than one late request in this many is too many.
 const LATE_ONE_IN: u64 = 100;
 
 /// How fast the clock runs that rates are counted on.
@@ -52,10 +53,10 @@ const LATE_ONE_IN: u64 = 100;
 pub struct Pace(u64);
 
 impl Pace {
-    /// As fast as time.
+    /// The pace of real time.
     pub const ONE: Pace = Pace(1 << 16);
 
-    /// So many hundredths, at least 1.
+    /// Returns a pace of this percentage, at least 1.
     pub fn percent(percent: u32) -> Pace {
         Pace((u64::from(percent.max(1)) * Pace::ONE.0).div_ceil(100))
     }
@@ -65,14 +66,14 @@ impl Pace {
         self.0 as f64 * 100.0 / Pace::ONE.0 as f64
     }
 
-    /// As much of `figure` as it leaves, rounded down.
+    /// Returns `figure` multiplied by the pace, rounded down.
     #[inline]
     pub fn of(self, figure: u64) -> u64 {
         let scaled = u128::from(figure) * u128::from(self.0) / u128::from(Pace::ONE.0);
         u64::try_from(scaled).unwrap_or(u64::MAX)
     }
 
-    /// The time in which the clock advances by `span`, rounded up.
+    /// Returns the time in which the clock advances by `span`, rounded up.
     #[inline]
     pub fn time_of(self, span: u128) -> Nanos {
         let time = span.saturating_mul(u128::from(Pace::ONE.0)).div_ceil(u128::from(self.0));
@@ -85,7 +86,7 @@ impl Pace {
 pub struct Moment {
     /// The time.
     pub now: Nanos,
-    /// What the clock shows.
+    /// The time on the paced clock.
     pub paced: Nanos,
     /// How fast it runs.
     pub pace: Pace,
@@ -98,8 +99,9 @@ impl Moment {
         Moment { now, paced: now, pace: Pace::ONE }
     }
 
-    /// Whether `rtt` admits a request now, of whose class so many wait. Its bound is one of time, and so shorter on a
-    /// slower clock. There the queue counts too: what was promised at a faster pace is still to be done.
+    /// Returns whether `rtt` admits a request whose class has `waiting` requests. Its bound is a
+    /// duration, so it is shorter on a slower clock. There the queue counts too, because requests
+    /// promised at a faster pace are still waiting.
     #[inline]
     pub(super) fn admits(self, rtt: &mut Rtt, waiting: usize) -> bool {
         let within = self.pace.of(rtt.within().0);
@@ -110,7 +112,7 @@ impl Moment {
         (waiting as u128) < places && rtt.admit_within(self.paced, Nanos(within))
     }
 
-    /// The first of `tiers` that does, from `least` on.
+    /// Returns the first of `tiers` that does, from `least` on.
     #[inline]
     pub(super) fn admit(
         self,
@@ -122,7 +124,7 @@ impl Moment {
     }
 }
 
-/// What a shaper needs of its server to keep what it promises at a pace of 1.
+/// The server capacity that a shaper needs to keep its promises at a pace of 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capacity {
     /// Requests a second that become fewer with the pace; 0 where nothing is promised.
@@ -146,31 +148,31 @@ pub(super) struct Follower {
     following: Following,
     period: Nanos,
     pace: Pace,
-    /// What the clock shows, in parts of a nanosecond, and when it did.
+    /// The paced clock, in fractions of a nanosecond, and when it was read.
     clock: u128,
     clock_at: Nanos,
     begun: Nanos,
-    /// Since when the window is full, and how long it was in this period.
+    /// Since when the window has been full, and for how long in this period.
     full_since: Option<Nanos>,
     full: Nanos,
-    /// Time with a full window since a rate was measured, how much of it had passed when something last ended in
-    /// it, and how much has.
+    /// The time with a full window since the last measurement, the part of it before the last
+    /// completion, and the part of it that has passed.
     measuring: Nanos,
     ended_in: Nanos,
     ended: u64,
-    /// What the server does, in thousandths of a request a second.
+    /// The server's rate, in thousandths of a request a second.
     measured: Option<u64>,
-    /// What the margin leaves of it, of `Pace::ONE`.
+    /// The share of the rate that the margin leaves, out of `Pace::ONE`.
     left: u64,
     lowered_at: Nanos,
-    /// Of what should have been in time in this period.
+    /// The number of requests that were due in this period.
     due: u64,
     late: u64,
     slowest: Pace,
 }
 
 impl Follower {
-    /// For promises of which `shortest` is the shortest bound.
+    /// Creates a follower for promises whose shortest bound is `shortest`.
     pub(super) fn new(following: Following, shortest: Nanos) -> Follower {
         let period = Nanos(shortest.0.saturating_mul(BOUNDS_A_PERIOD));
         let pace = Pace::ONE.clamp(following.least, following.most);
@@ -195,7 +197,7 @@ impl Follower {
         }
     }
 
-    /// The clock at `now`, before anything else is told of that time.
+    /// Returns the clock at `now`, before anything else is told of that time.
     #[inline]
     pub(super) fn moment(&mut self, now: Nanos, capacity: impl FnOnce() -> Capacity) -> Moment {
         self.clock += u128::from((now - self.clock_at).0) * u128::from(self.pace.0);
@@ -266,7 +268,7 @@ impl Follower {
         (self.begun, self.full, self.due, self.late) = (now, Nanos::ZERO, 0, 0);
     }
 
-    /// The pace that the measured rate allows, less the margin.
+    /// Returns the pace that the measured rate allows, less the margin.
     fn allowed(&self, capacity: Capacity) -> Pace {
         let most = self.following.most.0;
         let of_rate = self.measured.and_then(|measured| {
@@ -293,14 +295,14 @@ impl Follower {
         }
     }
 
-    /// What the pace was.
+    /// Returns statistics of the pace.
     pub(super) fn figures(&self) -> [Figure; 2] {
         let time = u128::from(self.clock_at.0.max(1)) * u128::from(Pace::ONE.0);
         let mean = self.clock as f64 * 100.0 / time as f64;
         [("pace_mean_percent", mean), ("pace_least_percent", self.slowest.as_percent())]
     }
 
-    /// What it is, and what was measured.
+    /// Returns the current pace and the measured rate.
     pub(super) fn gauges(&self) -> Vec<Gauge> {
         let gauge = |name, value| Gauge { name, of: GaugeOf::All, value };
         let measured = self.measured.map(|rate| gauge("measured_iops", rate as f64 / 1000.0));

@@ -14,31 +14,31 @@ pub(super) struct Pending {
     pub(super) admitted: Nanos,
     /// The same on the clock that rates are counted on.
     pub(super) paced: Nanos,
-    /// How many came before it.
+    /// The number of earlier requests.
     pub(super) number: u64,
     /// Whether it conflicted with an unfinished request when it came.
     pub(super) follows: bool,
     pub(super) bytes: Bytes,
     pub(super) sent_bytes: u32,
     pub(super) is_sent: bool,
-    /// Under way, and sent so far.
+    /// The number of outstanding parts, and of parts sent so far.
     pub(super) parts: u32,
     pub(super) parts_sent: u32,
     pub(super) outcome: Outcome,
     pub(super) preflush: Preflush,
 }
 
-/// What comes before a write.
+/// The preflush of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Preflush {
-    /// Nothing, or it is done.
+    /// There is none, or it is done.
     None,
     Due,
     UnderWay,
 }
 
 impl Pending {
-    /// Nothing of it is sent yet.
+    /// Creates a request of which nothing has been sent yet.
     pub(super) fn new(
         at: Moment,
         (request, bytes): (Request, Bytes),

@@ -20,12 +20,12 @@ use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
 use crate::rtt::{Rtt, SERVICE};
 
-/// What is promised to a stream.
+/// The promise to a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promise {
-    /// Its rate and bound; none where nothing is promised.
+    /// Its rate and bound; `None` if nothing is promised.
     pub kept: Option<(Rtt, Nanos)>,
-    /// Its part of what is left; above 0.
+    /// Its share of the remaining capacity; above 0.
     pub weight: u64,
 }
 
@@ -35,13 +35,13 @@ struct Stream {
     promise: Promise,
     /// Whether it has read or written.
     came: bool,
-    /// What one request of the rest takes of its share.
+    /// The part of its share that one request without a promise uses.
     span: u128,
-    /// Virtual start of the next of them.
+    /// The virtual start of the next request without a promise.
     share: u128,
 }
 
-/// What a stream of weight 1 takes of its share with a request.
+/// The part of its share that a request of a stream with weight 1 uses.
 const SPAN: u128 = 1 << 60;
 
 /// Recombination by promises.
@@ -49,13 +49,13 @@ const SPAN: u128 = 1 << 60;
 pub struct Promised {
     promises: Vec<Promise>,
     streams: Vec<Stream>,
-    /// Streams with kept requests that wait, and those with others.
+    /// Streams with waiting requests that are kept, and streams with other waiting requests.
     kept: Vec<usize>,
     rest: Vec<usize>,
     virtual_time: u128,
 }
 
-/// The class of a stream's kept requests; that of the rest is one more.
+/// Returns the class of a stream's kept requests; that of the rest is one more.
 #[inline]
 fn class_of(stream: usize) -> usize {
     2 * stream
@@ -134,7 +134,7 @@ impl Recombine for Promised {
         class % 2
     }
 
-    /// The promises of those that read or wrote, and one request in the shortest bound.
+    /// Returns the promises of those that read or wrote, and one request in the shortest bound.
     fn capacity(&self) -> Capacity {
         let came = || self.streams.iter().filter(|stream| stream.came);
         let kept = || came().filter_map(|stream| stream.promise.kept);

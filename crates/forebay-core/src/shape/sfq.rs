@@ -17,7 +17,7 @@ use crate::rtt::Classes;
 pub struct Sfq {
     tiers: Classes,
     flows: Flows,
-    /// Of all weights, which are rates.
+    /// The sum of all weights, which are rates.
     sum_iops: u64,
 }
 
@@ -46,7 +46,7 @@ impl Recombine for Sfq {
         Some(class)
     }
 
-    /// At any pace a tier has the same part of what the server does.
+    /// At any pace, a tier has the same share of the server.
     fn capacity(&self) -> Capacity {
         Capacity { scaled_iops: self.sum_iops, fixed_iops: 0 }
     }

@@ -7,7 +7,7 @@
 
 /// Fractional bits of virtual times, which count requests.
 const FRACTION: u32 = 40;
-/// One request served by the whole server.
+/// The time of one request served by the whole server.
 pub(super) const UNIT: u128 = 1 << FRACTION;
 
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    /// A flow for each of `weights`, which are above 0.
+    /// Creates a flow for each of `weights`, which are above 0.
     pub(super) fn new(weights: &[u64]) -> Flows {
         let sum: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
         let span = |weight: &u64| (sum << FRACTION) / u128::from((*weight).max(1));

@@ -11,19 +11,19 @@ use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
 use crate::rtt::SERVICE;
 
-/// One bucket for all requests, full at first.
+/// One bucket for all requests, initially full.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenBucket {
     rate_iops: u128,
     full: u128,
     level: u128,
-    /// On the clock that tokens are poured by.
+    /// The time of the last refill, on the paced clock.
     filled_at: Nanos,
     wakeup: Option<Nanos>,
 }
 
 impl TokenBucket {
-    /// A bucket of `burst` tokens that gets `rate_iops` a second, both at least 1.
+    /// Creates a bucket of `burst` tokens that gets `rate_iops` a second, both at least 1.
     pub fn new(rate_iops: u64, burst: u32) -> TokenBucket {
         let full = u128::from(burst) * u128::from(SERVICE);
         let rate_iops = u128::from(rate_iops.max(1));

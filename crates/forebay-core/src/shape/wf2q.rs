@@ -19,7 +19,7 @@ use crate::rtt::Classes;
 pub struct Wf2q {
     tiers: Classes,
     flows: Flows,
-    /// Of all weights, which are rates.
+    /// The sum of all weights, which are rates.
     sum_iops: u64,
 }
 
@@ -51,7 +51,7 @@ impl Recombine for Wf2q {
         Some(class)
     }
 
-    /// At any pace a tier has the same part of what the server does.
+    /// At any pace, a tier has the same share of the server.
     fn capacity(&self) -> Capacity {
         Capacity { scaled_iops: self.sum_iops, fixed_iops: 0 }
     }

@@ -94,7 +94,7 @@ const RECORD: u64 = 2;
 const OPENING: u64 = 3;
 const PASSES: u64 = 4;
 
-/// What an array counted.
+/// The statistics of an array.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     full_writes: u64,
@@ -113,21 +113,21 @@ struct Counts {
 
 /// Whether requests are served.
 enum Phase {
-    /// Until the first request: then the table is read, or made.
+    /// Before the first request, which makes the table be read or created.
     Closed {
         creates: bool,
     },
     Opening(Box<Opening>),
     Ready,
-    /// Nothing was found that may be believed, no drive takes records any more, or none had room for those of the
-    /// opening.
+    /// Nothing valid was found, no drive accepts records any more, or no drive had space for those
+    /// of the opening.
     Failed(Fault),
 }
 
 /// An array.
 pub struct Array {
     geometry: Geometry,
-    /// Of units that are written for the first time.
+    /// The level of units that are written for the first time.
     first: Level,
     /// The level that fits all promised data.
     leanest: Level,
@@ -136,14 +136,14 @@ pub struct Array {
     drives: Drives,
     /// What is durable, or all there is where nothing is to be.
     table: Table,
-    /// Units that changed since, and those that the round under way makes durable.
+    /// Units changed since then, and those that the current round makes durable.
     changed: BTreeMap<u64, Unit>,
     round: BTreeMap<u64, Unit>,
     log: Log,
     locks: Locks,
     jobs: Vec<Job>,
     vacant: Vec<u32>,
-    /// Units of which something may begin, and what begins.
+    /// Units on which a task may start, and the task.
     ready: Vec<u64>,
     tasks: Vec<Task>,
     /// Jobs that wait for room.
@@ -165,7 +165,7 @@ pub struct Array {
     levels: [u64; LEVELS.len()],
     /// Units that have lost bytes.
     lost_units: u64,
-    /// What waits until drives have room.
+    /// The jobs that wait until drives have space.
     full: full::Full,
     reads_only: bool,
     counts: Counts,
@@ -177,12 +177,13 @@ impl Array {
         self.drives.lanes()
     }
 
-    /// The level of units that are written for the first time, unless a rule or a hint says otherwise.
+    /// Returns the level of units that are written for the first time, unless a rule or a hint says
+    /// otherwise.
     pub fn first_level(&self) -> Level {
         self.first
     }
 
-    /// Its sizes.
+    /// Returns its sizes.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
@@ -195,7 +196,7 @@ impl Array {
         self.geometry.update == Update::Fresh
     }
 
-    /// A unit as a request finds it.
+    /// Returns a unit as a request finds it.
     fn unit(&self, number: u64) -> Unit {
         let newer = self.changed.get(&number).or_else(|| self.round.get(&number));
         newer.copied().unwrap_or_else(|| self.table.get(number))
@@ -253,7 +254,7 @@ impl Array {
             let task = match request.op {
                 Op::Read => Task::Read(part),
                 Op::Write => Task::Write(part),
-                // What is trimmed in part stays.
+                // Units that are trimmed only partly are kept.
                 _ if u64::from(part.len) < unit_bytes => continue,
                 _ => Task::Trim(part),
             };
@@ -313,7 +314,7 @@ impl Placement for Array {
             FLUSH => self.flushed(io.lane.into(), outcome, plan),
             RECORD => self.recorded(io, outcome, plan),
             OPENING => self.opened(io, outcome, plan),
-            // One of the drives; the others have it.
+            // Other drives have the same record.
             _ if outcome == Err(Fault::Gone) => return Ok(()),
             _ => return outcome,
         }
@@ -349,7 +350,7 @@ impl Placement for Array {
 
     fn figures(&self) -> Vec<Figure> {
         let counts = &self.counts;
-        // By how much a rule paid more in its cost model than who knows everything.
+        // How much more a rule paid in its cost model than an optimal rule that knows all requests.
         let regret = self.adapting.as_ref().map(Adapting::regret_percent);
         let mut figures = vec![
             ("full_writes", counts.full_writes as f64),
@@ -374,7 +375,7 @@ impl Placement for Array {
     }
 }
 
-/// An I/O that nobody waits for by name.
+/// Returns an I/O that nobody waits for by name.
 fn nobodys(lane: usize, op: Op, offset: u64, len: u32, bytes: Bytes, token: u64) -> Planned {
     let (owner, stream, flags) = (Owner::Background, BACKGROUND, Flags::NONE);
     Planned { owner, lane: lane as u16, op, offset, len, bytes, stream, flags, token }

@@ -25,18 +25,18 @@ struct Work {
     /// The bytes of the blocks it touches: from, to.
     first: u64,
     end: u64,
-    /// Whether it fills all of them.
+    /// Whether it covers complete blocks.
     whole: bool,
-    /// The blocks' content, for what is not whole.
+    /// The contents of the blocks, for partial blocks.
     buf: Buf,
-    /// I/Os under way.
+    /// The number of outstanding I/Os.
     left: u32,
     writing: bool,
     outcome: Outcome,
 }
 
 impl Work {
-    /// The blocks it changes, if it does.
+    /// Returns the blocks it changes, if it does.
     fn span(&self, block: u64) -> Option<Span> {
         let lane = self.request.lane;
         let begin = self.request.offset > self.first;
@@ -54,7 +54,7 @@ impl Work {
 /// The token of what passes as it is.
 const PASSES: u64 = u64::MAX;
 
-/// Makes whole blocks of what is not.
+/// Extends partial blocks to complete ones.
 #[derive(Clone, Debug)]
 pub struct Blocks {
     block: u64,
@@ -74,7 +74,7 @@ impl Blocks {
         }
     }
 
-    /// The whole blocks of a trim, which may leave out what it likes.
+    /// Returns the whole blocks of a trim, which may leave out what it likes.
     fn narrowed(&self, trim: &Request) -> Request {
         let first = trim.offset.div_ceil(self.block).saturating_mul(self.block);
         let end = trim.end() / self.block * self.block;
@@ -196,7 +196,7 @@ impl Placement for Blocks {
         if work.left == 0 {
             self.end(key, plan);
         }
-        // The request is told by its release.
+        // The release of the request reports the outcome.
         Ok(())
     }
 

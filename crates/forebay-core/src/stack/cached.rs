@@ -48,7 +48,7 @@ const SPARE_SHARE: u32 = 64;
 const SPARE_MIN: u32 = 16;
 const SPARE_MAX: u32 = 1024;
 
-/// Blocks share counts of what was written when.
+/// The number of counters of writes, which blocks share.
 const STAMPS: usize = 1 << 12;
 
 /// Bits of a block's number in a key; offsets beyond 2^48 blocks do not occur on real devices, and
@@ -82,7 +82,7 @@ pub struct CacheFigures {
     pub blocks_past: u64,
 }
 
-/// What is to be done after an I/O, by its token; above these bits is a number.
+/// The next step after an I/O, by its token; the bits above these are a number.
 const STEP_BITS: u32 = 8;
 const NOTHING: u64 = 0;
 /// After a read from the disk: its whole blocks are copied to the flash, unless written since.
@@ -119,7 +119,7 @@ struct Held {
 struct Leaving {
     key: u64,
     held: Held,
-    /// Tells it from earlier departures.
+    /// Distinguishes it from earlier evictions.
     serial: u64,
     begun: bool,
     /// The disk has it too, but the log still names its place.
@@ -137,7 +137,7 @@ struct Pending {
     retired: bool,
     /// No other write may begin: the first is not done, or one that failed is not mended.
     closed: bool,
-    /// Whose place it is.
+    /// The block in the frame.
     key: u64,
 }
 
@@ -149,7 +149,7 @@ struct Stamp {
     pending: u32,
 }
 
-/// Which count a block has.
+/// Returns which count a block has.
 fn stamp_of(key: u64) -> usize {
     (spread(key) >> 52) as usize % STAMPS
 }
@@ -168,22 +168,23 @@ pub struct Cached<C> {
     pending: Vec<Pending>,
     /// Flash blocks there are.
     blocks: u32,
-    /// Those that were used and are free again.
+    /// Frames that were used and are free again.
     free: Vec<u32>,
     leaving: Vec<Leaving>,
-    /// Blocks whose write-back to the disk is under way.
+    /// Blocks that are being written back to the disk.
     flying: Vec<u64>,
     /// Parts of writes that wait for their block, in the order they came; by its stamp and key.
     waiting: BTreeMap<(usize, u64), VecDeque<Planned>>,
     stamps: Vec<Stamp>,
-    /// The flash is gone for good: what it does not hold alone is on the disk.
+    /// Whether the flash has disappeared permanently; everything except the data that was only on
+    /// it is on the disk.
     flash_gone: bool,
     /// Counts requests and departures.
     serial: u64,
     figures: CacheFigures,
     /// Where its places begin on the flash.
     places_at: u64,
-    /// What it needs to be found after a restart.
+    /// The state needed to survive a restart.
     survival: Option<Box<Survival>>,
 }
 
@@ -231,7 +232,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// The most frames for which `size_bytes` of flash suffice.
+    /// Returns the maximum number of frames for which `size_bytes` of flash suffice.
     pub fn frames(size_bytes: u64, block_bytes: u32) -> u32 {
         let blocks = (size_bytes / u64::from(block_bytes.max(1))).min(1 << 31);
         let spare = (blocks / u64::from(SPARE_SHARE + 1)).clamp(SPARE_MIN.into(), SPARE_MAX.into());
@@ -270,7 +271,7 @@ impl<C: Cache> Cached<C> {
         self.place_at(at) + part.offset % self.block_bytes
     }
 
-    /// The first byte of a flash block.
+    /// Returns the first byte of a flash block.
     fn place_at(&self, at: u32) -> u64 {
         self.places_at + u64::from(at) * self.block_bytes
     }
@@ -306,7 +307,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Gives a block a frame and a flash block; none if no flash block is free.
+    /// Gives a block a frame and a flash block; `None` if no flash block is free.
     fn take_in(&mut self, key: u64, is_copy: bool, plan: &mut Plan<'_>) -> Option<Frame> {
         if self.flash_gone {
             return None;
@@ -360,14 +361,14 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Forgets a cached block, whatever it held.
+    /// Removes a cached block, whatever its state.
     fn forget(&mut self, key: u64) {
         if let Some(frame) = self.cache.remove(key) {
             self.release(self.held[frame as usize].at);
         }
     }
 
-    /// The parts of an I/O on a disk.
+    /// Returns the parts of an I/O on a disk.
     fn parts_of(&self, io: &Planned) -> impl Iterator<Item = Part> + use<C> {
         self.parts(io.lane, io.offset, io.offset.saturating_add(u64::from(io.len)))
     }

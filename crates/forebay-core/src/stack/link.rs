@@ -11,17 +11,17 @@ use crate::contract::policy::{Cx, Policy};
 use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
 
-/// A policy behind a link of constant latency.
+/// A policy reached through a link of constant latency.
 #[derive(Clone, Debug)]
 pub(crate) struct Link<P> {
     policy: P,
     latency: Nanos,
-    /// Under way, with the time of arrival.
+    /// Requests in transit, with their times of arrival.
     line: VecDeque<(Nanos, Request, Bytes)>,
 }
 
 impl<P: Policy> Link<P> {
-    /// `policy` behind `latency`.
+    /// Creates `policy` with a delay of `latency` in front.
     pub(crate) fn new(policy: P, latency: Nanos) -> Link<P> {
         Link { policy, latency, line: VecDeque::new() }
     }

@@ -6,7 +6,7 @@ use crate::contract::policy::{Cx, Finished, Policy};
 use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
 
-/// Policies side by side: a request goes to the one of its lane.
+/// A separate policy for each lane, to which its requests go.
 #[derive(Clone, Debug)]
 pub(crate) struct PerDisk<P> {
     lanes: Vec<P>,
@@ -19,7 +19,7 @@ impl<P: Policy> PerDisk<P> {
         PerDisk { lanes, finished: Finished::new() }
     }
 
-    /// Passes on what the policy of `lane` answered.
+    /// Passes on the answers of the policy of `lane`.
     fn answer(&mut self, lane: Lane, cx: &mut Cx<'_>) {
         for mut done in self.finished.drain(..) {
             done.request.lane = lane;

@@ -31,15 +31,16 @@ pub trait Placement {
     /// from 1: stream 0 is nobody's.
     const BACKGROUND: bool = true;
 
-    /// Plans the first I/Os of a client request whose data begin at `bytes`, or holds it, or does
-    /// neither and so has it answered. It never sees a preflush: that comes as a flush before.
+    /// Plans the first I/Os of a client request whose data begins at `bytes`, or holds the request,
+    /// or does neither, which answers it. It never sees a preflush, which comes as a separate flush
+    /// before.
     fn place(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>);
 
-    /// An I/O it planned has ended; it may plan more, also for the same client. Answers what of the
-    /// outcome reaches the client.
+    /// Called when an I/O that it planned has completed; it may plan more, also for the same
+    /// client. Returns the outcome that the client gets.
     fn done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome;
 
-    /// When it is to be woken although nothing happens.
+    /// Returns when it is to be woken although nothing happens.
     fn wakeup(&self) -> Option<Nanos> {
         None
     }
@@ -59,7 +60,7 @@ pub trait Placement {
     /// Who submits as this stream from now on is somebody else than before.
     fn begin_stream(&mut self, _stream: u32) {}
 
-    /// What it counted; nothing for most.
+    /// Returns the placement's own statistics; most have none.
     fn figures(&self) -> Vec<Figure> {
         Vec::new()
     }
@@ -81,13 +82,13 @@ pub struct Diverted {
 
 /// A policy beneath a placement, which may know of requests that are better done elsewhere.
 pub trait Beneath: Policy {
-    /// The next of these.
+    /// Returns the next of these.
     fn divert(&mut self, _now: Nanos) -> Option<Request> {
         None
     }
     /// It is done elsewhere.
     fn gone(&mut self, _io: &Request) {}
-    /// There is no room elsewhere.
+    /// Keeps the request, because there is no space elsewhere.
     fn keep(&mut self, _io: &Request) {}
     /// It failed elsewhere.
     fn back(&mut self, _cx: &mut Cx<'_>, _io: &Request) {}
@@ -97,21 +98,22 @@ pub trait Beneath: Policy {
 
 impl Beneath for Box<dyn Policy + Send> {}
 
-/// The lowest bit of a name: the I/O went past the policies beneath, whose names are above it.
+/// The lowest bit of a name marks I/Os that bypass the policies below; the policies' own names are
+/// above it.
 const PAST: RequestId = 1;
 
 /// A placement over policies.
 pub struct Placed<A, P> {
     placement: A,
     beneath: Vec<P>,
-    /// By lane: whose it is, and as which of its own it knows it.
+    /// By lane: the policy it belongs to, and the policy's own number for the lane.
     routes: Vec<(usize, Lane)>,
     /// By policy: its first lane.
     firsts: Vec<Lane>,
     clients: Outstanding,
     planned: Slab<Planned>,
     wanted: Wanted,
-    /// What policies beneath have answered, and how much of it is worked off.
+    /// The answers of the policies below, and how many have been processed.
     answered: Finished,
     answered_seen: usize,
     parts: Vec<Diverted>,
@@ -151,12 +153,12 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
         Placed::new(placement, lanes.into_iter().map(|policy| (policy, 1)))
     }
 
-    /// The placement, for its figures.
+    /// Returns the placement, for its figures.
     pub fn placement(&self) -> &A {
         &self.placement
     }
 
-    /// Whether nothing is under way, of clients or of nobody.
+    /// Returns whether nothing is outstanding, for clients or in the background.
     pub fn is_idle(&self) -> bool {
         self.clients.is_empty() && self.planned.is_empty()
     }
@@ -198,7 +200,7 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
         self.wanted.release(release.client, Ok(()), release.class);
     }
 
-    /// Gives an I/O to its lane's policy.
+    /// Passes an I/O to the policy of its lane.
     fn issue(&mut self, cx: &mut Cx<'_>, planned: Planned) {
         let (place, lane) = self.routes[usize::from(planned.lane)];
         let request = Request {
@@ -232,7 +234,7 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
         }
     }
 
-    /// Has done elsewhere what the policies beneath do not want; answers whether there was any.
+    /// Handles requests elsewhere that the policies below divert; returns whether there were any.
     fn divert(&mut self, cx: &mut Cx<'_>) -> bool {
         for place in 0..self.beneath.len() {
             let beneath = &mut self.beneath[place];
@@ -262,7 +264,7 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
         self.beneath[place].complete(cx, &done);
     }
 
-    /// An I/O of a policy beneath as it is seen from above.
+    /// Returns an I/O of a policy below as it is seen from above.
     #[inline]
     fn outward(&self, place: usize, io: Request) -> Request {
         let stream = io.stream.wrapping_sub(u32::from(A::BACKGROUND));
@@ -270,7 +272,7 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
         Request { lane, id, stream, ..io }
     }
 
-    /// An I/O as the policy beneath whose it is knows it.
+    /// Returns an I/O in the terms of the policy below that it belongs to.
     #[inline]
     fn inward(&self, io: Request) -> (usize, Request) {
         let (place, lane) = self.routes[usize::from(io.lane)];
@@ -278,12 +280,12 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
         (place, Request { lane, stream, id, ..io })
     }
 
-    /// The policy beneath, if there is but one.
+    /// Returns the policy below, if there is only one.
     fn only(&self) -> Option<&P> {
         self.beneath.first().filter(|_| self.beneath.len() == 1)
     }
 
-    /// The next I/O that goes past the policies, if no client's request is under way.
+    /// Returns the next I/O that bypasses the policies, if no client's request is outstanding.
     fn past(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
         if !self.clients.is_empty() {
             return None;

@@ -53,9 +53,9 @@ const OPEN: u64 = 2;
 /// What a place's name should be, as its owner sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// This; what it refers to is where it belongs once all devices are flushed.
+    /// This name, whose block will be in its place once all devices are flushed.
     Name(Name),
-    /// To be asked again in the next round.
+    /// Ask again in the next round.
     Later,
 }
 
@@ -66,16 +66,16 @@ pub struct Pairing {
     pub pair: u128,
     /// The flash has at least the record of this number.
     pub newest: u64,
-    /// Whether a flash is taken whose newest record is damaged: then the one before counts.
+    /// Whether to accept a flash whose newest record is damaged, using the previous record.
     pub is_forced: bool,
 }
 
-/// What has come of an I/O of the log.
+/// The result of an I/O of the log.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// Nothing yet.
     None,
-    /// The table is there, or could not be had.
+    /// The table has been read, or could not be read.
     Opened(Outcome),
     /// A round is over.
     Ended(Ended),
@@ -84,13 +84,13 @@ pub(crate) enum Event {
 /// What came of a round.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// Who waited for it.
+    /// The requests that waited for it.
     pub(crate) waiters: Vec<u32>,
-    /// What they are told.
+    /// The outcome for them.
     pub(crate) outcome: Outcome,
-    /// What is durable now.
+    /// The changes that are durable now.
     pub(crate) recorded: Vec<Change>,
-    /// Lanes whose flush failed: what they took since the one before may be lost.
+    /// Lanes whose flush failed, so that writes since the previous flush may be lost.
     pub(crate) suspects: Vec<Lane>,
 }
 
@@ -99,20 +99,20 @@ enum Phase {
     Closed,
     Opening(Box<Opening>),
     Open,
-    /// The flash takes no records any more.
+    /// The flash accepts no more records.
     Failed(Fault),
 }
 
-/// A round under way.
+/// A round in progress.
 #[derive(Clone, Debug)]
 struct Round {
     waiters: Vec<(u32, Lane)>,
     outcome: Outcome,
     suspects: Vec<(Lane, Fault)>,
-    /// Flushes under way.
+    /// The number of outstanding flushes.
     left: u32,
     changes: Vec<Change>,
-    /// How many of them are durable, and how many with the record under way.
+    /// The number of changes that are durable, and the number after the current record.
     recorded: usize,
     begun: usize,
     /// That record.
@@ -129,11 +129,11 @@ const UNDER_WAY: u8 = 2;
 #[derive(Clone, Debug)]
 pub(crate) struct PlacementLog {
     binding: Binding,
-    /// Whether a blank flash is taken.
+    /// Whether to initialize a blank flash.
     formats: bool,
-    /// A flash whose newest record is before this one is refused.
+    /// A flash whose newest record is older than this one is refused.
     least: u64,
-    /// Whether one is taken whose newest record is damaged.
+    /// Whether to accept a flash whose newest record is damaged.
     is_forced: bool,
     /// The lane of the flash.
     flash: Lane,
@@ -151,7 +151,7 @@ pub(crate) struct PlacementLog {
     waiters: Vec<(u32, Lane)>,
     /// Requests from before the table was there.
     early: Vec<(u32, Request, Bytes)>,
-    /// Disks whose flush failed when nobody who flushed them was there to be told.
+    /// Disks whose flush failed while nobody waited for it.
     untold: Vec<(Lane, Fault)>,
     round: Option<Round>,
     records: u64,
@@ -183,13 +183,13 @@ impl PlacementLog {
         }
     }
 
-    /// It is there, empty, without being read or written.
+    /// Returns an empty, open log without reading or writing it.
     #[cfg(test)]
     pub(crate) fn open_empty(&mut self) {
         self.phase = Phase::Open;
     }
 
-    /// Where places begin on the flash.
+    /// Returns where places begin on the flash.
     pub(crate) fn log_bytes(&self) -> u64 {
         self.binding.log_bytes()
     }
@@ -199,19 +199,21 @@ impl PlacementLog {
         self.records
     }
 
-    /// Its newest durable record, and how many places it names: 0 where the disk has everything.
+    /// Returns its newest durable record, and how many places it names: 0 where the disk has
+    /// everything.
     pub(crate) fn gauges(&self) -> [Gauge; 2] {
         let gauge = |name, value: u64| Gauge { name, of: GaugeOf::All, value: value as f64 };
         let is_changing = u64::from(!self.is_quiet());
         [gauge("log_newest", self.sequence), gauge("log_named", self.named.max(is_changing))]
     }
 
-    /// Whether the table is there.
+    /// Returns whether the table has been read.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Open | Phase::Failed(_))
     }
 
-    /// Lets a request wait while the table is not there, and has it opened; answers whether it has to.
+    /// Makes a request wait until the table has been read, and starts reading it; returns whether
+    /// the request must wait.
     pub(crate) fn defers(
         &mut self,
         client: u32,
@@ -228,17 +230,17 @@ impl PlacementLog {
         true
     }
 
-    /// The requests that waited for the table, now that it is there or cannot be had.
+    /// Returns the requests that waited for the table, which has now been read or cannot be read.
     pub(crate) fn deferred(&mut self) -> Vec<(u32, Request, Bytes)> {
         std::mem::take(&mut self.early)
     }
 
-    /// The durable table: names by place.
+    /// Returns the durable table: names by place.
     pub(crate) fn table(&self) -> impl Iterator<Item = (u32, Name)> {
         (0..).zip(self.table.iter().copied())
     }
 
-    /// Whether a place may be used for nothing else.
+    /// Returns whether a place may be used for nothing else.
     pub(crate) fn is_named(&self, place: u32) -> bool {
         let place = place as usize;
         self.table[place] != Name::NONE || self.states[place] & UNDER_WAY != 0
@@ -253,12 +255,12 @@ impl PlacementLog {
         }
     }
 
-    /// Whether a place has this name for good, and no change is in sight.
+    /// Returns whether a place has this name for good, and no change is in sight.
     pub(crate) fn is_settled(&self, place: u32, name: Name) -> bool {
         self.table[place as usize] == name && self.states[place as usize] == 0
     }
 
-    /// Whether no name changes.
+    /// Returns whether no name changes.
     pub(crate) fn is_quiet(&self) -> bool {
         self.queue.is_empty() && self.round.is_none() && matches!(self.phase, Phase::Open)
     }
@@ -269,12 +271,13 @@ impl PlacementLog {
         self.waiters.push((client, disk));
     }
 
-    /// Whether a round is wanted.
+    /// Returns whether a round is wanted.
     pub(crate) fn is_awaited(&self) -> bool {
         !self.waiters.is_empty()
     }
 
-    /// Begins a round with the names that `wish` wants, unless one is under way or there is nothing for it.
+    /// Begins a round with the names that `wish` returns, unless a round is in progress or there is
+    /// nothing to record.
     pub(crate) fn begin(&mut self, plan: &mut Plan<'_>, wish: impl Fn(u32) -> Wish) {
         if let Phase::Failed(fault) = self.phase {
             return self.release_waiters(Err(fault), plan);
@@ -287,7 +290,7 @@ impl PlacementLog {
             return;
         }
         let mut lanes: Vec<Lane> = self.waiters.iter().map(|&(_, disk)| disk).collect();
-        // The disk has what a name no longer refers to.
+        // The disk has the data of names that are removed.
         let before = changes.iter().map(|change| self.table[change.place as usize]);
         lanes.extend(before.filter(|name| *name != Name::NONE).map(Name::disk));
         lanes.push(self.flash);
@@ -310,7 +313,7 @@ impl PlacementLog {
         }
     }
 
-    /// What is to change, names that are taken back first.
+    /// Collects the changes, beginning with names to remove.
     fn collect(&mut self, wish: impl Fn(u32) -> Wish) -> Vec<Change> {
         let mut changes = Vec::new();
         let (table, states) = (&self.table, &mut self.states);

@@ -35,7 +35,7 @@ pub type Rearranged<P> = Placed<Rearrange, P>;
 pub struct Rearrange {
     map: Rearrangement,
     copying: Option<Copying>,
-    /// A step of it is planned.
+    /// Whether a step of the copying is planned.
     copies: bool,
     /// Writes to the new places that wait for the end of that step.
     stalled: Vec<(u32, Request, Bytes)>,
@@ -43,7 +43,7 @@ pub struct Rearrange {
     holds: bool,
     /// Where that is written, if it is.
     kept: Option<Kept>,
-    /// I/Os of clients under way.
+    /// The number of outstanding I/Os of clients.
     under_way: u64,
     split_requests: u64,
     displaced_requests: u64,
@@ -99,7 +99,7 @@ impl Rearrange {
         let Extent { from, to, .. } = self.map.moves()[extent];
         let (op, place) = if writes { (Op::Write, to) } else { (Op::Read, from) };
         let buf = if writes { buf } else { plan.slots.take(len) };
-        // What was read is held by the I/O that read it as long as that is told.
+        // The I/O that read the data holds it until its completion has been reported.
         plan.when_idle(Planned {
             owner: Owner::Background,
             lane: 0,
@@ -268,7 +268,7 @@ impl Placement for Rearrange {
     }
 }
 
-/// Marks I/Os of clients and those of the record; those of the copying have 0.
+/// Marks I/Os of clients and of the record; those of the copying have 0.
 const CLIENT: u64 = 1;
 const KEPT: u64 = 2;
 

@@ -141,7 +141,7 @@ impl<C: Choose> Tiers<C> {
         }
     }
 
-    /// The same, moving what is hot to the flash and what is cold away.
+    /// Adds migration of hot extents to the flash and of cold ones back.
     pub(crate) fn migrating(self, config: Option<MigrateConfig>) -> Tiers<C> {
         Tiers { migration: config.map(Migration::new), ..self }
     }
@@ -222,7 +222,8 @@ impl<C: Choose> Tiers<C> {
     }
 }
 
-/// The part of `io` of `len` bytes from `offset`, where both count from its device's first byte.
+/// Returns the part of `io` of `len` bytes from `offset`, where both count from its device's first
+/// byte.
 fn cut(io: &Planned, offset: u64, len: u32) -> Planned {
     io.part((offset - io.offset) as u32, len)
 }

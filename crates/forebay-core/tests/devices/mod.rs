@@ -47,7 +47,7 @@ pub(crate) fn hdd(heads: u32, zones: Vec<Zone>, seek: SeekSpec, skew: Option<Nan
     }
 }
 
-/// A controller with everything on.
+/// Returns a controller with everything on.
 fn controller(depth: u32, read_ahead: ReadAhead) -> Controller {
     let overhead = Overhead { after_read: Nanos(100_000), after_write: Nanos(150_000) };
     Controller {
@@ -91,7 +91,7 @@ fn drive(spec: &DriveSpec) -> DeviceModel {
     DeviceModel::Drive(Box::new(Drive::new(spec).unwrap()))
 }
 
-/// `spec` with a margin, so many commands ahead, and a cache that admits what comes last.
+/// `spec` with a margin, this many commands ahead, and a cache that admits what comes last.
 fn choosing(spec: &DriveSpec, ahead: i32) -> DeviceModel {
     let mut spec = spec.clone();
     let controller = &mut spec.controller;
@@ -152,7 +152,7 @@ pub(crate) fn drives(depth: u32) -> Vec<(&'static str, DeviceModel)> {
     ]
 }
 
-/// A small drive of two channels that soon collects garbage.
+/// Returns a small drive of two channels that soon collects garbage.
 pub(crate) fn flash(collection: Collection, overwrites_share: f64) -> DeviceModel {
     let spec = SsdSpec {
         capacity_bytes: 6 << 20,
@@ -186,8 +186,8 @@ pub(crate) fn flash(collection: Collection, overwrites_share: f64) -> DeviceMode
     DeviceModel::Ssd(Ssd::new(spec).unwrap())
 }
 
-/// The same as a fit to a sweep has it: two read times, ceilings before and behind the flash, an
-/// entrance to the write buffer.
+/// Returns a device like a fit to a sweep: two read times, rate limits before and after the flash,
+/// an entrance to the write buffer.
 fn fitted_flash() -> DeviceModel {
     let DeviceModel::Ssd(ssd) = flash(Collection::Greedy, 0.3) else { unreachable!() };
     let mode = |us, share| Mode { time: Nanos::from_micros(us), share };
@@ -205,7 +205,7 @@ fn fitted_flash() -> DeviceModel {
     DeviceModel::Ssd(Ssd::new(spec).unwrap())
 }
 
-/// Every kind of device, mechanical ones from the smallest to a zoned one.
+/// Returns every kind of device, mechanical ones from the smallest to a zoned one.
 pub(crate) fn models() -> Vec<(&'static str, DeviceModel)> {
     let zone = |first_cylinder, last_cylinder, sectors_per_track| Zone {
         first_cylinder,

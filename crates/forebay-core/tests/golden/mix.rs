@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 use forebay_core::{Done, Flags, Nanos, Op, Request, Slots, Workload};
 
-/// What a stream does.
+/// The behavior of a stream.
 #[derive(Clone, Copy)]
 struct Habit {
     op: Op,
@@ -14,10 +14,10 @@ struct Habit {
     /// Requests outstanding at a time, and in all.
     window: u32,
     count: u32,
-    /// When it starts, and the least and the most it thinks after an answer, in us.
+    /// When the stream starts, and the minimum and maximum of its think time in us.
     from_us: u64,
     think_us: (u64, u64),
-    /// Where it works: the first page of 4 KiB, and how many.
+    /// The area of the stream: its first page of 4 KiB, and the number of pages.
     from_page: u64,
     pages: u64,
     /// The least and the most pages of a request.
@@ -48,7 +48,7 @@ const HABITS: &[Habit] = &[
     Habit { from_page: 3 << 20, len_pages: (8, 8), step_pages: 8, think_us: (800, 1_400), ..READ },
     Habit { from_page: 5 << 20, step_pages: 32, count: 80, ..READ },
     Habit { from_page: (5 << 20) + 16, step_pages: 32, count: 80, from_us: 60, ..READ },
-    // One that seeks, one that reads a hot place again and again, one that comes in bursts.
+    // One stream that seeks, one that rereads a hot place, and one with bursts.
     Habit { len_pages: (1, 4), step_pages: 0, think_us: (0, 9_000), pages: 9 << 20, ..READ },
     Habit {
         pages: 100,
@@ -141,9 +141,9 @@ const HABITS: &[Habit] = &[
 /// The load.
 pub(crate) struct Mix {
     disks: u16,
-    /// When which stream asks next; the number tells equals apart.
+    /// When each stream issues its next request; the number breaks ties.
     ready: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
-    /// Requests that each stream has asked for or will, and that it has asked for.
+    /// For each stream, the number of requests planned, and the number issued.
     planned: Vec<u32>,
     asked: Vec<u32>,
     numbers: u64,
@@ -164,7 +164,7 @@ impl Mix {
         mix
     }
 
-    /// Requests asked for so far.
+    /// Returns the number of requests issued so far.
     pub(crate) fn issued(&self) -> u64 {
         self.issued
     }
@@ -177,7 +177,7 @@ impl Mix {
         }
     }
 
-    /// A number from `least` to `most`.
+    /// Returns a number from `least` to `most`.
     fn draw(&mut self, (least, most): (u64, u64)) -> u64 {
         self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         least + (self.state >> 33) % (most - least + 1)

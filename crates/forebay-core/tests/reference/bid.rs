@@ -12,14 +12,14 @@ use super::{complete, request};
 struct StagingQueue {
     process: u32,
     serial: u64,
-    /// When sets of requests came: those of one instant are one set.
+    /// When sets of requests arrived: all requests of one instant form a set.
     sets: Vec<Nanos>,
     deadline: Nanos,
     marked: bool,
 }
 
 impl StagingQueue {
-    /// The weighted mean of the last k gaps, of which the newest weighs k and the oldest 1.
+    /// Returns the weighted mean of the last k gaps, of which the newest weighs k and the oldest 1.
     fn wait(&self, config: &BidConfig) -> Nanos {
         let gaps: Vec<u64> = self.sets.windows(2).map(|pair| (pair[1] - pair[0]).0).collect();
         let k = config.history as usize;
@@ -59,7 +59,7 @@ struct PlainBid {
     config: BidConfig,
     merging: bool,
     staging: Vec<StagingQueue>,
-    /// In the order in which they were marked.
+    /// Requests in the order in which they were marked.
     marked: Vec<u64>,
     staged: Vec<Waiting>,
     dispatch: Vec<Waiting>,
@@ -72,7 +72,7 @@ impl PlainBid {
         PlainBid { config, merging, staging, marked, staged, dispatch, serial: 0 }
     }
 
-    /// Where a request is that meets `is`: its list, its place.
+    /// Returns where a request is that meets `is`: its list, its place.
     fn find(&self, is: impl Fn(&Waiting) -> bool) -> Option<(bool, usize)> {
         let staged = self.staged.iter().position(&is).map(|at| (true, at));
         staged.or_else(|| self.dispatch.iter().position(&is).map(|at| (false, at)))
@@ -86,7 +86,7 @@ impl PlainBid {
         if staged { self.staged.remove(at) } else { self.dispatch.remove(at) }
     }
 
-    /// The earliest timer of those that run.
+    /// Returns the earliest running timer.
     fn next_expiry(&self) -> Option<(Nanos, u64)> {
         let unmarked = self.staging.iter().filter(|queue| !queue.marked);
         unmarked.map(|queue| (queue.expiry(&self.config), queue.serial)).min()
@@ -98,7 +98,7 @@ impl PlainBid {
             let place = self.staging.iter().position(|queue| queue.serial == serial).unwrap();
             self.staging[place].marked = true;
             self.marked.push(serial);
-            // All of it has merged with others' requests: there is nothing to flush.
+            // All of its requests have merged with others, so there is nothing to flush.
             if !self.staged.iter().any(|it| it.staged_in == Some(serial)) {
                 self.forget(serial);
             }
@@ -195,7 +195,8 @@ fn config() -> impl Strategy<Value = BidConfig> {
     })
 }
 
-/// A request after a pause: its place, whether it writes, its process; and how many are taken then.
+/// A request after a pause: its offset, whether it writes, its process; and the number of
+/// dispatches after it.
 type Step = (u64, u64, bool, u32, u32);
 
 /// Plays the steps to both.
@@ -207,7 +208,8 @@ fn compare(steps: Vec<Step>, config: BidConfig, merging: bool) -> Result<(), Tes
     for (id, (gap, place, write, stream, takes)) in steps.into_iter().enumerate() {
         now += Nanos(gap);
         let op = if write { Op::Write } else { Op::Read };
-        // Where they merge, places that touch; else gaps between them. None twice at a time.
+        // Adjacent offsets if requests may merge, otherwise with gaps between them. No offset
+        // occurs twice at a time.
         let offset = place * if merging { 10 } else { 20 };
         let bio = Request { stream, ..request(id as u64, now, offset, 10, op) };
         if plain.find(|it| it.start < bio.end() && bio.offset < it.end).is_none() {
@@ -263,7 +265,7 @@ proptest! {
         let longer = Nanos(10_000);
         let config = BidConfig { history, wait_default: longer, ..BidConfig::default() };
         let mut steps: Vec<Step> = steps.collect();
-        // Then it is waited for, to the very end of the wait.
+        // Then the scheduler waits for the next request, to the very end of the wait.
         steps.extend((0..2_000).map(|_| (1, 0, true, 1, 1)));
         compare(steps, config, false)?;
     }

@@ -12,7 +12,8 @@ fn at_ms(at_ms: u64, op: Op, stream: u32, offset: u64) -> Request {
     Request { at, offset, id: 0, len, stream, lane: 0, op, flags }
 }
 
-/// When what is given, in ms, on a device that takes `depth` at a time and `service_ms` for each.
+/// Returns the dispatched requests with their times in ms, on a device of this `depth` that takes
+/// `service_ms` for each.
 fn given(
     spec: &str,
     mut arrivals: Vec<Request>,
@@ -51,12 +52,12 @@ fn given(
     }
 }
 
-/// How many are given at each instant.
+/// Returns the number of dispatches at each instant.
 fn counts(given: &[(u64, Request)]) -> Vec<(u64, usize)> {
     given.chunk_by(|a, b| a.0 == b.0).map(|chunk| (chunk[0].0, chunk.len())).collect()
 }
 
-/// How many in a row are of one stream.
+/// Returns the lengths of consecutive dispatches of one stream.
 fn turns(given: &[(u64, Request)]) -> Vec<usize> {
     given.chunk_by(|a, b| a.1.stream == b.1.stream).map(<[_]>::len).collect()
 }
@@ -67,8 +68,8 @@ fn many(op: Op, stream: u32, count: u64) -> impl Iterator<Item = Request> {
         .map(move |nth| at_ms(0, op, stream, u64::from(stream) * 5_000 * MIB + nth * 64 * 1024))
 }
 
-/// `cfq_may_dispatch`: after a waited-for request was late, one asynchronous one is at the device,
-/// and one for each sync slice (100 ms) that has gone by since.
+/// Tests `cfq_may_dispatch`: after a late synchronous request, one asynchronous request may be at
+/// the device, plus one for each sync slice (100 ms) that has passed since.
 #[test]
 fn asynchronous_depth_grows_by_one_a_slice_since_a_waited_for_request_was_late() {
     let late = "cfq:fifo-expire-sync-ms=10";

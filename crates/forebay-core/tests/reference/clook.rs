@@ -7,10 +7,10 @@ use proptest::prelude::*;
 
 use super::{complete, request};
 
-/// C-LOOK the obvious way: who waits, sorted anew for every decision.
+/// A straightforward C-LOOK that sorts the waiting requests for every decision.
 struct PlainCLook {
     bound: Nanos,
-    /// In order of age; what is joined stands where its older half stood.
+    /// In order of age; a merged request has the place of its older half.
     waiting: Vec<Request>,
     position: u64,
 }
@@ -65,8 +65,8 @@ proptest! {
         for (id, (gap, place, write, takes)) in steps.into_iter().enumerate() {
             now += Nanos(gap);
             let op = if write { Op::Write } else { Op::Read };
-            // Where they merge, places that touch, reads apart from writes, so that no two begin
-            // at one byte; else gaps between them.
+            // Adjacent offsets if requests may merge, with reads and writes apart, so that no two
+            // begin at the same byte; otherwise with gaps between them.
             let offset = place * if merging { 10 } else { 20 } + if write { 10_000 } else { 0 };
             let new = request(id as u64, now, offset, 10, op);
             if plain.touching(op, |r| r.offset < new.end() && new.offset < r.end()).is_none() {
@@ -86,7 +86,8 @@ proptest! {
     }
 }
 
-/// What reads of ten bytes are given, all submitted at 0, and taken at those times, ns.
+/// Returns the order of reads of ten bytes that are all submitted at 0 and dispatched at these
+/// times in ns.
 fn given(spec: &str, offsets: &[u64], taken_at: &[u64]) -> Vec<u64> {
     let mut layer = forebay_core::catalog::build(spec, u32::MAX).unwrap();
     for (id, &offset) in offsets.iter().enumerate() {
@@ -100,7 +101,7 @@ fn given(spec: &str, offsets: &[u64], taken_at: &[u64]) -> Vec<u64> {
 fn a_sweep_turns_at_the_last_request_and_the_bound_breaks_it() {
     let offsets = [500, 100, 900, 300];
     assert_eq!(given("clook", &offsets, &[0; 4]), [100, 300, 500, 900]);
-    // From 5 us on the oldest goes first and the sweep goes on above it.
+    // From 5 us on, the oldest request is served first, and the sweep continues above it.
     let bounded = "clook:bound-ms=0.005";
     assert_eq!(given(bounded, &offsets, &[0, 4_999, 4_999, 4_999]), [100, 300, 500, 900]);
     assert_eq!(given(bounded, &offsets, &[0, 5_000, 4_999, 4_999]), [100, 500, 900, 300]);

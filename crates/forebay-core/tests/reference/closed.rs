@@ -4,7 +4,7 @@ use forebay_core::replay::{Closed, Intensity};
 use forebay_core::{Done, Flags, Nanos, Null, Op, Request, Workload};
 use proptest::prelude::*;
 
-/// A recorded request: when it came, how long it took then, how long it takes in this run.
+/// A recorded request: its arrival, its recorded latency, and its latency in this run.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     at: u64,
@@ -13,11 +13,11 @@ struct Row {
     now: u64,
 }
 
-/// What the recording says of a request.
+/// The recorded dependencies of a request.
 struct Rule {
     /// The last request of its stream that had completed when it came, and when that was.
     after: Option<(usize, u64)>,
-    /// How many of its stream were outstanding then.
+    /// The number of outstanding requests of its stream at that time.
     outstanding: usize,
 }
 
@@ -32,7 +32,7 @@ fn rule(rows: &[Row], index: usize) -> Rule {
     }
 }
 
-/// When each request is issued, tick by tick.
+/// Computes when each request is issued, tick by tick.
 fn issued_by_hand(rows: &[Row], times: f64) -> Vec<(u64, usize)> {
     let rules: Vec<Rule> = (0..rows.len()).map(|index| rule(rows, index)).collect();
     let (mut issued, mut ends) = (Vec::new(), vec![None; rows.len()]);
@@ -67,7 +67,7 @@ fn issued_by_hand(rows: &[Row], times: f64) -> Vec<(u64, usize)> {
     issued
 }
 
-/// The same by [`Closed`], on a device that gives each request its own latency.
+/// Returns the same with [`Closed`], on a device with an individual latency for each request.
 fn issued(rows: &[Row], times: f64) -> Vec<(u64, usize)> {
     let recorded = rows.iter().enumerate().map(|(index, row)| {
         let request = Request {
@@ -104,8 +104,8 @@ fn issued(rows: &[Row], times: f64) -> Vec<(u64, usize)> {
     }
 }
 
-/// Rows of which no two of a stream were recorded to end at one instant: the rule does not say
-/// which of them came last.
+/// Generates rows where no two requests of a stream complete at the same instant, because the rule
+/// does not define which of them was last.
 fn rows() -> impl Strategy<Value = Vec<Row>> {
     let row = (0u64..12, 0u32..3, 0u64..40, 0u64..60);
     prop::collection::vec(row, 1..40).prop_map(|drawn| {

@@ -11,10 +11,10 @@ use super::{complete, request};
 /// Deadline and mq-deadline the obvious way: plain lists, scanned whole for every decision.
 struct PlainDeadline {
     config: DeadlineConfig,
-    /// In the order of the fifo.
+    /// Requests in FIFO order.
     waiting: Vec<Request>,
     given: Vec<Request>,
-    /// With which the batch goes on (deadline): fixed when one is given.
+    /// The request that continues the batch (deadline), determined at each dispatch.
     next: Option<u64>,
     batched: u32,
     starved: u32,
@@ -48,8 +48,8 @@ impl PlainDeadline {
         }
     }
 
-    /// The joined one stands in the fifo where the older of both stood. If the one that is gone was
-    /// next, the one above it is now.
+    /// A merged request keeps the older place in the FIFO. If the removed request was the next one,
+    /// the request above it becomes next.
     fn join(&mut self, kept: usize, gone: usize) {
         let (mut one, other) = (self.waiting[kept], self.waiting[gone]);
         if self.next == Some(other.id) {
@@ -68,7 +68,7 @@ impl PlainDeadline {
         same.filter(|r| r.offset >= offset).min_by_key(|r| r.offset).copied()
     }
 
-    /// The one with which a batch of a direction goes on.
+    /// Returns the request that continues a batch of a direction.
     fn next(&self, op: Op) -> Option<Request> {
         if self.config.resumes {
             return self.above(op, self.given.iter().rfind(|r| r.op == op)?.offset);
@@ -125,7 +125,8 @@ impl PlainDeadline {
     }
 }
 
-/// What reads come and what is given when: `Some` is a read of ten bytes, `None` takes one.
+/// Returns the dispatches for a sequence of steps: `Some` submits a read of ten bytes, `None`
+/// dispatches one.
 fn order(spec: &str, steps: &[Option<u64>]) -> Vec<(u64, u32)> {
     let mut layer = build(spec, u32::MAX).expect("it is listed");
     let mut given = Vec::new();
@@ -143,18 +144,19 @@ fn order(spec: &str, steps: &[Option<u64>]) -> Vec<(u64, u32)> {
 
 #[test]
 fn deadline_fixes_what_is_next_when_it_gives_one() {
-    // A latecomer below what is next waits for another sweep.
+    // A request that arrives below the next one waits for another sweep.
     let late = [Some(0), Some(30), None, Some(15), None, None];
     assert_eq!(order("deadline", &late), [(0, 10), (30, 10), (15, 10)]);
     assert_eq!(order("mq-deadline", &late), [(0, 10), (15, 10), (30, 10)]);
-    // What is next grows downwards, and is next all the same.
+    // The next request grows downwards and remains the next one.
     let grows = [Some(0), Some(50), None, Some(20), Some(40), None, None];
     assert_eq!(order("deadline", &grows), [(0, 10), (40, 20), (20, 10)]);
-    // What is next is joined to one below it: the one above is next, then what waited longest.
+    // The next request is merged into one below it: then the one above is next, and then the
+    // oldest.
     let joined =
         [Some(0), Some(40), Some(80), None, Some(20), Some(30), None, Some(95), None, None];
     assert_eq!(order("deadline", &joined), [(0, 10), (80, 10), (20, 30), (95, 10)]);
-    // Nothing lies above: the sweep starts at what waited longest.
+    // There is no request above, so the sweep starts at the oldest.
     let last = [Some(0), Some(40), None, Some(20), Some(30), Some(90), None, None];
     assert_eq!(order("deadline", &last), [(0, 10), (20, 30), (90, 10)]);
 }
@@ -163,7 +165,7 @@ fn deadline_fixes_what_is_next_when_it_gives_one() {
 fn above_is_by_first_byte() {
     let overlap = [Some(0), None, Some(30), Some(5), None, None];
     assert_eq!(order("mq-deadline", &overlap), [(0, 10), (5, 10), (30, 10)]);
-    // Nothing lay above when the first was given.
+    // There was no request above when the first was dispatched.
     assert_eq!(order("deadline", &overlap), [(0, 10), (30, 10), (5, 10)]);
 }
 
@@ -223,7 +225,8 @@ proptest! {
         for (id, (gap, place, write, takes)) in steps.into_iter().enumerate() {
             now += Nanos(gap);
             let op = if write { Op::Write } else { Op::Read };
-            // Where they merge, places that touch; else gaps between them. None twice at a time.
+            // Adjacent offsets if requests may merge, otherwise with gaps between them. No offset
+            // occurs twice at a time.
             let offset = place * if merging { 10 } else { 20 };
             let new = request(id as u64, now, offset, 10, op);
             if plain.touches(op, |r| r.offset < new.end() && new.offset < r.end()).is_none() {

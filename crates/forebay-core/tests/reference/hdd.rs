@@ -14,12 +14,12 @@ const TURN: u64 = 1_200_000;
 struct Sector {
     cylinder: u32,
     head: u32,
-    /// When a head that reads on for ever begins it, and how long it takes.
+    /// When a head that reads forever starts reading it, and how long that takes.
     begins: u64,
     takes: u64,
 }
 
-/// The sectors in order: over the heads of a cylinder, then to the next.
+/// Returns the sectors in order: over the heads of a cylinder, then to the next.
 fn sectors(spec: &HddSpec) -> Vec<Sector> {
     let skews = [(spec.head_switch, spec.track_skew), (spec.cylinder_switch, spec.cylinder_skew)];
     // The next track begins a skew later, and whole turns later if the switch takes longer.
@@ -179,7 +179,8 @@ pub(super) fn spec() -> impl Strategy<Value = HddSpec> {
     )
 }
 
-/// Its seek, rotation, transfer and end, and the cylinders that it came from, began and ended on.
+/// Returns its seek, rotation, transfer and end, and the cylinders that it came from, began and
+/// ended on.
 fn told(done: &Completion) -> (Times, [u32; 3]) {
     let it = done.mechanics;
     let times = [it.seek.0, it.rotation.0, it.transfer.0, done.at.0];

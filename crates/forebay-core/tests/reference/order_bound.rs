@@ -14,8 +14,8 @@ fn bound(disk: &Hdd, pieces: &[Request]) -> OrderBound {
     all.bound().unwrap()
 }
 
-/// Every order of `left`, each piece an I/O of its own, after a pause, or part of `open`, which it goes
-/// on; tells the makespan and busy time of each way.
+/// Enumerates all orders of `left`, where each piece is a separate I/O, comes after a pause, or
+/// continues `open`; reports the makespan and busy time of each.
 struct Orders<'a> {
     pauses: &'a [Nanos],
     least: OrderBound,
@@ -100,7 +100,7 @@ fn the_bound_is_what_the_best_order_takes_where_each_has_the_best_before_it() {
     assert_eq!(takes(&one).0, floor(&one), "nothing is known of what comes before the first");
     let run = [read(0, 3), read(1, 5), read(2, 4)];
     assert_eq!(takes(&run).0, floor(&run), "those that touch cost their transfer");
-    // Of two, one comes first: the cheaper way counts, which is not the sum of both.
+    // Of two pieces, one comes first: the cheaper order counts, which is not the sum of both.
     let two = [read(0, 0), read(1, 7)];
     let from_the_first = least(&disk, &two, &[Nanos::ZERO]).makespan;
     assert!(takes(&two).0 > floor(&two) && takes(&two) <= from_the_first);

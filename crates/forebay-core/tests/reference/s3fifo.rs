@@ -30,7 +30,7 @@ impl PlainS3Fifo {
         self.capacity * 9 / 10
     }
 
-    /// Whether it was held, and what had to go if it was not.
+    /// Returns whether the key was cached, and the evicted key if it was not.
     fn access(&mut self, key: u64) -> (bool, Option<u64>) {
         if let Some(block) = self.small.iter_mut().chain(&mut self.main).find(|it| it.0 == key) {
             block.1 = (block.1 + 1).min(3);

@@ -12,7 +12,7 @@ use proptest::strategy::ValueTree;
 use super::hdd::spec;
 use super::{complete, request};
 
-/// What `io` takes on a copy of the disk, less its transfer.
+/// Returns the time of `io` on a copy of the disk, without its transfer.
 fn tried(disk: &Hdd, now: Nanos, io: &Request) -> Nanos {
     let mut disk = disk.clone();
     disk.start(now, *io);
@@ -20,7 +20,7 @@ fn tried(disk: &Hdd, now: Nanos, io: &Request) -> Nanos {
     done.at - now - done.mechanics.transfer
 }
 
-/// Which of those that wait, in order of age, goes next.
+/// Returns which of the waiting requests, in order of age, is served next.
 fn chosen(disk: &Hdd, now: Nanos, waiting: &[Request], bound: Nanos) -> usize {
     if waiting[0].at + bound <= now {
         return 0;
@@ -34,7 +34,7 @@ proptest! {
     #[test]
     fn sptf_gives_what_trying_each_finds(
         spec in spec(),
-        // How many come, after a pause in us, where, how long, whether they write.
+        // The requests: a pause in us, the offset, the length, whether they write.
         steps in prop::collection::vec(
             (0u64..2_000, prop::collection::vec((0u64..800, 1u32..9, any::<bool>()), 0..6)), 1..40,
         ),

@@ -1,10 +1,10 @@
-//! dmClock over time: what a stream got before, and what it left.
+//! Tests dmClock over time: the effect of earlier service, and of unused shares.
 
 use forebay_core::{Nanos, Request};
 
 use crate::shaping::harness::{Ran, read, run};
 
-/// Requests of (time in ms, stream, how many at once).
+/// Creates requests from (time in ms, stream, number at once).
 fn requests(bursts: &[(u64, u32, usize)]) -> Vec<Request> {
     let each = bursts.iter().flat_map(|&(at_ms, stream, count)| {
         std::iter::repeat_n((Nanos::from_millis(at_ms), stream), count)
@@ -24,7 +24,7 @@ fn a_stream_that_was_idle_gets_its_weight_and_not_what_it_left() {
     let ran = run("dmclock:weight=1/1", &[1000], &requests(&[(0, 0, 600), (300, 1, 300)]));
     let shares = [0, 1].map(|stream| finished(&ran, stream, 300, 500));
     assert!(shares.iter().all(|share| (99..=101).contains(share)), "{shares:?}");
-    // The other way round: who was alone owes nothing.
+    // The other direction: a stream that was alone is not penalized.
     let ran = run("dmclock:weight=1/3", &[1000], &requests(&[(0, 1, 900), (300, 0, 300)]));
     let shares = [0, 1].map(|stream| finished(&ran, stream, 300, 700));
     assert!((99..=101).contains(&shares[0]) && (299..=301).contains(&shares[1]), "{shares:?}");

@@ -15,7 +15,7 @@ const UNIT: u128 = 1 << 40;
 struct Fair {
     is_wf2q: bool,
     spans: Vec<u128>,
-    /// (request, start tag) of those that wait.
+    /// (request, start tag) of the waiting requests.
     queues: Vec<VecDeque<(usize, u128)>>,
     /// Finish tag of each class's last request.
     finish: Vec<u128>,
@@ -70,7 +70,7 @@ impl Fair {
             let waits = self.queues.iter().any(|queue| !queue.is_empty());
             let now = if waits { free } else { free.max(times[next]) };
             while times.get(next).is_some_and(|at| *at <= now) {
-                // What arrives as the last service ends finds the server idle.
+                // A request that arrives as the last service ends finds the server idle.
                 let is_idle = times[next] >= free && self.queues.iter().all(VecDeque::is_empty);
                 self.arrival(next, classes[next], is_idle);
                 next += 1;

@@ -1,5 +1,5 @@
-//! What shapers are tested with: servers of constant rate, bursty arrivals, and what came of each
-//! request.
+//! The harness for tests of shapers: servers of constant rate, bursty arrivals, and the result of
+//! each request.
 
 #![allow(dead_code, clippy::unwrap_used)] // each test uses a part
 
@@ -13,7 +13,7 @@ use forebay_core::{
 };
 use proptest::prelude::*;
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) request: Request,
@@ -28,7 +28,7 @@ impl Outcome {
     }
 }
 
-/// A reading request, one of `stream`, far from all others.
+/// Returns a reading request, one of `stream`, far from all others.
 pub(crate) fn read(id: u64, at: Nanos, stream: u32) -> Request {
     let (offset, op, flags) = (id << 20, Op::Read, Flags::NONE);
     Request { at, offset, id, len: 4096, stream, lane: 0, op, flags }
@@ -109,13 +109,13 @@ impl<P: Policy> Policy for Noted<P> {
     }
 }
 
-/// What came of a run.
+/// The result of a run.
 pub(crate) struct Ran {
     /// By completion.
     pub(crate) outcomes: Vec<Outcome>,
     /// Times when a server was left idle while requests waited.
     pub(crate) idled: Vec<Nanos>,
-    /// Of a shaper that follows its server: its pace at the end, in hundredths.
+    /// For a shaper that follows its server: its final pace, in hundredths.
     pub(crate) pace: Option<f64>,
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn run(spec: &str, iops: &[u64], requests: &[Request]) -> Ran {
     run_on(spec, &mut iops.iter().map(server).collect::<Vec<_>>(), requests)
 }
 
-/// The same on any servers.
+/// Returns the same on any servers.
 pub(crate) fn run_on<D: Device>(spec: &str, servers: &mut [D], requests: &[Request]) -> Ran {
     let policy = build(spec, u32::MAX).unwrap();
     let mut noted = Noted {

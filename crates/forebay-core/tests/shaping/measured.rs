@@ -59,7 +59,7 @@ impl Device for Changing {
     }
 }
 
-/// Those that promise something to a class.
+/// Returns those that promise something to a class.
 fn promising(rate: u64, within_ms: f64) -> [String; 5] {
     let asked = format!("cmin={rate}:delta-ms={within_ms}");
     [
@@ -82,15 +82,15 @@ fn kept(outcomes: &[Outcome], from_s: u64, to_s: u64, within: Nanos) -> (usize, 
     (all.len(), in_time as f64 / all.len().max(1) as f64)
 }
 
-/// At `iops` for so many seconds, in bunches of four.
+/// Returns requests at `iops` for this many seconds, in bunches of four.
 fn steady(iops: u64, secs: u64) -> Vec<Request> {
     let at = |id: u64| Nanos(id / 4 * 4 * 1_000_000_000 / iops);
     (0..iops * secs).map(|id| read(id, at(id), 0)).collect()
 }
 
 proptest! {
-    /// A server that does what it says is told from the figures of nobody: whatever comes, each request has the same
-    /// class and ends at the same time.
+    /// On a server of the expected rate, measuring changes nothing: each request has the same class
+    /// and ends at the same time, whatever the arrivals.
     #[test]
     fn a_server_that_does_what_it_says_changes_nothing(
         times in arrivals(300), rate in prop::sample::select(RATES), places in 2u64..12,
@@ -105,7 +105,7 @@ proptest! {
     }
 }
 
-/// Of a server that does less, whatever part, what is still promised is kept, and no less is promised than eight
+/// On a slower server, of any rate, the remaining promises are kept, and they use at least eight
 /// tenths of what the server could keep.
 #[test]
 fn a_slow_server_keeps_what_is_left_of_the_promises() {
@@ -118,7 +118,7 @@ fn a_slow_server_keeps_what_is_left_of_the_promises() {
             let measured = run(&format!("{spec}:capacity=measured"), &[server], &requests);
             let (_, before) = kept(&fixed.outcomes, 8, 30, within);
             let (count, after) = kept(&measured.outcomes, 8, 30, within);
-            // By its length Miser's queue sees of itself that the server is slow.
+            // The length of Miser's queue shows by itself that the server is slow.
             let by_length = spec == "miser:cmin=400:delta-ms=50";
             assert!(before < 0.5 || by_length, "{spec} {part}: {before}");
             assert!(after > 0.97, "{spec} {part}: {after} {:?}", measured.pace);
@@ -161,7 +161,7 @@ fn tokens_come_at_what_the_server_does() {
     let spec = "token-bucket:rate=400:delta-ms=20:capacity=measured";
     let ran = run(spec, &[100], &flood(1, 1000));
     assert!((24.0..28.0).contains(&ran.pace.unwrap()), "{:?}", ran.pace);
-    // None of its time is lost to it.
+    // The pace wastes none of its time.
     assert_eq!(served(&ran, 1, Nanos::from_secs(20)), [1000]);
 }
 

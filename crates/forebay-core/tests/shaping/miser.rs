@@ -15,7 +15,7 @@ struct Form {
     above_one: bool,
 }
 
-/// Algorithms 1 and 2: lists of requests, slacks kept one by one.
+/// Algorithms 1 and 2 with lists of requests and individual slacks.
 struct Listing {
     form: Form,
     rtt: Rtt,
@@ -41,7 +41,7 @@ impl Listing {
         self.min_slack = Some(self.min_slack.map_or(slack, |min| min.min(slack)));
     }
 
-    /// The request to issue and its queue.
+    /// Returns the request to issue and its queue.
     fn departure(&mut self) -> Option<(usize, u16)> {
         let allowed = self.min_slack.is_none_or(|min| match self.form.above_one {
             true => min > 1,
@@ -61,7 +61,7 @@ impl Listing {
     }
 }
 
-/// The class, start and end of every request, in the order in which they are served.
+/// Returns the class, start and end of every request, in the order in which they are served.
 fn by_listing(mut listing: Listing, times: &[u64], service: u64) -> Vec<(usize, u16, u64)> {
     let mut served = Vec::new();
     let (mut next, mut now) = (0, 0);
@@ -131,7 +131,7 @@ struct Waits {
     slack: i64,
 }
 
-/// Tiers and the rest, slacks kept one by one.
+/// Tiers and the rest, with individual slacks.
 struct Recursion {
     places: [i64; 2],
     held: [i64; 2],

@@ -7,13 +7,14 @@ use proptest::prelude::*;
 use super::harness::{arrivals, read, run};
 use super::{flood, served};
 
-/// Of streams 0 to 2: 100 IOPS within 10 ms, 200 within 20 ms, nothing.
+/// The promises of streams 0 to 2: 100 IOPS within 10 ms, 200 within 20 ms, none.
 const SPEC: &str = "promised:cmin=100/200/0:delta-ms=10/20:weight=1/3/2";
 const BOUNDS: [u64; 2] = [10_000_000, 20_000_000];
 
 proptest! {
-    /// Whatever others ask, what a stream's own rate answers in time is in time on a server of the sum of all
-    /// rates and one request in the shortest bound.
+    /// On a server whose rate is the sum of all rates plus one request in the shortest bound,
+    /// requests that a stream's own rate would complete in time are in time, whatever other streams
+    /// do.
     #[test]
     fn what_is_kept_of_each_stream_is_its_own_and_in_time(
         first in arrivals(80), second in arrivals(80), greedy in arrivals(200),
@@ -47,7 +48,8 @@ proptest! {
 fn the_rest_is_shared_by_weight() {
     let second = Nanos::from_secs(1);
     let counts = served(&run(SPEC, &[500], &flood(3, 1000)), 3, second);
-    // One of the first stream and four of the second are kept; of 495 left they have 1, 3 and 2 of 6.
+    // One request of the first stream and four of the second are kept; of the remaining 495, the
+    // streams get 1, 3 and 2 of 6.
     assert_eq!(counts.iter().sum::<usize>(), 500);
     for (count, expected) in counts.iter().zip([83, 251, 165]) {
         assert!(count.abs_diff(expected) <= 2, "{counts:?}");
@@ -62,7 +64,7 @@ fn the_rest_is_shared_by_weight() {
 fn a_wrong_promise_is_told() {
     let said = |spec: &str| forebay_core::catalog::build(spec, 4096).map(|_| ()).unwrap_err().0;
     assert!(said("promised").contains("cmin: not given"));
-    assert!(said("promised:cmin=0/50").contains("serves one request within 10 ms"));
+    assert!(said("promised:cmin=0/50").contains("completes one request within 10 ms"));
     assert!(said("promised:cmin=200:delta-ms=10/0").contains("milliseconds above 0"));
     assert!(said("promised:cmin=200:weight=0").contains("from 1 to"));
     assert!(said("promised:cmin=x").contains("got 'x'"));

@@ -81,14 +81,14 @@ pub(super) fn read(
 fn note_what_is_off(disk: &Params<'_>, notes: &mut Notes) -> Result<(), Fault> {
     for key in ALWAYS {
         if disk.number(key)? == Some(0.0) {
-            let what = format!("{key} = 0 is not modelled: our drive always does that");
+            let what = format!("{key} = 0 is not modeled: the simulated drive always does this");
             notes.push((disk.line_of(key), what));
         }
     }
     let key = "Set watermark by reqsize";
     let has_marks = disk.or_zero("High (read) water mark")? > 0.0;
     if disk.number(key)? == Some(0.0) && has_marks {
-        let what = format!("{key} = 0 is not modelled: marks are shares of the request");
+        let what = format!("{key} = 0 is not modeled: watermarks are shares of the request");
         notes.push((disk.line_of(key), what));
     }
     Ok(())

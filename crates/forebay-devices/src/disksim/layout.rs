@@ -93,7 +93,7 @@ pub(super) fn check_blocks(
     // Spares, slips and reserved sectors may be counted differently, by as much again.
     let least = held.saturating_sub(most - held.min(most));
     if !(least..=most).contains(&got) {
-        let what = format!("{key}: got {got}, but the zones hold {held}; the zones are taken");
+        let what = format!("{key}: got {got}, but the zones hold {held}; using the zones");
         notes.push((disk.line_of(key), what));
     }
     Ok(())

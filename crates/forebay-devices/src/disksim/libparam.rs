@@ -130,7 +130,7 @@ impl Parser<'_> {
                 Some('[') => depth += 1,
                 Some(_) => depth -= 1,
                 None => {
-                    return Err((begins, "got a '[' that nothing closes, expected a ']'".into()));
+                    return Err((begins, "got an unclosed '[', expected a ']'".into()));
                 }
             }
         }
@@ -142,7 +142,7 @@ impl Parser<'_> {
         let (kind, name) = head.split_once(' ').unwrap_or((head, ""));
         let (kind, name) = (kind.to_string(), name.to_string());
         if depth > DEPTH {
-            return Err((line, format!("got more than {DEPTH} blocks in each other")));
+            return Err((line, format!("got more than {DEPTH} nested blocks")));
         }
         let mut entries = Vec::new();
         loop {
@@ -211,14 +211,14 @@ impl Parser<'_> {
     /// Parses a list after its opening bracket.
     fn list(&mut self, line: usize, depth: u32) -> Result<Value, Fault> {
         if depth > DEPTH {
-            return Err((line, format!("got more than {DEPTH} lists in each other")));
+            return Err((line, format!("got more than {DEPTH} nested lists")));
         }
         let mut values = Vec::new();
         loop {
             self.skip_blank();
             match self.peek() {
                 None => {
-                    return Err((line, "got a list that nothing closes, expected a ']'".into()));
+                    return Err((line, "got an unclosed list, expected a ']'".into()));
                 }
                 Some(']') => {
                     self.take();
@@ -269,9 +269,9 @@ mod tests {
         assert!(fault("a {\n = 3}").1.contains("without a key"));
         assert!(fault("a {\n x = ,}").1.contains("no value"));
         assert!(fault("a {\n x = [ 1, 2 }").1.contains("in a list"));
-        assert!(fault("a {\n x = [ 1, 2").1.contains("nothing closes"));
-        assert!(fault("t [ a [ ]").1.contains("nothing closes"));
+        assert!(fault("a {\n x = [ 1, 2").1.contains("unclosed"));
+        assert!(fault("t [ a [ ]").1.contains("unclosed"));
         let deep = "a = b {".repeat(100);
-        assert!(fault(&format!("a {{{deep}")).1.contains("in each other"));
+        assert!(fault(&format!("a {{{deep}")).1.contains("nested"));
     }
 }

@@ -86,7 +86,10 @@ pub(super) fn read(
         && kind != "trackSwitchPlusRotation"
     {
         let kind: String = kind.chars().take(60).collect();
-        let what = format!("Access time type = {kind} is not modelled: seeks and rotation are");
+        let what = format!(
+            "Access time type = {kind} is not modeled; seeks and rotation are \
+            simulated"
+        );
         notes.push((line, what));
     }
     for params in [&disk, &mechanics] {
@@ -101,7 +104,10 @@ fn settle(mechanics: &Params<'_>, notes: &mut Notes) -> Result<[Nanos; 2], Fault
     let key = "Add. write settling delay";
     let ms = mechanics.or_zero(key)?;
     if (-SETTLE_NEGATIVE_MS_MAX..0.0).contains(&ms) {
-        let what = format!("{key}: got {ms} ms; a write seeks shorter by that, as in DiskSim");
+        let what = format!(
+            "{key}: got {ms} ms; this makes the seeks of writes shorter, as in \
+            DiskSim"
+        );
         notes.push((mechanics.line_of(key), what));
         return Ok([Nanos::ZERO, Nanos::from_millis_f64(-ms)]);
     }
@@ -110,10 +116,10 @@ fn settle(mechanics: &Params<'_>, notes: &mut Notes) -> Result<[Nanos; 2], Fault
 
 pub(super) fn list_unknown(params: &Params<'_>, without_effect: &[&str], notes: &mut Notes) {
     for Entry { key, value, line } in params.repeated() {
-        notes.push((*line, format!("{key} is given again; its last value, {value}, holds")));
+        notes.push((*line, format!("{key} is given again; using its last value, {value}")));
     }
     for Entry { key, value, line } in params.unknown(without_effect) {
-        notes.push((*line, format!("{key} = {value} is not modelled")));
+        notes.push((*line, format!("{key} = {value} is not modeled")));
     }
 }
 
@@ -122,7 +128,10 @@ fn inner<'a>(params: &Params<'a>, key: &str, kind: &str) -> Result<&'a Block, Fa
         Some(Entry { value: Value::Block(block), .. }) if block.kind == kind => Ok(block),
         Some(Entry { value, line, .. }) => Err((
             *line,
-            format!("{key}: got {value}, expected a {kind} in this file, no other is read"),
+            format!(
+                "{key}: got {value}, expected a {kind} in this file, because no other file is \
+                read"
+            ),
         )),
         None => Err((params.line(), format!("missing `{key}`, expected a {kind}"))),
     }
@@ -207,11 +216,11 @@ fn measured(
         };
         let Some(outlier) = outlier(&points).filter(|_| left > 0) else {
             let what = said(&points[index]);
-            return Err((line, format!("{what} is too far from a curve that rises, {FALLS}")));
+            return Err((line, format!("{what} is too far from an increasing curve, {FALLS}")));
         };
         left -= 1;
         let what = said(&points.remove(outlier));
-        notes.push((line, format!("{what} is left out: it is far from the points beside it")));
+        notes.push((line, format!("{what} is left out: it is far from its neighbors")));
     }
 }
 
@@ -342,7 +351,7 @@ fn lee_curve(cylinders: u32, [one, average, full]: [f64; 3]) -> Vec<(u32, f64)> 
     distances(1, cylinders, 1).map(point).collect()
 }
 
-const FALLS: &str = "expected times that rise but for noise (25 % or 1 ms, whichever is more)";
+const FALLS: &str = "expected increasing times, except for noise (25 % or 1 ms, whichever is more)";
 
 /// The corrections that made times monotonic.
 struct Rise {
@@ -356,14 +365,14 @@ impl Rise {
     fn note(&self, what: &str, line: usize, notes: &mut Notes) {
         if self.most > 0.0 {
             let most = self.most;
-            notes.push((line, format!("{what} falls; made to rise, by {most:.3} ms at most")));
+            notes.push((line, format!("{what} decreases; corrected by at most {most:.3} ms")));
         }
     }
 
     fn check(&self, what: &str, line: usize, notes: &mut Notes) -> Result<(), Fault> {
         if self.beyond_noise.is_some() {
             let most = self.most;
-            return Err((line, format!("{what} falls by some {most:.3} ms, {FALLS}")));
+            return Err((line, format!("{what} decreases by about {most:.3} ms, {FALLS}")));
         }
         self.note(what, line, notes);
         Ok(())

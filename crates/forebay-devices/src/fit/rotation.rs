@@ -27,7 +27,7 @@ pub(super) fn revolution(
             Some(turn) => format!("{} steps back of {:.3} ms", turns.len(), turn.value / 1e6),
             None => "no steps back".to_string(),
         },
-        expected: "32 or more, 1 to 1000 ms each (a cache that answers makes them shorter)",
+        expected: "32 or more, 1 to 1000 ms each (a cache hit makes them shorter)",
     })
 }
 

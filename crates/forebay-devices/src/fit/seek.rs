@@ -83,7 +83,8 @@ pub(super) fn fit(logs: &[Vec<Sample>], frame: &Frame<'_>) -> Result<(SeekFit, u
     let too_little = |got: String| FitError::TooLittle {
         what: "seek*_lat.*.log",
         got,
-        expected: "1000 or more random reads over the whole disk, slower the farther they are apart",
+        expected: "1000 or more random reads over the whole disk, with latencies that increase \
+            with distance",
     };
     if points.len() < POINTS_MIN {
         return Err(too_little(format!("{} reads on another cylinder", points.len())));
@@ -96,7 +97,8 @@ pub(super) fn fit(logs: &[Vec<Sample>], frame: &Frame<'_>) -> Result<(SeekFit, u
     let mut curve = flat;
     for _ in 0..3 {
         let found = best(&envelope(&points, &curve, frame.revolution_ns), farthest);
-        curve = found.ok_or_else(|| too_little("latencies that fall with distance".to_string()))?;
+        curve =
+            found.ok_or_else(|| too_little("latencies that decrease with distance".to_string()))?;
     }
     let mut random = Random(1);
     let mut others = Vec::new();

@@ -69,7 +69,7 @@ pub fn fit(sweep: &Sweep, known: SsdKnown) -> Result<SsdFit, FitError> {
         return Err(FitError::TooLittle {
             what: "the sweep of a solid-state drive",
             got: format!("random I/O of {} bytes", row.block_bytes),
-            expected: "random I/O of 4 KiB to 128 KiB: larger ones show the link alone",
+            expected: "random I/O of 4 KiB to 128 KiB: larger I/Os measure only the link",
         });
     }
     let greatest = |rows: &[&SweepRow]| rows.iter().map(|row| row.iops).fold(0.0, f64::max);

@@ -10,9 +10,9 @@ impl Fitted {
         let (seek, known) = (&self.seek, &self.known);
         let mut text = format!(
             "# Fitted to fio's latencies by `forebay device fit`. \"fitted\" figures carry their \
-             standard error;\n# \"assumed\" ones cannot be seen in reads at queue depth 1.\n\
-             # {} random reads came from the drive's cache and {} log lines were no reads.\n\
-             kind = \"hdd\"\nname = {:?}\ndescription = \"fitted to measurements\"\n",
+             standard error;\n# \"assumed\" ones cannot be seen in reads at queue depth 1.\n# {} \
+             random reads came from the drive's cache and {} log lines were not reads.\nkind = \
+             \"hdd\"\nname = {:?}\ndescription = \"fitted to measurements\"\n",
             self.cached, self.lines_skipped, known.name,
         );
         let rpm = 60e3 / self.revolution_ms.value;
@@ -55,7 +55,7 @@ impl Fitted {
                 (
                     "cylinder_ms",
                     format!("{:.9}", self.switch_ms.value),
-                    "as the head switch; reads show only both together".to_string(),
+                    "equal to the head switch; reads show only their sum".to_string(),
                 ),
             ],
         );

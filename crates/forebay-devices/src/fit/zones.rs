@@ -59,8 +59,8 @@ pub(super) fn spots(logs: &[Vec<Sample>]) -> Result<Vec<Spot>, FitError> {
     if spots.len() < 2 {
         return Err(FitError::TooLittle {
             what: "zones*_lat.*.log",
-            got: format!("{} runs of 16 or more reads that follow each other", spots.len()),
-            expected: "two or more, better a hundred",
+            got: format!("{} sequential runs of 16 or more reads", spots.len()),
+            expected: "two or more, preferably a hundred",
         });
     }
     Ok(spots)

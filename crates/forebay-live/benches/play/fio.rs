@@ -1,4 +1,4 @@
-//! fio doing the same.
+//! Runs the same loads with fio.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -13,7 +13,7 @@ pub(crate) fn is_there() -> bool {
     asked.is_ok_and(|status| status.success())
 }
 
-/// fio on io_uring at its best, with these arguments too; its first job.
+/// Runs fio with the fastest settings of io_uring and these arguments; returns its first job.
 fn run(arguments: &[String]) -> Value {
     let fixed = ["--direct=1", "--ioengine=io_uring", "--fixedbufs=1"];
     let output = Command::new("fio")
@@ -29,7 +29,7 @@ fn run(arguments: &[String]) -> Value {
     json["jobs"][0].clone()
 }
 
-/// I/Os a second, and a second of processor time.
+/// Returns I/Os a second, and I/Os per second of CPU time.
 pub(crate) fn random_reads(file: &Path, depth: u32, seconds: u64) -> (f64, f64) {
     let job = run(&[
         format!("--filename={}", file.display()),
@@ -59,7 +59,7 @@ pub(crate) fn write_log(log: &Path, file: &Path, requests: &[Request]) {
     out.flush().unwrap();
 }
 
-/// Replays a log. (With that it refuses to register files.)
+/// Replays a log. (fio refuses to register files in this mode.)
 pub(crate) fn replay(log: &Path) {
     let log = format!("--read_iolog={}", log.display());
     run(&[log, "--iodepth=256".into()]);

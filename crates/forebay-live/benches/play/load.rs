@@ -7,7 +7,7 @@ use forebay_testing::random;
 
 const LEN: u32 = 4096;
 
-/// A MiB that does not compress.
+/// Returns a MiB that does not compress.
 pub(crate) fn noise(mut seed: u64) -> Vec<u8> {
     (0..1 << 17).flat_map(|_| random(&mut seed).to_le_bytes()).collect()
 }
@@ -25,7 +25,7 @@ fn read(state: &mut u64, id: u64, at: Nanos, file_bytes: u64) -> Request {
     }
 }
 
-/// Random reads, so many at a time, for ever.
+/// Random reads with this many outstanding, forever.
 pub(crate) struct Outstanding {
     ready: u32,
     asked: u64,

@@ -49,7 +49,7 @@ const EMULATED_IOPS: f64 = 500.0;
 /// Requests as they come, in turn.
 const POLICY: &str = "noop:merge=no:reads-max=1024:writes-max=1024";
 
-/// What the loop did.
+/// The result of the loop.
 #[derive(Default)]
 struct Watched {
     ios: u64,
@@ -65,7 +65,7 @@ impl Observer for Watched {
         self.ios += 1;
     }
     fn finished(&mut self, now: Nanos, done: &Done) {
-        // As a program that goes on for ever would not.
+        // An endless program would not end here.
         if self.length.is_none() {
             self.waited.push((now - done.request.at).0 as f64 / 1e3);
         }
@@ -197,7 +197,7 @@ fn timed(file: &Path) {
     println!("forebay {ours:.1} us, fio {theirs:.1} us: {:.3} of it (target 0.2)", ours / theirs);
 }
 
-/// A folder that goes away with its files.
+/// A folder that is removed with its files on drop.
 struct Made(PathBuf);
 
 impl Made {
@@ -224,7 +224,7 @@ impl Drop for Made {
     }
 }
 
-/// What somebody waits for an emulated device, against what the simulator says.
+/// Compares the waiting times on an emulated device with the simulator's.
 fn emulated() {
     let load = Timed::new(EMULATED_IOPS, SECONDS, FILE_BYTES);
     let model = || Fixed::new(EMULATED_IOPS / 0.8).unwrap();

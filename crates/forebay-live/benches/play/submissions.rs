@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Records `io_uring_submit_req` in an instance of its own, which goes away with it.
+/// Records `io_uring_submit_req` in a separate tracing instance, which is removed on drop.
 pub(crate) struct Submissions {
     mount: PathBuf,
     instance: PathBuf,
@@ -43,7 +43,8 @@ impl Submissions {
     }
 }
 
-/// The time in a line like `fio-123 [001] ..... 12.345678: io_uring_submit_req: ... opcode READ_FIXED`.
+/// Returns the time in a line like `fio-123 [001] ..... 12.345678: io_uring_submit_req: ... opcode
+/// READ_FIXED`.
 fn time(line: &str, program: &str) -> Option<f64> {
     let line = line.trim_start();
     let ours = line.starts_with(program) && line.contains("READ");

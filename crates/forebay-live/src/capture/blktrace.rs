@@ -18,11 +18,11 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{CaptureError, Device, Look, NAP, Places, Source};
 
-/// How long it gets to say that it cannot work.
+/// The time within which blktrace may report that it cannot work.
 const START: Duration = Duration::from_millis(500);
-/// How long it gets to end.
+/// The time that it gets to end.
 const END: Duration = Duration::from_secs(5);
-/// What it says when it cannot work.
+/// Its messages if it cannot work.
 const FAILURES: [&str; 3] = ["FAILED", "failed", "Invalid debug"];
 
 /// The program at work.
@@ -82,7 +82,7 @@ impl Blktrace {
         Ok(())
     }
 
-    /// Takes what it says on standard error.
+    /// Collects blktrace's messages on standard error.
     fn listen(&mut self) {
         let mut buffer = [0; 4096];
         while let Ok(n @ 1..) = self.messages.read(&mut buffer) {
@@ -147,7 +147,7 @@ impl Source for Blktrace {
     }
 
     fn lost(&self) -> u64 {
-        // The file goes away with the trace; what it said last stands.
+        // The file disappears with the trace, so its last contents count.
         let dropped = fs::read_to_string(&self.dropped).ok();
         if let Some(dropped) = dropped.and_then(|dropped| dropped.trim().parse().ok()) {
             self.lost.set(dropped);

@@ -19,7 +19,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// The device at `path`, which may be a link to it.
+    /// Returns the device at `path`, which may be a link to it.
     ///
     /// # Errors
     /// [`CaptureError::Usage`] where there is none or it is no block device.
@@ -27,7 +27,7 @@ impl Device {
         let usage = |what: String| CaptureError::Usage(format!("{}: {what}", path.display()));
         let found = fs::metadata(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
-                usage("no such device; `lsblk` lists those there are".into())
+                usage("no such device; `lsblk` lists the available ones".into())
             }
             _ => usage(error.to_string()),
         })?;
@@ -41,18 +41,18 @@ impl Device {
         Ok(Device { path: path.to_path_buf(), sysfs })
     }
 
-    /// The kernel's name for it, which is that of its folder in debugfs.
+    /// Returns the kernel's name for it, which is that of its folder in debugfs.
     pub(crate) fn name(&self) -> String {
         let name = self.sysfs.file_name().unwrap_or_default();
         name.to_string_lossy().into_owned()
     }
 
-    /// The switch of its tracing.
+    /// Returns the switch of its tracing.
     pub(crate) fn switch(&self) -> PathBuf {
         self.sysfs.join("trace/enable")
     }
 
-    /// Whether the file or folder at `path` lies on it or on one of its partitions.
+    /// Returns whether the file or folder at `path` is on the device or one of its partitions.
     pub(crate) fn holds(&self, path: &Path) -> bool {
         let under = fs::metadata(path).and_then(|found| sysfs_of(found.dev()));
         under.is_ok_and(|under| under.starts_with(&self.sysfs))

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// One message each: what, which file, what helps.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// What was asked for makes no sense: the user's to mend.
+    /// The request is invalid; the user must correct it.
     #[error("{0}")]
     Usage(String),
     /// The system does not let us capture.
@@ -23,12 +23,12 @@ pub enum CaptureError {
 }
 
 impl CaptureError {
-    /// Whether the user's wish is at fault, not the system.
+    /// Returns whether the user's wish is at fault, not the system.
     pub fn is_usage(&self) -> bool {
         matches!(self, CaptureError::Usage(_))
     }
 
-    /// What the system refused, if it did.
+    /// Returns the kind of the system error, if the system refused something.
     pub fn system(&self) -> Option<io::ErrorKind> {
         match self {
             CaptureError::Usage(_) => None,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::Places;
 
-/// How long a name is believed.
+/// How long a name is considered current.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// Looks names up.
@@ -28,7 +28,7 @@ impl Names {
         Names { proc: places.proc.clone(), saved, known: HashMap::new() }
     }
 
-    /// The thread's name, if it is new or has changed.
+    /// Returns the thread's name, if it is new or has changed.
     pub(crate) fn changed(&mut self, pid: u32) -> Option<&str> {
         let now = Instant::now();
         let known = self.known.get(&pid);

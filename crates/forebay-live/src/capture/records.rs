@@ -8,9 +8,9 @@
 pub(crate) const HEAD: usize = 48;
 /// `0x656174` and the version.
 const MAGIC: u32 = 0x6561_7407;
-/// Longest line of text believed to be one.
+/// Maximum length of a line of text.
 const LINE_MAX: usize = 64;
-/// What a line of text begins with.
+/// The beginning of a line of text.
 const LINE: &[u8] = b"CPU:";
 
 /// Category bits, in the upper half of the action.
@@ -20,7 +20,7 @@ const NOTIFY: u32 = 1 << 26;
 /// One record, payload included.
 pub(crate) struct Record<'a>(&'a mut [u8]);
 
-/// What of a record matters here.
+/// The relevant fields of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordKind {
     /// A request was queued (Q).
@@ -38,7 +38,7 @@ impl Record<'_> {
 
     pub(crate) fn kind(&self) -> RecordKind {
         let action = self.u32(28);
-        // Bit 8 says that the payload names a control group.
+        // Bit 8 means that the payload names a control group.
         match action & 0xfeff {
             0 if action & NOTIFY != 0 => RecordKind::Other,
             _ if action & NOTIFY != 0 => RecordKind::Needless,
@@ -56,7 +56,7 @@ impl Record<'_> {
         self.u32(32)
     }
 
-    /// Gives it its place among the records.
+    /// Sets its sequence number.
     pub(crate) fn number(&mut self, sequence: u32) {
         self.0[4..8].copy_from_slice(&sequence.to_ne_bytes());
     }
@@ -65,7 +65,7 @@ impl Record<'_> {
         self.0
     }
 
-    /// A record before this one that names its thread.
+    /// Returns a record before this one that names its thread.
     pub(crate) fn naming(&self, name: &str) -> [u8; HEAD + 16] {
         let mut bytes = [0; HEAD + 16];
         bytes[..HEAD].copy_from_slice(&self.0[..HEAD]);
@@ -82,13 +82,13 @@ impl Record<'_> {
 /// Cuts a stream into records.
 #[derive(Default)]
 pub(crate) struct Records {
-    /// The beginning of a record whose rest has not come.
+    /// The beginning of a record that is still incomplete.
     pending: Vec<u8>,
     /// Bytes that belonged to no record and no line.
     pub(crate) foreign_bytes: u64,
 }
 
-/// What stands at the start of some bytes.
+/// The item at the start of some bytes.
 enum Part {
     Record(usize),
     Line(usize),
@@ -152,7 +152,7 @@ fn part(bytes: &[u8]) -> Part {
 pub(crate) mod tests {
     use super::*;
 
-    /// A record of thread 77 on CPU 1 at `time_ns`.
+    /// Returns a record of thread 77 on CPU 1 at `time_ns`.
     pub(crate) fn record(action: u32, time_ns: u64, sector: u64, bytes: u32) -> Vec<u8> {
         let mut record = MAGIC.to_ne_bytes().to_vec();
         record.extend(0u32.to_ne_bytes());

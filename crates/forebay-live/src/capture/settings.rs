@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 use super::CaptureError;
 
-/// Files and what stood in them.
+/// Files and their previous contents.
 #[derive(Default)]
 pub(crate) struct Settings {
     before: Vec<(PathBuf, String)>,
 }
 
 impl Settings {
-    /// Writes `value` to `path`, noting what stood there.
+    /// Writes `value` to `path`, remembering the previous contents.
     pub(crate) fn set(&mut self, path: &Path, value: &str) -> Result<(), CaptureError> {
         let before = read(path)?;
         if before == value {
@@ -41,18 +41,18 @@ impl Settings {
 
 impl Drop for Settings {
     fn drop(&mut self) {
-        // Unwinding or failing: the first error is told already.
+        // While unwinding or failing, the first error has been reported already.
         self.restore();
     }
 }
 
-/// The present value, in a form that can be written back.
+/// Returns the present value, in a form that can be written back.
 pub(crate) fn read(path: &Path) -> Result<String, CaptureError> {
     let text = fs::read_to_string(path).map_err(|e| CaptureError::denied(path, "read", &e))?;
     Ok(chosen(text.trim()).to_owned())
 }
 
-/// The value alone: `mono` of `local [mono] boot`, `1408` of `7 (expanded: 1408)`.
+/// Returns the value alone: `mono` of `local [mono] boot`, `1408` of `7 (expanded: 1408)`.
 fn chosen(text: &str) -> &str {
     let between = |open: &str, close: char| {
         let (_, rest) = text.split_once(open)?;

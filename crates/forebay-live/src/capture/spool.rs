@@ -8,7 +8,7 @@ use super::CaptureError;
 use super::names::Names;
 use super::records::{Record, RecordKind, Records};
 
-/// How much was captured.
+/// The number of captured events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Requests queued that do not write; a bare flush counts as a write.
@@ -61,18 +61,18 @@ impl Spool {
         Ok(Spool { folder: folder.to_path_buf(), stream, out, counts })
     }
 
-    /// Takes bytes of the tracer's stream.
+    /// Appends bytes of the tracer's stream.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<(), CaptureError> {
         let (out, counts) = (&mut self.out, &mut self.counts);
         let added = self.stream.add(bytes, |mut record| out.put(&mut record, counts));
         added.map_err(|source| failed(&self.folder, source))
     }
 
-    /// The file from its beginning; what was odd goes to `notes`.
+    /// Returns the file, rewound to its start; oddities go to `notes`.
     pub(crate) fn finish(self, notes: &mut Vec<String>) -> Result<(File, Counts), CaptureError> {
         let foreign = self.stream.foreign_bytes + self.stream.pending_bytes() as u64;
         if foreign > 0 {
-            notes.push(format!("{foreign} bytes of the tracer's stream were no whole records"));
+            notes.push(format!("{foreign} bytes of the tracer's stream were not complete records"));
         }
         let failed = |source| failed(&self.folder, source);
         let mut file = self.out.file.into_inner().map_err(|error| failed(error.into_error()))?;

@@ -18,7 +18,7 @@ use super::{CaptureError, Device, Look, Places, Source};
 /// Buffers of all CPUs together, and bounds for one of them.
 const BUFFERS_KB: u64 = 256 << 10;
 const BUFFER_KB: std::ops::RangeInclusive<u64> = 1 << 10..=16 << 10;
-/// Threads whose names the tracer remembers.
+/// The number of threads whose names the tracer remembers.
 const NAMES: &str = "16384";
 
 /// The tracer at work.
@@ -80,7 +80,7 @@ fn check(root: &Path, switch: &Path) -> Result<(), CaptureError> {
         let now = settings::read(&path)?;
         if now != idle {
             return Err(CaptureError::Refused(format!(
-                "{} says {now}: somebody else traces; once they are done, or to end it: \
+                "{} says {now}: somebody else is tracing; when they are done, or to stop them: \
                  echo {idle} > {}",
                 path.display(),
                 path.display()
@@ -90,12 +90,12 @@ fn check(root: &Path, switch: &Path) -> Result<(), CaptureError> {
     Ok(())
 }
 
-/// Size of each of so many CPUs' buffers.
+/// Returns the size of each CPU's buffer for this many CPUs.
 fn buffer_kb(cpus: u64) -> u64 {
     (BUFFERS_KB / cpus.max(1)).clamp(*BUFFER_KB.start(), *BUFFER_KB.end())
 }
 
-/// The folders of the CPUs.
+/// Returns the folders of the CPUs.
 fn cpus(root: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(root.join("per_cpu")).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()

@@ -12,7 +12,7 @@ use crate::memory::{ALIGN, Memory};
 /// Sizes are `ALIGN << class`; the largest holds any `u32` of bytes.
 const CLASSES: usize = 21;
 
-/// The most free memory of the heap that is kept.
+/// The maximum amount of free heap memory to keep.
 const FREE_BYTES_MAX: usize = 256 << 20;
 
 /// A place for bytes, and whether it is in the arena.
@@ -41,12 +41,12 @@ impl Room {
         self.arena.as_ref()
     }
 
-    /// The bytes that a buffer of `len` takes.
+    /// Returns the number of bytes that a buffer of `len` uses.
     pub(super) fn size(len: u32) -> usize {
         ALIGN << class(len)
     }
 
-    /// A place for `len` bytes; they are initialised.
+    /// Returns a place for `len` bytes; they are initialized.
     pub(super) fn take(&mut self, len: u32) -> Place {
         let size = Room::size(len);
         let [inside, outside] = &mut self.free[class(len)];
@@ -68,7 +68,7 @@ impl Room {
         (start, false)
     }
 
-    /// Takes back what [`Room::take`] gave for as many bytes.
+    /// Frees a place that [`Room::take`] returned for the same number of bytes.
     pub(super) fn give_back(&mut self, (start, inside): Place, len: u32) {
         if !inside {
             self.free_bytes += Room::size(len);
@@ -133,7 +133,7 @@ mod tests {
         places.iter().for_each(|place| room.give_back(*place, large));
         let held = |room: &Room| room.heap.values().map(Memory::len).sum::<usize>();
         assert_eq!((room.free_bytes, held(&room)), (FREE_BYTES_MAX, FREE_BYTES_MAX + 3 * ALIGN));
-        // What is used now stays, of another size than what was.
+        // The places in use stay; freed ones have another size.
         small.iter().for_each(|place| room.give_back(*place, 1));
         assert_eq!(held(&room), FREE_BYTES_MAX / 4 * 3 + 3 * ALIGN);
         assert_eq!((room.free_bytes, room.heap.len()), (held(&room), 6));

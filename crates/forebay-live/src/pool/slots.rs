@@ -12,7 +12,7 @@ const NEW: u8 = 0xEE;
 /// What freed ones do.
 const STALE: u8 = 0xDD;
 
-/// The sum that [`Slots::checksum`] gives: XXH3 of 64 bits.
+/// Returns the checksum used by [`Slots::checksum`]: 64-bit XXH3.
 pub fn checksum(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)
 }
@@ -156,7 +156,7 @@ mod tests {
         Piece { buf, at, len }
     }
 
-    /// One of what can be done; numbers are taken modulo what there is.
+    /// An operation on the pool; numbers are taken modulo the number of buffers.
     #[derive(Clone, Debug)]
     enum Act {
         Take(u32),
@@ -195,7 +195,7 @@ mod tests {
             (count > 0).then(|| *self.0.keys().nth(nth % count).unwrap())
         }
 
-        /// A range of that buffer, cut to what there is.
+        /// Returns a range of that buffer, limited to its length.
         fn piece(&self, nth: usize, at: u32, len: u32) -> Option<Piece> {
             let buf = self.buf(nth)?;
             let whole = self.0[&buf].1.len() as u32;
@@ -286,7 +286,7 @@ mod tests {
         }
     }
 
-    /// A buffer of blocks of `len` bytes, one after another, with these contents.
+    /// Returns a buffer of blocks of `len` bytes, one after another, with these contents.
     fn fill(pool: &mut Pool, contents: &[Vec<u8>]) -> Vec<Bytes> {
         let len = contents[0].len() as u32;
         let buf = pool.take(len * contents.len() as u32);
@@ -379,7 +379,7 @@ mod tests {
         let mut pool = Pool::new(0);
         let buf = pool.take(240);
         pool.zero(piece(buf, 0, 240));
-        // Of nothing, as the reference implementation has it.
+        // The checksum of no bytes, from the reference implementation.
         assert_eq!(pool.checksum(piece(buf, 7, 0)), Some(0x2d06_8005_38d3_94c2));
         let zeros = pool.checksum(piece(buf, 0, 240));
         assert_eq!(zeros, Some(XxHash3_64::oneshot(&[0; 240])));

@@ -25,7 +25,7 @@ impl fmt::Display for DeviceNumber {
 }
 
 impl DeviceNumber {
-    /// The device that it is a partition of, or itself.
+    /// Returns the device that it is a partition of, or itself.
     fn whole(self) -> DeviceNumber {
         let folder = PathBuf::from(format!("/sys/dev/block/{self}"));
         if !folder.join("partition").exists() {
@@ -42,8 +42,8 @@ impl DeviceNumber {
 }
 
 impl Target {
-    /// The whole device that it is or that its file system is on; none where the system does not say. What is behind a
-    /// device (RAID, a mapper, a network) is not looked into.
+    /// Returns the whole device that it is or that its file system is on, or `None` if the system
+    /// does not say. What is behind a device (RAID, a mapper, a network) is not looked into.
     pub fn device(&self) -> Option<DeviceNumber> {
         let found = self.file.metadata().ok()?;
         let number = if self.kind == TargetKind::BlockDevice { found.rdev() } else { found.dev() };

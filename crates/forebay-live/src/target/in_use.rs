@@ -22,7 +22,7 @@ fn refuse_held(found: &Metadata, blocks: &Path, swaps: &[u8]) -> Result<(), Stri
     };
     if let Some((device, _)) = backing(blocks).iter().find(|(_, file)| is_it(file)) {
         return Err(format!(
-            "is what /dev/{device} stands on: nothing is written to it; losetup --detach \
+            "is the backing file of /dev/{device}: nothing is written to it; losetup --detach \
              /dev/{device} if it is not needed, or name another file"
         ));
     }
@@ -47,7 +47,7 @@ fn backing(blocks: &Path) -> Vec<(String, PathBuf)> {
         .collect()
 }
 
-/// The paths in the text of `/proc/swaps`, in which blanks are octal numbers.
+/// Returns the paths in the text of `/proc/swaps`, in which blanks are octal numbers.
 fn swapped(text: &[u8]) -> Vec<PathBuf> {
     let lines = text.split(|byte| *byte == b'\n').skip(1);
     let path = |line: &[u8]| {
@@ -57,7 +57,7 @@ fn swapped(text: &[u8]) -> Vec<PathBuf> {
     lines.filter(|line| !line.is_empty()).map(path).collect()
 }
 
-/// `\040` and its like as the bytes they stand for.
+/// Replaces escapes such as `\040` with their bytes.
 fn unescaped(word: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(word.len());
     let mut rest = word;
@@ -93,7 +93,7 @@ mod tests {
             refuse_held(&found, &at("block"), swaps.as_bytes())
         };
         for name in ["image", "hard"] {
-            assert!(said(name).unwrap_err().contains("/dev/loop3 stands on"), "{name}");
+            assert!(said(name).unwrap_err().contains("the backing file of /dev/loop3"), "{name}");
         }
         for name in ["swap file", "link"] {
             assert!(said(name).unwrap_err().contains("in use as swap"), "{name}");

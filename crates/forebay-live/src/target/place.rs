@@ -22,12 +22,15 @@ pub(super) fn refuse_devices(path: &Path) -> Result<(), String> {
     let among = fs::metadata(dev).is_ok_and(|dev| dev.dev() == found.dev());
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     if (folder.starts_with(dev) && among) || is_devtmpfs(&mounts, found.dev()) {
-        return Err("is no device, and no file is created among devices; check the name".into());
+        return Err(
+            "does not exist, and files are not created among devices; check the name".into()
+        );
     }
     Ok(())
 }
 
-/// Whether the file system of that number holds devices, by the text of `/proc/self/mountinfo`.
+/// Returns whether the file system of that number holds devices, by the text of
+/// `/proc/self/mountinfo`.
 fn is_devtmpfs(mounts: &str, device: u64) -> bool {
     let number = format!("{}:{}", major(device), minor(device));
     let is_it = |line: &str| {

@@ -29,7 +29,7 @@ const ATTRIBUTE_ROTATIONAL: u32 = 1 << 1;
 const ATTRIBUTE_VOLATILE_CACHE: u32 = 1 << 2;
 const ATTRIBUTE_FUA: u32 = 1 << 3;
 
-/// What the kernel is told about a device.
+/// The parameters of a device for the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceLimits {
     /// Its size in sectors of 512 bytes.
@@ -38,7 +38,7 @@ pub struct DeviceLimits {
     pub block_bytes: u32,
     /// The longest request.
     pub request_bytes_max: u32,
-    /// Requests under way at a time, 1 to 4096.
+    /// The maximum number of outstanding requests, 1 to 4096.
     pub queue_depth: u16,
     /// Whether it has an arm to move (`queue/rotational`).
     pub rotational: bool,
@@ -120,7 +120,7 @@ impl Control {
     }
 
     /// # Errors
-    /// What the driver refuses.
+    /// The driver refuses.
     pub fn set_limits(&mut self, device: u32, limits: &DeviceLimits) -> io::Result<()> {
         let flag = |set: bool, bit: u32| if set { bit } else { 0 };
         let params = Params {
@@ -151,10 +151,10 @@ impl Control {
         self.send(START, device, 0, 0, u64::from(server_pid))
     }
 
-    /// Makes the device go; requests under way fail, and its queue ends.
+    /// Removes the device; outstanding requests fail, and its queue ends.
     ///
     /// # Errors
-    /// What the driver refuses.
+    /// The driver refuses.
     pub fn stop(&mut self, device: u32) -> io::Result<()> {
         self.send(STOP, device, 0, 0, 0)
     }

@@ -40,7 +40,7 @@ struct Descriptor {
 pub struct UblkRequest {
     /// Its name until it is answered; less than the queue's depth.
     pub tag: u16,
-    /// What it does.
+    /// The operation.
     pub op: Op,
     /// First byte.
     pub offset: u64,
@@ -91,10 +91,10 @@ impl Mapped {
 }
 
 impl Queue {
-    /// Opens the queue of `device`, whose depth is `depth`, and asks for its requests.
+    /// Opens the queue of `device`, whose depth is `depth`, and fetches its requests.
     ///
     /// # Errors
-    /// Where the device is not there, or is served already.
+    /// The device does not exist, or is already served.
     pub fn open(device: u32, depth: u16) -> io::Result<Queue> {
         let file = OpenOptions::new().read(true).write(true).open(format!("/dev/ublkc{device}"))?;
         let descriptors = Mapped::new(&file, depth)?;
@@ -133,14 +133,14 @@ impl Queue {
         for entry in self.ring.completion() {
             match entry.result() {
                 0 => asked.push(self.descriptors.asked(entry.user_data() as u16)),
-                // Aborted: the driver wants no more answers for this tag.
+                // Aborted: the driver expects no more answers for this tag.
                 _ => self.gone += 1,
             }
         }
         Ok(())
     }
 
-    /// Whether the device was stopped and nothing will be asked any more.
+    /// Returns whether the device was stopped and nothing will be asked any more.
     pub fn is_over(&self) -> bool {
         self.gone == self.depth
     }
@@ -182,7 +182,7 @@ impl Queue {
 }
 
 impl Mapped {
-    /// The request that the driver has handed over as `tag`.
+    /// Returns the request that the driver has handed over as `tag`.
     fn asked(&self, tag: u16) -> UblkRequest {
         // SAFETY: tags that the driver answers are less than the depth, for which there is room; it does not write to
         // a descriptor between handing it over and our answer.

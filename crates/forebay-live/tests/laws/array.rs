@@ -102,14 +102,14 @@ impl Shape {
         self.ruled(Array::created(self.geometry(), self.first))
     }
 
-    /// The array again, without the drives on these lanes.
+    /// Returns the array again, without the drives on these lanes.
     pub(crate) fn found(&self, away: &[usize]) -> Array {
         let number = |lane: usize| if away.contains(&lane) { 0 } else { lane as u8 + 1 };
         let numbers: Vec<u8> = (0..self.lanes.into()).map(number).collect();
         self.ruled(Array::found(self.geometry(), self.first, &numbers))
     }
 
-    /// As many lanes as may be away, or fewer.
+    /// Returns up to as many lanes as may be missing.
     fn away(&self, state: &mut u64) -> Vec<usize> {
         let count = random(state) % (self.first.tolerates() as u64 + 1);
         (0..count).map(|_| (random(state) % u64::from(self.lanes)) as usize).collect()
@@ -128,7 +128,7 @@ pub(crate) fn drive(array: Array, lanes: &mut Crash, oracle: &mut Oracle) {
     assert_eq!(oracle.outstanding(), 0, "requests were never answered");
 }
 
-/// What may go wrong without anybody being told.
+/// Returns the faults that may occur without any report.
 fn troubles(seed: u64, lanes: u16) -> Troubles {
     let some = |one_in| if seed % 3 == 1 { one_in } else { 0 };
     let mut state = seed;
@@ -233,12 +233,12 @@ fn an_array_that_is_found_on_drives_without_room_waits_to_be_opened() {
     }
 }
 
-/// Lanes where nothing goes wrong.
+/// Returns lanes without faults.
 pub(crate) fn sound(media: Vec<Medium>, seed: u64) -> Crash {
     Crash::new(media, 4096, 4, seed, Troubles::default())
 }
 
-/// An array that was created and asked for something.
+/// Creates an array and executes some requests.
 pub(crate) fn begun(shape: &Shape, seed: u64, oracle: &mut Oracle, requests: u64) -> Vec<Medium> {
     let mut lanes = sound(shape.media(seed), seed);
     oracle.more(requests);
@@ -248,8 +248,8 @@ pub(crate) fn begun(shape: &Shape, seed: u64, oracle: &mut Oracle, requests: u64
     media
 }
 
-/// Runs to a cut, then finds all that has to be there with drives missing. Answers whether the power was
-/// cut before the run was over.
+/// Runs until a power cut, then checks that all required data is found with drives missing. Returns
+/// whether the power was cut before the end of the run.
 fn cut_once(
     shape: &Shape,
     state: &mut u64,
@@ -259,7 +259,7 @@ fn cut_once(
 ) -> (bool, Vec<Medium>) {
     let tear = if random(state).is_multiple_of(2) { Tear::Sector } else { Tear::Page };
     let away = shape.away(state);
-    // Where all are there, one may lose what it took since its last flush, and say so.
+    // If all drives are present, one may lose writes since its last flush, and report that.
     let errs = away.is_empty() && shape.first.tolerates() > 0 && lies.is_none();
     let errs = errs.then(|| (random(state) % u64::from(shape.lanes)) as usize);
     let troubles = Troubles {
@@ -278,8 +278,9 @@ fn cut_once(
     let mut lanes = sound(media, random(state));
     // Those that were away may be back; others may be away, as long as it is two in all.
     let away = match errs {
-        // What it lost counts as if it were away: of drives no more than these failed, so a level that tolerates
-        // so many has it all. (A unit of which one role is lost has no other on the drive that lost it.)
+        // Losses count as if the drive were missing: no more drives than these failed, so a level
+        // that tolerates that number has all data. (A unit that lost one role has no other role on
+        // the drive that lost it.)
         Some(lane) => {
             [lane].into_iter().chain(shape.away(state)).take(shape.first.tolerates()).collect()
         }
@@ -293,7 +294,7 @@ fn cut_once(
     assert_eq!(oracle.failed, failed, "failures are told");
     let media = lanes.cut(tear);
     oracle.cut();
-    // All are back, and have again what they missed.
+    // All drives are back, and the data that they missed has been restored.
     let mut lanes = sound(media, random(state));
     oracle.settle();
     drive(shape.found(&[]).mending(), &mut lanes, oracle);
@@ -377,7 +378,7 @@ fn rot_is_found_and_mended() {
             oracle.settle();
             drive(shape.found(&[]), &mut lanes, &mut oracle);
             assert_eq!(oracle.failed, 0, "failures are told");
-            // All of it is read and mended; then any two others may be away.
+            // Everything is read and repaired; afterwards, any two drives may be missing.
             oracle.settle();
             drive(shape.found(&[]).scrubbing().mending(), &mut lanes, &mut oracle);
             let mut policy = over(shape.found(&[]).scrubbing().mending());
@@ -418,7 +419,7 @@ fn a_new_drive_takes_the_place_of_one_that_is_gone() {
         drive(found(new), &mut lanes, &mut oracle);
         let mut media = lanes.cut(Tear::Page);
         oracle.cut();
-        // The old one is back: it is not believed.
+        // The old drive is back, but its data is not used.
         let replaced = std::mem::replace(&mut media[1], old);
         let mut lanes = sound(media, 4);
         oracle.settle();
@@ -426,7 +427,7 @@ fn a_new_drive_takes_the_place_of_one_that_is_gone() {
         let mut media = lanes.cut(Tear::Page);
         oracle.cut();
         media[1] = replaced;
-        // Any two others may be away.
+        // Any two other drives may be missing.
         let mut lanes = sound(media, 5);
         let mut away = numbers(new);
         (away[0], away[2]) = (0, 0);
@@ -455,7 +456,7 @@ fn records_are_on_new_drives_too() {
             media = lanes.cut(Tear::Page);
             oracle.cut();
         }
-        // The third of those that a record was on.
+        // The third drive that had the record.
         numbers[(first + 2) % 6] = 0;
         let mut lanes = sound(media, 9);
         oracle.more(200);

@@ -15,7 +15,8 @@ type Script = [(Op, Flags, u64, u64)];
 const NONE: Flags = Flags::NONE;
 const FLUSH: (Op, Flags, u64, u64) = (Op::Flush, NONE, 0, 0);
 
-/// A chunk has 16 sectors, a unit 64. A part of a chunk, parts of two, and all of a unit are written anew.
+/// A chunk has 16 sectors, and a unit 64. The script overwrites a part of a chunk, parts of two
+/// chunks, and a complete unit.
 const WRITES: &Script =
     &[(Op::Write, NONE, 70, 5), FLUSH, (Op::Write, Flags::FUA, 140, 9), (Op::Write, NONE, 192, 64)];
 /// Small writes make copies of a unit, large ones parities, at every other write.
@@ -34,7 +35,7 @@ fn pairs() -> Vec<[usize; 2]> {
     (0..6).flat_map(|one| (0..one).map(move |other| [other, one])).collect()
 }
 
-/// All that has to be there is there without the drives on these lanes.
+/// Checks that all required data is present without the drives on these lanes.
 fn check(shape: &Shape, media: &[Medium], oracle: &Oracle, away: &[usize]) {
     let (mut oracle, mut lanes) = (oracle.clone(), sound(media.to_vec(), 9));
     oracle.settle();
@@ -46,7 +47,8 @@ fn writes(media: &[Medium]) -> u64 {
     media.iter().map(Medium::mark).sum()
 }
 
-/// Every so many-th boundary is enough while nobody asks for all of them.
+/// Returns the distance between tested boundaries, so that not all are tested unless that was
+/// requested.
 fn stride() -> usize {
     if forebay_testing::laws_times().is_some() { 1 } else { 4 }
 }
@@ -76,7 +78,7 @@ fn cut_everywhere(shape: &Shape, script: &Script, away: &[usize], seed: u64) -> 
         let count = if is_cut { 4 } else { pairs.len() };
         let turn = |step: usize| pairs[(passes as usize * 4 + step) % pairs.len()];
         for missing in (0..count).map(turn) {
-            // No more than two are ever away from what one of them lacks.
+            // Never more than two drives lack the data that one of them lacks.
             check(shape, &after, &oracle, if away.is_empty() { &missing } else { away });
         }
         check(shape, &after, &oracle, &[]);

@@ -19,7 +19,7 @@ fn shapes() -> [(Shape, u32); 3] {
     [(shape, 260), (mirrored, 400), (Shape { units: 130, ..SHAPES[5] }, 400)]
 }
 
-/// The array with new drives, without those on these lanes.
+/// Returns the array with new drives, but without those on these lanes.
 fn found((shape, cells): &(Shape, u32), away: &[usize]) -> Array {
     let lanes = usize::from(shape.lanes) + NEW;
     let number = |lane: usize| if away.contains(&lane) { 0 } else { lane as u8 + 1 };
@@ -121,7 +121,7 @@ fn growing_on_drives_without_room_ends_and_is_told() {
             run(&mut policy, &mut lanes, &mut oracle, &mut ()).expect("it ends");
             assert_eq!(oracle.outstanding(), 0, "the opening was never answered");
             told += oracle.failed;
-            // Where there is room it goes on.
+            // Growing continues once there is space.
             let media = lanes.cut(Tear::Page);
             oracle.cut();
             let mut lanes = sound(media, 6);

@@ -126,7 +126,8 @@ impl Workload for Brought {
     }
 }
 
-/// A run goes on while its workload does, though nothing is under way, and a waker ends its wait.
+/// A run continues as long as its workload does, even if nothing is outstanding, and a waker ends
+/// its wait.
 #[test]
 fn a_workload_from_outside_is_waited_for_and_wakes_the_driver() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Rot beyond what redundancy makes up for: what is lost is told, named, remembered, and no more than need be.
+//! Tests corruption beyond redundancy: losses are reported, named and remembered, and no more than
+//! necessary is lost.
 
 use forebay_core::stack::array::{Array, Census, Level, LostRange};
 use forebay_core::{Flags, Op, Policy};
@@ -37,7 +38,7 @@ fn checked(array: Array, lanes: &mut Crash, oracle: &mut Oracle) -> (Census, [f6
     opened(array.scrubbing().mending(), lanes, oracle)
 }
 
-/// Of how many of the oracle's reads a census says that they fail.
+/// Returns how many of the oracle's reads fail according to a census.
 fn lost_places(census: &Census) -> u64 {
     let ranges = census.lost.iter().flat_map(|unit| &unit.ranges);
     let places = ranges.flat_map(|range| {
@@ -46,7 +47,7 @@ fn lost_places(census: &Census) -> u64 {
     places.collect::<std::collections::BTreeSet<_>>().len() as u64
 }
 
-/// What is lost. (Cells that are written anew may go to other drives.)
+/// Returns the lost ranges. (Rewritten cells may move to other drives.)
 fn ranges(census: &Census) -> Vec<(u64, Vec<LostRange>)> {
     census.lost.iter().map(|unit| (unit.unit, unit.ranges.clone())).collect()
 }
@@ -117,7 +118,7 @@ fn rot_on_more_drives_than_a_level_tolerates_is_lost_and_told() {
     assert!(mirrored > 0, "{mirrored}");
 }
 
-/// Blocks at different places of chunks: each follows from its own neighbours.
+/// Blocks at different places of chunks: each follows from its own neighbors.
 #[test]
 fn each_block_follows_from_those_beside_it() {
     for shape in SHAPES {
@@ -162,7 +163,8 @@ fn rot_anywhere_is_lost_where_nothing_tells_it_and_only_there() {
             lost += census.lost_units;
             let unit_bytes = shape.geometry().unit_bytes();
             partly += u64::from(census.lost_bytes < census.lost_units * unit_bytes);
-            // Clients go on beside it; what is answered is read back, also after a cut.
+            // Clients continue at the same time; acknowledged data is read back, also after a power
+            // cut.
             let troubles = Troubles { cut_after: Some(2000), ..Troubles::default() };
             lanes.trouble(troubles);
             oracle.more(400);
@@ -178,7 +180,7 @@ fn rot_anywhere_is_lost_where_nothing_tells_it_and_only_there() {
     assert!(lost > 100 && partly > 10, "{lost}, {partly}");
 }
 
-/// What is written anew as a whole is whole again.
+/// Checks that a range is intact again once it has been overwritten completely.
 fn overwrite(shape: &Shape, lanes: &mut Crash, oracle: &mut Oracle) {
     let unit = shape.geometry().unit_bytes() / 512;
     let units = shape.mix().sectors / unit;
@@ -223,7 +225,7 @@ fn blocks_that_drives_refuse_are_lost_until_they_are_read() {
         let media = begun(shape, 3, &mut oracle, 300);
         let geometry = shape.geometry();
         let first = geometry.lane_bytes() - u64::from(geometry.cells) * geometry.cell_bytes();
-        // Few, or the drives are given up.
+        // Only a few cells, or the drives would be given up.
         let cells = (6..14).map(|cell| first + cell * geometry.cell_bytes());
         let bad = cells.flat_map(|at| (0..6).map(move |lane| (lane, at + BLOCK))).collect();
         let mut lanes = Crash::new(media, 4096, 4, 3, Troubles { bad, ..Troubles::default() });

@@ -1,6 +1,6 @@
-//! The laws of content, for every policy, placement and stack by itself: what is read is what was last
-//! written, whatever is merged, split, reordered, moved or fails; and what a completed flush or FUA write
-//! covered is there after the power was cut anywhere.
+//! Tests the laws of contents on every policy, placement and stack: reads return the last written
+//! data, whatever is merged, split, reordered, moved or fails; and data covered by a completed
+//! flush or FUA write survives a power cut at any moment.
 
 mod array;
 mod boundaries;
@@ -48,7 +48,8 @@ fn mix(stack: &Stack) -> Mix {
     Mix { disks, sectors, unit: 8, trims: true, anything_from }
 }
 
-/// What goes wrong, by the seed: nothing, media, the last lane goes, its media, the first lane goes.
+/// Returns the fault for a seed: none, media errors, the last lane disappears, media errors on it,
+/// or the first lane disappears.
 fn troubles(stack: &Stack, seed: u64) -> Troubles {
     let media = |lane| Troubles {
         lane,
@@ -71,7 +72,7 @@ fn troubles(stack: &Stack, seed: u64) -> Troubles {
     }
 }
 
-/// Whether a stack tells nobody of these troubles.
+/// Returns whether a stack hides these troubles from clients.
 fn is_mended(stack: &Stack, seed: u64) -> bool {
     match seed % TROUBLES {
         0 => true,
@@ -82,7 +83,7 @@ fn is_mended(stack: &Stack, seed: u64) -> bool {
 }
 
 const TROUBLES: u64 = 5;
-/// Seeds of each stack; the second half of them asks for few places.
+/// The number of seeds for each stack; in the second half, requests go to few places.
 const SEEDS: u64 = 2 * TROUBLES;
 
 #[test]

@@ -33,7 +33,7 @@ struct Version {
 }
 
 impl Version {
-    /// Whether a read that was submitted then may find it.
+    /// Returns whether a read that was submitted then may find it.
     fn may_be_found(&self, read: u64) -> bool {
         self.over.is_none_or(|over| over >= read)
     }
@@ -70,9 +70,9 @@ pub(crate) struct Oracle {
     left: u64,
     depth: usize,
     last: u64,
-    /// What is asked one after another instead of the mix: places to read.
+    /// If set, these places are read one after another instead of the mix.
     settling: Option<Vec<(Lane, u64)>>,
-    /// What is found then need not be durable.
+    /// Data found after a kill need not be durable.
     killed: bool,
     /// Requests in their order, one after another, last first.
     script: Vec<(Op, Flags, u64, u64)>,
@@ -80,7 +80,7 @@ pub(crate) struct Oracle {
     versions: Vec<Vec<Version>>,
     pub(crate) checked: u64,
     pub(crate) failed: u64,
-    /// Of those that failed: because a drive is gone.
+    /// The number of failures caused by a missing drive.
     pub(crate) gone: u64,
 }
 
@@ -154,14 +154,14 @@ impl Oracle {
         (self.settling, self.killed) = (Some(places), false);
     }
 
-    /// Reads everything there is after a kill, which takes what only memory knew of, and leaves what was
-    /// written as durable as it was.
+    /// Reads everything after a kill, which loses data that was only in memory, and leaves the
+    /// written data as durable as it was.
     pub(crate) fn settle_killed(&mut self) {
         self.settle();
         self.killed = true;
     }
 
-    /// The power was cut: what was under way is not answered any more.
+    /// Records a power cut: outstanding requests will not be answered any more.
     pub(crate) fn cut(&mut self) {
         (self.asked, self.script) = (BTreeMap::new(), Vec::new());
         self.time += 1;
@@ -193,7 +193,7 @@ impl Oracle {
             2 => 1 + self.below(2 * unit),
             _ => unit * (1 + self.below(6)),
         };
-        // Half of it in few places, some of it one after another, forwards and backwards.
+        // Half of the requests go to few places, some of them sequentially, forwards and backwards.
         let first = match self.below(8) {
             0 | 1 => self.last,
             2 => self.last.saturating_sub(2 * count),
@@ -301,7 +301,8 @@ impl Oracle {
     }
 }
 
-/// A read that was submitted when no write was under way found this: the others will not be found.
+/// Removes the versions that can no longer be found, because a read submitted while no write was
+/// outstanding found this one.
 fn settle(list: &mut [Version], read: u64, stamp: u64) {
     let before = |version: &Version| version.submitted < read;
     let ended = |version: &Version| version.ended.filter(|ended| *ended < read);
@@ -316,13 +317,13 @@ fn settle(list: &mut [Version], read: u64, stamp: u64) {
     }
 }
 
-/// Whether a version cannot come back after a cut.
+/// Returns whether a version cannot come back after a cut.
 fn buried(list: &[Version], version: &Version) -> bool {
     let ended = version.ended.unwrap_or(u64::MAX);
     list.iter().any(|other| other.durable && other.submitted > ended)
 }
 
-/// Forgets what no read that is under way may find, nor one after a cut.
+/// Removes versions that neither an outstanding read nor a read after a power cut can return.
 fn forget(list: &mut Vec<Version>, oldest: u64) {
     if list.len() > 4 {
         let all = list.clone();

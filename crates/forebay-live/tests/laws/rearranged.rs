@@ -34,7 +34,7 @@ fn holds(policy: &dyn Policy) -> bool {
     policy.gauges().iter().any(|gauge| gauge.name == "rearranged" && gauge.value == 1.0)
 }
 
-/// All that moves, and what lies between.
+/// Returns all moved blocks, and the blocks between them.
 fn written() -> Vec<Asked> {
     let write = |first, count| (Op::Write, NONE, first, count);
     vec![write(640, 40), write(16, 16), write(56, 8), write(170, 60), FLUSH]
@@ -52,7 +52,7 @@ fn script() -> Vec<Asked> {
     script
 }
 
-/// Media with what is written, then power is cut.
+/// Returns media with data, after a power cut.
 fn begun(oracle: &mut Oracle, seed: u64) -> Vec<Medium> {
     let mut lanes = Crash::new(vec![Medium::new(seed)], 512, 4, seed, Troubles::default());
     oracle.ask(&written());
@@ -63,8 +63,8 @@ fn begun(oracle: &mut Oracle, seed: u64) -> Vec<Medium> {
     media
 }
 
-/// Runs the script with these troubles, then the power goes or the process is killed; answers whether it came to its end,
-/// whether new places held, and whether all there has to be is there.
+/// Runs the script with these troubles, then cuts the power or kills the process. Returns whether
+/// the script ended, whether the new places are in use, and whether all required data is present.
 fn life(
     media: Vec<Medium>,
     oracle: &mut Oracle,
@@ -113,7 +113,7 @@ fn it_is_cut_and_killed_at_every_step_and_found_as_it_was() {
             assert!(holds || !held, "what held holds");
             (before, after) = (before + u64::from(!holds), after + u64::from(holds));
             oracle.cut();
-            // And once more, for what was found has to be durable.
+            // A second check, because the data found must be durable.
             assert!(check(media, &mut oracle, false, seed).0 || !holds);
             if ended {
                 assert!(held, "it was rearranged in time");
@@ -166,7 +166,7 @@ fn each_flush_and_each_write_of_the_record_is_needed() {
     }
 }
 
-/// A disk that is rearranged.
+/// Returns a disk that is rearranged.
 fn rearranged(seed: u64) -> (Oracle, Vec<Medium>) {
     let mut oracle = oracle(seed);
     let media = begun(&mut oracle, seed);
@@ -175,7 +175,7 @@ fn rearranged(seed: u64) -> (Oracle, Vec<Medium>) {
     (oracle, media)
 }
 
-/// How many of two requests fail on these media, and whether anything was written.
+/// Returns how many of two requests fail on these media, and whether anything was written.
 fn refused(media: Vec<Medium>, mut policy: Box<dyn Policy>) -> (u64, bool) {
     let mark = media[0].mark();
     let mut lanes = Crash::new(media, 512, 4, 3, Troubles::default());
@@ -206,7 +206,7 @@ fn a_record_that_is_not_whole_is_refused_and_nothing_is_written() {
     assert_eq!(refused(blank(), policy()).0, 0, "one is begun");
 }
 
-/// The record of these rows, which are laid from `TO`.
+/// Returns the record of these rows, which are laid from `TO`.
 fn record(rows: &[(u64, u64)]) -> Vec<u8> {
     let mut record = vec![0; 8192];
     let mut put = |at: usize, word: u64| record[at..at + 8].copy_from_slice(&word.to_le_bytes());

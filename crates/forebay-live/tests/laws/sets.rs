@@ -130,7 +130,7 @@ fn who_takes_anothers_place_is_of_its_kind_and_who_comes_beside_as_is_said() {
     let all = Hint { bytes: 0..u64::MAX, level: None, kind: Some(Kind::Ssd) };
     let (_, _, mut media) = ran(array.hinted(&[all]), media, &mut oracle, (5, None));
     let found = |numbers: &[u8]| Array::found(shape.geometry(), shape.first, numbers).mending();
-    // Drive 7, a solid-state drive, is gone for good; 9 comes, and then 10 and 11 beside.
+    // Drive 7, a solid-state drive, is lost permanently; drive 9 is added, and then 10 and 11.
     media[6] = Medium::new(77);
     oracle.settle();
     let (_, census, mut media) =

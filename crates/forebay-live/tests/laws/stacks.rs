@@ -12,7 +12,7 @@ const LEN_MAX: u32 = 64 << 10;
 /// Sectors of a disk: twice what a flash of a mebibyte holds.
 const SECTORS: u64 = 4096;
 
-/// What a stack makes up for.
+/// The troubles that a stack hides.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mends {
     Nothing,
@@ -25,12 +25,12 @@ pub(crate) struct Stack {
     pub(crate) build: Box<dyn Fn() -> Box<dyn Policy>>,
     pub(crate) disks: Lane,
     pub(crate) lanes: u16,
-    /// Sectors of each disk that are asked for.
+    /// The number of sectors of each disk that requests use.
     pub(crate) sectors: u64,
     pub(crate) block: u32,
-    /// Those from here on hold anything at first.
+    /// Sectors from here on have arbitrary contents at first.
     pub(crate) anything_from: u64,
-    /// What may fail of the last lane without anybody being told.
+    /// The unreported faults that the last lane may have.
     pub(crate) mends: Mends,
     /// Whether it finds its data after a restart.
     pub(crate) restarts: bool,
@@ -66,7 +66,7 @@ const PLACED: &[&str] = &[
     "fcfs:depth=3:dependencies=no:over=bid-hybrid+packing-kib=1024+size-mib=1",
 ];
 
-/// Placements whose disks have everything.
+/// Placements whose disks have all data.
 const ON_DISK: &[&str] = &[
     "cache:size-mib=1:write=through",
     "cache:size-mib=1:write=around:block-kib=8",
@@ -75,7 +75,7 @@ const ON_DISK: &[&str] = &[
     "token-bucket:rate=20000:burst=2:over=bid+wait-ms=1",
 ];
 
-/// A policy on a disk that takes I/Os of 4096 bytes.
+/// Returns a policy on a disk that takes I/Os of 4096 bytes.
 fn short(spec: &'static str) -> Stack {
     let build = move || -> Box<dyn Policy> { build(spec, 4096).unwrap() };
     let name = format!("{spec} in I/Os of 4096 bytes");
@@ -87,7 +87,7 @@ fn lanes(disks: u16, restarts: bool) -> DeviceSet {
     DeviceSet { disks, disk_len_max: LEN_MAX, disk_bytes: 1 << 40, flash, restarts }
 }
 
-/// A policy by name on some disks and a flash.
+/// Returns a policy by name on some disks and a flash.
 fn named(spec: &str, disks: u16, restarts: bool) -> Stack {
     let text = spec.to_string();
     let build =
@@ -102,7 +102,7 @@ fn named(spec: &str, disks: u16, restarts: bool) -> Stack {
     Stack { name, mends, disks, lanes, block, restarts, ..stack(Box::new(build)) }
 }
 
-/// A stack on one disk, all of which is asked for.
+/// Returns a stack on one disk, which the requests cover completely.
 fn stack(build: Box<dyn Fn() -> Box<dyn Policy>>) -> Stack {
     Stack {
         name: String::new(),
@@ -117,7 +117,7 @@ fn stack(build: Box<dyn Fn() -> Box<dyn Policy>>) -> Stack {
     }
 }
 
-/// A cache of a few blocks of 2048 bytes: all leave soon, and come back.
+/// Returns a cache of a few blocks of 2048 bytes: all leave soon, and come back.
 fn small(writing: Writing, spec: &'static str, s3fifo: bool) -> Stack {
     let build = move || -> Box<dyn Policy> {
         let lane = |spec| build(spec, LEN_MAX).unwrap();
@@ -145,8 +145,9 @@ fn side_by_side() -> Stack {
     Stack { name, disks: 3, lanes: 3, block: 1024, ..stack(Box::new(build)) }
 }
 
-/// A disk whose blocks were rearranged; they move while it works if `moving`. The new places, which
-/// are taken for free, hold anything then, and are not asked for unless `all` is.
+/// Returns a disk whose blocks were rearranged, or move during the run if `moving`. In that case
+/// the new places, which are assumed to be free, have arbitrary contents and are used by requests
+/// only if `all`.
 fn rearranged(spec: &'static str, moving: bool, all: bool) -> Stack {
     let rows = [(40 * 8192, 20_480), (8192, 8192), (3 * 8192 + 4096, 4096), (90_112, 12_288)];
     let to = SECTORS * 512 - (64 << 10);
@@ -167,7 +168,8 @@ fn rearranged(spec: &'static str, moving: bool, all: bool) -> Stack {
 /// Where the record of a disk is that is rearranged for good.
 pub(crate) const RECORD: u64 = SECTORS * 512;
 
-/// A disk whose blocks move while it works and are found after a restart; nobody asks for the new places.
+/// Returns a disk whose blocks move while it works and are found after a restart; no request goes
+/// to the new places directly.
 pub(crate) fn kept(spec: &'static str) -> Stack {
     let to = RECORD - (64 << 10);
     let build = move || kept_rearranged(spec, to, Some(Nanos::from_micros(300)));
@@ -175,7 +177,7 @@ pub(crate) fn kept(spec: &'static str) -> Stack {
     Stack { name, sectors: marker_of(to) / 512, ..stack(Box::new(build)) }
 }
 
-/// Where the other head is, before the new places.
+/// Returns the position of the copy of the head, before the new places.
 pub(crate) fn marker_of(to: u64) -> u64 {
     to - 8192
 }
@@ -194,7 +196,7 @@ pub(crate) fn kept_rearranged(spec: &str, to: u64, from: Option<Nanos>) -> Box<d
     Box::new(Rearranged::before(placement, build_placed(spec, &set).unwrap(), 1))
 }
 
-/// Placements that hold what the disk does not have, and are found after a restart.
+/// Placements that hold data that the disk does not have, and survive a restart.
 const SURVIVING: &[&str] = &[
     "cache:size-mib=1:format=yes",
     "cache:size-mib=1:replace=s3fifo:block-kib=8:disk=bid+wait-ms=1:transfer-us=50:format=yes",
@@ -210,7 +212,7 @@ fn surviving(spec: &str, disks: u16) -> Stack {
     Stack { mends: Mends::Nothing, ..named(spec, disks, true) }
 }
 
-/// The same of a few blocks.
+/// Returns the same with few blocks.
 fn small_surviving(spec: &'static str, s3fifo: bool) -> Stack {
     let (pairing, disk_bytes) = (Pairing::default(), 256 * 512);
     let bound = Bound { id: 7, pairing, disk_bytes, formats: true };
@@ -233,7 +235,7 @@ fn small_surviving(spec: &'static str, s3fifo: bool) -> Stack {
     Stack { name, disks: 2, lanes: 3, sectors: 256, ..stack(Box::new(build)) }
 }
 
-/// A cache of single sectors, whose table has several pages.
+/// Returns a cache of single sectors, whose table has several pages.
 fn many_places() -> Stack {
     let bound = Bound { id: 7, pairing: Pairing::default(), disk_bytes: 0, formats: true };
     let build = move || -> Box<dyn Policy> {
@@ -245,7 +247,7 @@ fn many_places() -> Stack {
     Stack { name, lanes: 2, ..stack(Box::new(build)) }
 }
 
-/// Every placement that is found again by what is written of it.
+/// Returns all placements that survive a restart through their records.
 pub(crate) fn surviving_stacks() -> Vec<Stack> {
     let mut all: Vec<Stack> = SURVIVING.iter().map(|spec| surviving(spec, 2)).collect();
     all.extend([false, true].map(|s3fifo| small_surviving("noop", s3fifo)));
@@ -260,7 +262,7 @@ pub(crate) fn surviving_stacks() -> Vec<Stack> {
     all
 }
 
-/// Large blocks beneath.
+/// Returns a stack above large blocks.
 fn blocks(spec: &'static str, disks: u16, restarts: bool) -> Stack {
     let build = move || -> Box<dyn Policy> {
         let policy = build_placed(spec, &lanes(disks, restarts)).unwrap();
@@ -272,11 +274,11 @@ fn blocks(spec: &'static str, disks: u16, restarts: bool) -> Stack {
     Stack { name, disks, lanes, block, mends, restarts, ..stack(Box::new(build)) }
 }
 
-/// How many stacks are drawn.
+/// The number of random stacks.
 const DRAWN: u64 = 16;
 
-/// A stack of floors drawn by number: whole blocks or not, over a shaper or none, over a placement or
-/// none, over a scheduler a disk.
+/// Returns a stack of floors drawn by number: whole blocks or not, over a shaper or none, over a
+/// placement or none, over a scheduler a disk.
 fn drawn(number: u64) -> Stack {
     const DISKS: &[&str] = &[
         "noop",

@@ -31,8 +31,8 @@ const FLASH: u16 = 1;
 /// Lives of each stack, each ended by a cut or a kill.
 const LIVES: u64 = 5;
 
-/// Cuts of each stack: some, or 2 000 where it may take longer (`make laws`). Stacks are dealt to as many threads as
-/// there are processors.
+/// Cuts the power of each stack a few times, or 2 000 times if it may take longer (`make laws`).
+/// Stacks are distributed over one thread per processor.
 #[test]
 fn what_was_told_to_be_kept_is_found_whenever_the_power_is_cut() {
     let (seeds, least) = if longer(1) > 1 { (longer(70), 2000) } else { (12, 35) };
@@ -119,7 +119,7 @@ fn write(block: u64) -> (Op, Flags, u64, u64) {
     (Op::Write, NONE, block * BLOCK, BLOCK)
 }
 
-/// All that has to be there is there.
+/// Checks that all required data is present.
 fn check(media: &[Medium], oracle: &Oracle) {
     check_with(&|| cache(BOUND), media, oracle);
 }
@@ -150,8 +150,8 @@ fn others() -> Vec<(Op, Flags, u64, u64)> {
     script
 }
 
-/// Places are used for others in the life after a kill as soon as they are free, and then the power goes:
-/// so what that life found has to be durable.
+/// After a kill, places are reused as soon as they are free, and then the power is cut: so the data
+/// found after the kill must be durable.
 #[test]
 fn what_a_life_after_a_kill_begins_with_is_durable() {
     let mut kills = 0;
@@ -165,7 +165,7 @@ fn what_a_life_after_a_kill_begins_with_is_durable() {
         let media = lanes.kill();
         oracle.cut();
         let (mut lanes, mut policy) = (sound(media, seed ^ passes), cache(BOUND));
-        // No more than may be done without a round.
+        // As many writes as are possible without a round.
         oracle.ask(&[write(20), write(21)]);
         run(&mut *policy, &mut lanes, &mut oracle, &mut ()).unwrap();
         let media = lanes.cut(Tear::Sector);
@@ -195,7 +195,7 @@ fn cut_everywhere(build: &Build, before: &Script, script: &Script, seed: u64) ->
     0
 }
 
-/// A cache of single sectors, whose table has two pages.
+/// Returns a cache of single sectors, whose table has two pages.
 fn sectors() -> Box<dyn Policy> {
     let bound = Bound { disk_bytes: 0, ..FORMATS };
     let cached = Cached::new(Lru::new(900), 512, Writing::Back, 1).surviving(bound);
@@ -277,7 +277,7 @@ fn each_flush_and_each_record_of_a_tier_is_needed() {
         let new: &Script = &[(Op::Write, NONE, 13, 5), FLUSH];
         let counts = LIES.map(|lie| needed(&build, &[FLUSH], new, lie));
         assert_eq!(counts, [1, 1, 1]);
-        // Some of the same sectors again, then others of the same block.
+        // Overwrites some of the same sectors, then writes others of the same block.
         let again: &Script = &[(Op::Write, NONE, 14, 1), FLUSH];
         assert_eq!(LIES.map(|lie| needed(&build, new, again, lie)), [1, 0, 0]);
         let more: &Script = &[(Op::Write, NONE, 19, 1), FLUSH];
@@ -350,7 +350,7 @@ fn opens(media: Vec<Medium>, bound: Bound, troubles: Troubles) -> (u64, bool) {
     (oracle.failed, media.iter().zip(marks).any(|(medium, mark)| medium.mark() != mark))
 }
 
-/// A disk and a flash with a log of some records, two blocks dirty.
+/// Returns a disk and a flash with a log of some records, two blocks dirty.
 fn used() -> Vec<Medium> {
     let mut oracle = oracle(4);
     let mut lanes = sound(vec![Medium::new(1), Medium::new(2)], 4);
@@ -402,7 +402,7 @@ fn a_flash_that_is_not_the_one_is_refused_and_not_written() {
     assert_eq!(opens(media, BOUND, none()), refused, "a label without records");
 }
 
-/// A flash of some records of which the newest, number 3, is changed so.
+/// Returns a flash of some records of which the newest, number 3, is changed so.
 fn damaged(at: u64, change: impl Fn(u8) -> u8) -> Vec<Medium> {
     let mut media = used();
     let at = 8192 + 3 * 8192 + at;

@@ -19,7 +19,8 @@ struct Nearest {
 
 const UNKNOWN: u32 = u32::MAX;
 
-/// The place of a key in a list: of at most 64 scales, and two classes of at most 32 and 32.
+/// Returns the place of a key in a list: of at most 64 scales, and two classes of at most 32 and
+/// 32.
 #[inline]
 fn place(key: Key) -> usize {
     usize::from(key.0) << 10 | usize::from(key.1 & 31) << 5 | usize::from(key.2 & 31)
@@ -86,7 +87,7 @@ impl Clock {
         }
     }
 
-    /// The next of all requests; none after the last.
+    /// Returns the next of all requests; none after the last.
     #[inline]
     pub(crate) fn next(&mut self, dice: &mut Dice) -> Option<Arrival> {
         while self.next == self.is_write.len() {

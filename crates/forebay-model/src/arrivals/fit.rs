@@ -11,7 +11,7 @@ use crate::parts::Parts;
 /// Collects arrivals.
 pub(crate) struct ArrivalsFit {
     arrivals: Arrivals,
-    /// When each request of the block that goes on came, and how many wrote before it.
+    /// For each request of the current block: its time, and the number of writes before it.
     times: Vec<u64>,
     writes: Vec<u32>,
     /// Whether the latest request writes.
@@ -24,7 +24,7 @@ pub(crate) struct ArrivalsFit {
 }
 
 impl ArrivalsFit {
-    /// Of so many requests.
+    /// Creates a fitter for this many requests.
     pub(crate) fn new(requests: u64, tick_ns: u64, blocks_wanted: u64) -> ArrivalsFit {
         let blocks = blocks_wanted.min(requests / BLOCK_MIN).max(requests / BLOCK_MAX).max(1);
         let arrivals = Arrivals {

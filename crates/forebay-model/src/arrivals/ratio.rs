@@ -12,8 +12,8 @@ const ALIKE: u32 = 64;
 /// Steps to either side.
 const STEPS: u32 = 36;
 
-/// The step of a ratio of at least 1, in quarter powers of two: all of them up to 2 powers, every other up
-/// to 8, every fourth beyond.
+/// Returns the step of a ratio of at least 1, in quarter powers of two: all of them up to 2 powers,
+/// every other up to 8, every fourth beyond.
 fn step(quarters: u32) -> u32 {
     match quarters {
         0..8 => quarters,
@@ -22,7 +22,7 @@ fn step(quarters: u32) -> u32 {
     }
 }
 
-/// The first quarter of a step, and the first of the next.
+/// Returns the first quarter of a step, and the first of the next.
 fn quarters(step: u32) -> (u32, u32) {
     let from = |step: u32| match step {
         0..8 => step,
@@ -32,7 +32,7 @@ fn quarters(step: u32) -> (u32, u32) {
     (from(step), from(step + 1))
 }
 
-/// The number of a division into parts so long, of so many requests.
+/// Returns the number of a division into parts so long, of this many requests.
 pub(super) fn of((first, second): (u64, u64), requests: (u64, u64)) -> u32 {
     if first == 0 || second == 0 {
         return if first == 0 { 0 } else { MAX };
@@ -71,7 +71,7 @@ pub(super) fn class(first: u64, second: u64) -> u8 {
     }
 }
 
-/// The same of a share.
+/// Returns the class of a share.
 pub(super) fn class_of(share: f64) -> u8 {
     [0.1, 0.4, 0.6, 0.9].iter().filter(|&&bound| share >= bound).count() as u8
 }

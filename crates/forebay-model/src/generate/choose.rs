@@ -1,6 +1,7 @@
-//! Which class and range come next.
+//! Chooses the next class and range.
 //!
-//! All weights are of what is left of budgets, times how much more often than by chance something was seen.
+//! All weights are the rest of a budget, times how much more often than by chance the combination
+//! was observed.
 
 use std::ops::Range;
 
@@ -12,14 +13,15 @@ use crate::dice::Dice;
 use crate::model::Model;
 use crate::space::Transitions;
 
-/// What is added to counts and what they would be by chance, so that what never came is not impossible.
+/// Added to observed and expected counts, so that combinations that were never observed are not
+/// impossible.
 const SMOOTH: f64 = 0.02;
 /// Of an epoch's budget of a class, what may be drawn beyond it; none in the last of all, and before that in as many
 /// epochs less and less.
 const SLACK: f32 = 0.5;
 const FADING_EPOCHS: f32 = 16.0;
 
-/// How much more often than by chance.
+/// Returns how much more often than by chance something was observed.
 fn lift(count: f64, expected: f64) -> f32 {
     ((count + SMOOTH) / (expected + SMOOTH)) as f32
 }
@@ -38,7 +40,7 @@ pub(super) struct Chooser {
     next_epoch: u64,
     /// Left of the epoch's budgets, and what that of ranges was.
     left: Vec<f32>,
-    /// What of it is lent.
+    /// The part of it that has been lent.
     lent: Vec<f32>,
     left_ranges: Vec<f32>,
     of_range: Vec<f32>,
@@ -55,10 +57,10 @@ pub(super) struct Chooser {
     transitions: usize,
     /// By class and transition: how much more often than by chance it is made, and by that class.
     moves: Vec<f32>,
-    /// By class and range: what is left, and the inverse of how much more often than by chance.
+    /// By class and range: the rest of the budget, and the inverse of the expected frequency.
     left_of: Vec<f32>,
     unlikely: Vec<f32>,
-    /// By range: what is left of all classes.
+    /// By range: the rest of the budget of all classes.
     left_in: Vec<f32>,
     weights: Vec<f32>,
     last: Option<(usize, usize)>,
@@ -69,7 +71,8 @@ fn turn(rows: &[f32], count: usize, classes: usize) -> Vec<f32> {
     (0..classes).flat_map(|class| (0..count).map(move |row| rows[row * classes + class])).collect()
 }
 
-/// The ranges that each transition leads to, of a list that has the transition to each range.
+/// Returns the ranges that each transition leads to, of a list that has the transition to each
+/// range.
 fn leads(to: &[u32]) -> Vec<(Range<usize>, usize)> {
     let mut begin = 0;
     let alike = to.chunk_by(|one, other| one == other).map(|alike| {
@@ -99,7 +102,8 @@ impl Chooser {
         };
         let counts: Vec<f64> = total(&|epoch| &epoch.classes, classes);
         let in_range: Vec<f64> = total(&|epoch| &epoch.ranges, ranges);
-        // Rows of how much more often than by chance, given how often each row came.
+        // Computes how much more often than by chance each combination was observed, given the
+        // frequency of each row.
         let lifts = |rows: &[Counts], came: &[f64], is_on: bool| -> Vec<f32> {
             let row = |(row, &came): (&Counts, &f64)| {
                 let row = dense(row, classes);
@@ -176,7 +180,7 @@ impl Chooser {
         }
     }
 
-    /// The range of the latest request.
+    /// Returns the range of the latest request.
     pub(super) fn last_range(&self) -> usize {
         self.last.map_or(0, |last| last.1)
     }
@@ -197,9 +201,9 @@ impl Chooser {
         self.entered += 1;
         let epochs = self.chain.epochs.len() as u64;
         self.next_epoch = self.chain.parts.begin(self.entered, self.requests);
-        // What is left over comes in the next; what came too early is taken off. Up to half as much again as the epoch has is
-        // lent, less near the end: else what bursts have used up would be missed by the next, and what is left be forced
-        // on times that it does not suit.
+        // The rest of the budget moves to the next epoch, and what was borrowed is subtracted. An
+        // epoch lends up to half of its budget again, less near the end. Otherwise the next epoch
+        // would lack what bursts have used up, and the rest would be forced on unsuitable times.
         let slack = ((epochs - self.entered as u64) as f32 / FADING_EPOCHS).min(SLACK);
         for (left, lent) in self.left.iter_mut().zip(&mut self.lent) {
             *left -= std::mem::take(lent);
@@ -215,7 +219,7 @@ impl Chooser {
         }
     }
 
-    /// The class of request `number`.
+    /// Returns the class of request `number`.
     #[inline]
     pub(super) fn class(
         &mut self,
@@ -260,7 +264,7 @@ impl Chooser {
         classes.start + dice.weighted(&self.unspent[classes.clone()]).unwrap_or(0)
     }
 
-    /// The range of a request of this class.
+    /// Returns the range of a request of this class.
     #[inline]
     pub(super) fn range(&mut self, class: usize, dice: &mut Dice) -> usize {
         if self.classes[class].kind.continues()
@@ -296,7 +300,7 @@ impl Chooser {
             .unwrap_or(0)
     }
 
-    /// A request of this class came to this range.
+    /// Records that a request of this class went to this range.
     #[inline]
     pub(super) fn done(&mut self, class: usize, range: usize) {
         self.left[class] -= 1.0;

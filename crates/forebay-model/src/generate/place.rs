@@ -1,4 +1,4 @@
-//! Where a request goes, and how long it is: a place that comes about as its class says.
+//! Chooses the location and length of a request according to its class.
 
 mod fresh;
 mod reuse;
@@ -16,12 +16,12 @@ use crate::model::Model;
 use crate::sizes::Lengths;
 use crate::trail::Trail;
 
-/// A place that was found.
+/// A chosen location.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) address: u64,
     pub(super) len: u32,
-    /// Which recent end it goes on from, and of which area.
+    /// The recent end that the request continues, and its area.
     pub(super) from: Option<usize>,
     pub(super) area: usize,
     /// The stream that it is likely to come from, and whether it must.
@@ -78,8 +78,8 @@ impl Placer {
         self.left_of_piece.clone_from(&self.of_piece);
     }
 
-    /// Whether a stretch has got all requests that the trace had on it: else what follows a distant request would
-    /// stay with it, since most requests go near those before.
+    /// Returns whether a stretch has had all requests that the trace had on it. Without this limit,
+    /// requests after a distant one would stay near it, because most requests go near earlier ones.
     #[inline]
     fn is_spent(&self, address: u64) -> bool {
         !self.left_of_piece.is_empty() && self.left_of_piece[self.space.piece(address)] == 0
@@ -94,7 +94,7 @@ impl Placer {
         }
     }
 
-    /// A place for request `number` in about this range, after one of this stream.
+    /// Returns a place for request `number` of this stream, in or near this range.
     #[inline]
     pub(super) fn place(
         &mut self,
@@ -117,7 +117,8 @@ impl Placer {
         found.unwrap_or_else(|| self.far((class, range), len, number, stream, trail, dice))
     }
 
-    /// How far into a block a new place begins; whole blocks where the grain is no finer.
+    /// Returns the offset of a new location within a block; locations are whole blocks if the grain
+    /// is not finer.
     #[inline]
     fn past_block(&mut self, class: usize, len: u32, dice: &mut Dice) -> u64 {
         if self.grain < BLOCK_BYTES { self.lengths[class].sector(len, dice) } else { 0 }

@@ -107,7 +107,8 @@ impl State {
         let advice = match missing {
             [] => again.to_string(),
             _ => format!(
-                "{} missing, and may have some of the data: bring {} back and run `forebay volume check`. {again}",
+                "{} missing, and may have some of the data: reconnect {} and run `forebay volume \
+                 check`. {again}",
                 drives_are(missing),
                 if missing.len() == 1 { "it" } else { "them" },
             ),

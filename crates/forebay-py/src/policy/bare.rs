@@ -68,7 +68,7 @@ impl Bare {
         }
         let wrong = || {
             format!(
-                "{method} returned {}; it is the requests that it answers, or None",
+                "{method} returned {}, expected the requests that it answers, or None",
                 shown(said)
             )
         };
@@ -94,7 +94,10 @@ impl Bare {
         let Some(waiting) = id.and_then(|id| self.waiting.remove(&id)) else {
             let said = known.said();
             let wrong = match known.place {
-                Place::Own => format!("{method} answered {said}, which nobody asked for"),
+                Place::Own => format!(
+                    "{method} answered {said}, which is not an outstanding \
+                    request"
+                ),
                 _ => format!("{method} answered {said} a second time; a request is answered once"),
             };
             return self.object.breaks(cx.now, wrong);
@@ -114,7 +117,8 @@ impl Bare {
     fn io(&mut self, now: Nanos, given: &Bound<'_, PyAny>) -> Option<forebay_core::Request> {
         let Ok(request) = given.cast::<Request>() else {
             let got = shown(given);
-            self.object.breaks(now, format!("dispatch returned {got}; it is a request, or None"));
+            self.object
+                .breaks(now, format!("dispatch returned {got}, expected a request, or None"));
             return None;
         };
         let mut known = request.borrow_mut();
@@ -147,7 +151,8 @@ impl Bare {
         if known.op.moves_data() && known.len > self.len_max {
             let most = self.len_max;
             return Some(format!(
-                "which is too long: the device takes {most} bytes at a time, the rest is for another I/O"
+                "which is too long: the device accepts {most} bytes at a time, so dispatch the \
+                 rest as another I/O"
             ));
         }
         let most = self.capacity;

@@ -27,7 +27,8 @@ pub(crate) fn laws_check(
 ) -> PyResult<String> {
     if is_made(policy)? || !policy.is_callable() {
         let got = format!(
-            "got {}, expected a class, or what makes a policy: each run needs a new one",
+            "got {}, expected a class or a function that returns a policy, because each run needs \
+             a new one",
             shown(policy)
         );
         return Err(argument("policy", got));
@@ -50,7 +51,7 @@ pub(crate) fn laws_check(
         &object,
         "merge=no",
         Serves,
-        "beside a stream that always has 32 requests waiting",
+        "together with a stream that always has 32 requests waiting",
     )?;
     Ok(object.name().to_string())
 }

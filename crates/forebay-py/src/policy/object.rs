@@ -135,10 +135,13 @@ impl Object {
     ) -> Option<Bound<'py, PyAny>> {
         self.idle_calls += 1;
         if self.idle_calls > IDLE_CALLS_MAX {
-            self.breaks(now, format!(
-                "it was asked {IDLE_CALLS_MAX} times in a row without anything arriving or being answered: \
-                 it has itself woken, or dispatches requests of its own, for ever"
-            ));
+            self.breaks(
+                now,
+                format!(
+                    "it was called {IDLE_CALLS_MAX} times in a row while no request arrived or was \
+                 answered: it wakes itself, or dispatches its own requests, forever"
+                ),
+            );
         }
         let given = self.call(py, now, "dispatch", Some(&self.dispatch), (now.0,))?;
         (!given.is_none()).then_some(given)
@@ -189,7 +192,8 @@ impl Object {
             if at.is_none() {
                 let got = shown(&said);
                 self.breaks(now, format!(
-                    "wakeup returned {got}; it is a whole number of nanoseconds from the start of the run, or None"
+                    "wakeup returned {got}, expected a whole number of nanoseconds from the start \
+                     of the run, or None"
                 ));
             }
             at.map(Nanos)

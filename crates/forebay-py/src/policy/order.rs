@@ -38,10 +38,13 @@ impl<const JOINS: bool> Order<JOINS> {
                 self.requests.iter().flatten().filter(waits).min_by_key(|it| it.borrow(py).id);
             let first = first.map(|first| first.borrow(py).said()).unwrap_or_default();
             let count = self.queued;
-            self.object.breaks(self.object.now(), format!(
-                "{count} of its requests were never dispatched, the first of them {first}: nothing else will \
-                 happen, dispatch gives nothing and wakeup asks for nothing"
-            ));
+            self.object.breaks(
+                self.object.now(),
+                format!(
+                    "{count} of its requests were never dispatched, the first of them {first}: \
+                 nothing else will happen, dispatch returns None and so does wakeup"
+                ),
+            );
         });
     }
 
@@ -55,7 +58,7 @@ impl<const JOINS: bool> Order<JOINS> {
         let wrong = match given.cast::<Request>() {
             Err(_) => {
                 format!(
-                    "dispatch returned {}; it is a request that was submitted, or None",
+                    "dispatch returned {}, expected a request that was submitted, or None",
                     shown(given)
                 )
             }
@@ -76,7 +79,8 @@ impl<const JOINS: bool> Order<JOINS> {
                         )
                     }
                     Place::Merged => format!(
-                        "dispatch returned {said}, which was merged into another: `merged` says which is gone"
+                        "dispatch returned {said}, which was merged into another: `merged` is \
+                         told which one"
                     ),
                 }
             }

@@ -64,7 +64,7 @@ impl Opened {
     pub(super) fn store(&self) -> PyResult<&forebay_store::Store> {
         if !self.is_ours() {
             let what =
-                "the store was opened before this process was forked: open it in one process";
+                "the store was opened before this process was forked: open it in only one process";
             return Err(Error::new_err(what));
         }
         match self.store.is_closed() {
@@ -122,7 +122,7 @@ fn awaited<T: Send>(
                 Ok(come) => return Ok(come),
                 Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals())?,
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(PyOSError::new_err("the store has ended: it cannot be driven"));
+                    return Err(PyOSError::new_err("the store has stopped: it cannot be driven"));
                 }
             }
         }

@@ -62,7 +62,7 @@ impl Room {
         Server::start(&Config { file: None, listen, metrics: None, backs: vec![back] })
     }
 
-    /// Why it is refused, as a mistake of the user's; what was there is there unchanged.
+    /// Returns the message of a refusal, which must be a user error and must not change anything.
     fn refused(&self, back: Back) -> String {
         let files: Vec<PathBuf> = match &back.on {
             On::Target { path, flash } => Some(path).into_iter().chain(flash).cloned().collect(),
@@ -135,9 +135,9 @@ fn older_copies_are_refused_whichever_of_the_two_they_are_of() {
     room.copy("flash", "old flash");
     room.writes(BACK, "disk", "flash", 2);
     let told = room.refused(room.back(BACK, "disk", Some("old flash")));
-    assert!(told.contains("is an older copy") && told.contains("served once"), "{told}");
+    assert!(told.contains("is an outdated copy") && told.contains("served once"), "{told}");
     let told = room.refused(room.back(BACK, "old disk", Some("flash")));
-    assert!(told.contains("old disk is an older copy"), "{told}");
+    assert!(told.contains("old disk is an outdated copy"), "{told}");
     // A copy from the middle of the last time.
     let back = room.back(BACK, "disk", Some("flash"));
     room.served(back.clone(), |client| {
@@ -148,7 +148,7 @@ fn older_copies_are_refused_whichever_of_the_two_they_are_of() {
         assert_eq!(client.does((FLUSH, 0), (0, 0), &[]), 0);
     });
     let told = room.refused(room.back(BACK, "disk", Some("middle")));
-    assert!(told.contains("is older than the disk's mark"), "{told}");
+    assert!(told.contains("or older than the disk's mark"), "{told}");
     assert_eq!(room.reads(back).0, 3);
     // Both copied together are a pair, older than they were.
     assert_eq!(room.reads(room.back(BACK, "old disk", Some("old flash"))).0, 1);
@@ -178,8 +178,8 @@ fn a_copy_of_the_flash_from_before_a_kill_is_refused_once_the_mark_is_newer() {
             }
             std::thread::sleep(std::time::Duration::from_millis(100));
         };
-        assert!(told.contains("is older than the disk's mark"), "{told}");
-        // What was not put back is served.
+        assert!(told.contains("or older than the disk's mark"), "{told}");
+        // Serving works with files that were not restored.
         room.copy("disk", "killed");
         room.copy("flash", "back");
         let server = room.start_at("other", room.back(BACK, "killed", Some("back"))).unwrap();
@@ -232,13 +232,13 @@ fn a_disk_alone_is_refused_under_every_policy_while_its_flash_has_its_newest_dat
         let told = room.refused(room.back(policy, "disk", Some("blank")));
         assert!(told.contains("on another flash"), "{told}");
     }
-    // Whoever only looks changes nothing.
+    // Read-only access changes nothing.
     let looks = Back { read_only: true, ..forced(room.back("noop", "disk", None)) };
     let (byte, notes) = room.reads(looks);
     assert_eq!(byte, 0, "the disk as it is");
     assert!(notes.iter().any(|note| note.contains("warning: the newest data of")), "{notes:?}");
     assert_eq!(room.reads(room.back(BACK, "disk", Some("flash"))).0, 1);
-    // Whoever may write makes the flash an older one.
+    // Write access makes the flash outdated.
     room.served(forced(room.back("noop", "disk", None)), |client| client.write(8192, &[9; 4096]));
     room.refused(room.back("noop", "disk", None));
     let told = room.refused(room.back(BACK, "disk", Some("flash")));
@@ -251,7 +251,10 @@ fn a_disk_that_had_everything_when_it_was_stopped_is_served_alone() {
     ["disk", "flash", "blank"].iter().for_each(|name| room.holes(name, BYTES));
     let size = |back| room.served(back, |client| client.read(0, 512).len());
     let (_, notes) = size(room.back(FORMAT, "disk", Some("flash")));
-    assert!(notes.iter().any(|note| note.contains("its last 4096 bytes are for")), "{notes:?}");
+    assert!(
+        notes.iter().any(|note| note.contains("its last 4096 bytes hold the mark")),
+        "{notes:?}"
+    );
     let (byte, notes) = room.reads(room.back("noop", "disk", None));
     assert_eq!((byte, notes), (0, Vec::new()));
     // The mark is nobody's to write.
@@ -315,14 +318,14 @@ fn a_newest_record_that_is_damaged_or_gone_is_an_error() {
     let room = Room::with_pair("disk", "flash", 1);
     room.writes(BACK, "disk", "flash", 2);
     let flash = fs::read(room.at("flash")).unwrap();
-    // Records 1 and 2 are there; nothing changed with the second write of the same block.
+    // Records 1 and 2 exist; the second write of the same block changed nothing.
     let newest = 8192 + 2 * 8192;
     assert!(flash[newest..newest + 8192].iter().any(|byte| *byte != 0));
     for at in (0..8192).step_by(61) {
         room.copy("flash", "damaged");
         room.change("damaged", (newest + at) as u64, &[!flash[newest + at]]);
         let told = room.refused(room.back(BACK, "disk", Some("damaged")));
-        assert!(told.contains("is damaged, cannot be read, or is older"), "{told}");
+        assert!(told.contains("is damaged, unreadable, or older"), "{told}");
     }
     room.copy("flash", "gone");
     room.change("gone", newest as u64, &[0; 8192]);
@@ -332,8 +335,8 @@ fn a_newest_record_that_is_damaged_or_gone_is_an_error() {
     assert_eq!(room.reads(forced(room.back(BACK, "disk", Some("gone")))).0, 0);
 }
 
-/// A file as tests/images has it: its length, then every stretch of it that is no zeros, as hexadecimal figures or as so
-/// many times a byte.
+/// Decodes a file in the format of tests/images: its length, then every stretch that is not zero,
+/// in hexadecimal or as a repeated byte.
 fn image(text: &str) -> Vec<u8> {
     let byte = |hex: &str| u8::from_str_radix(hex, 16).unwrap();
     let mut lines = text.lines();
@@ -367,7 +370,7 @@ fn a_placement_log_of_version_1_is_refused_by_its_number() {
                 "{told}"
             );
         }
-        // Without its label it is not taken for blank.
+        // Without its label, the flash does not count as blank.
         room.change("flash", 0, &[0; 8192]);
         room.refused(room.back(&formats, "disk", Some("flash")));
     }
@@ -411,7 +414,7 @@ fn a_rearranged_disk_of_version_1_is_served_and_other_versions_are_told() {
         let exports = vec![Named { bytes: Some(4 << 20), ..Named::all("disk") }];
         Back { blocks, exports, ..room.back("noop", "disk", None) }
     };
-    assert!(room.refused(back(Blocks::InPlace)).contains("say rearranged = true"));
+    assert!(room.refused(back(Blocks::InPlace)).contains("set rearranged = true"));
     let (read, _) = room.served(back(Blocks::Rearranged), |client| {
         (0..8).map(|nth| client.read(nth * 524_288, 64)).collect::<Vec<_>>()
     });

@@ -1,16 +1,16 @@
-//! What every engine is asked to do, and what it came to: ours in ours.rs, the others in peers.cc.
+//! The jobs of every engine and their results; ours runs in ours.rs, the others in peers.cc.
 
 pub(crate) use forebay_testing::mixed;
 use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 
-/// What is done.
+/// The kind of job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     /// Puts values, each durable before the writer's next.
     Put,
-    /// Reads values by their keys, drawn from those that are there.
+    /// Reads values by randomly drawn existing keys.
     Get,
     /// Reads everything in order.
     Scan,
@@ -46,10 +46,10 @@ pub(crate) struct Job {
     /// Operations, unless the time is over before.
     pub(crate) count: u64,
     pub(crate) seconds: u64,
-    /// Values that are there already, the numbers 0 and up.
+    /// The number of existing values, numbered from 0.
     pub(crate) there: u64,
-    /// Operations a second that are begun, whether or not earlier ones have ended; 0: as many as there are
-    /// answers. How long one takes counts from when it should have begun.
+    /// The rate at which operations start, whether or not earlier ones have completed; 0 to start
+    /// one for each completion. Latency counts from when an operation was due.
     pub(crate) rate: u64,
     /// Keys in order, else drawn.
     pub(crate) is_sequential: bool,
@@ -59,7 +59,7 @@ pub(crate) struct Job {
 const RANGE_VALUES: u64 = 100;
 
 impl Job {
-    /// The settings as both programs take them.
+    /// Returns the settings as arguments of both programs.
     pub(crate) fn words(&self) -> Vec<String> {
         let number = |name: &str, number: u64| format!("{name}={number}");
         vec![
@@ -91,7 +91,7 @@ impl Job {
         }
     }
 
-    /// The key of the value of that number: 16 bytes.
+    /// Returns the key of the value of that number: 16 bytes.
     pub(crate) fn key(&self, at: u64) -> [u8; 16] {
         let mut key = [0; 16];
         match self.is_sequential {
@@ -104,7 +104,7 @@ impl Job {
         key
     }
 
-    /// The number of the value that the `at`-th read is of.
+    /// Returns the number of the value that the `at`-th read is of.
     pub(crate) fn drawn(&self, at: u64) -> u64 {
         mixed(at ^ 0x5EED) % self.there
     }
@@ -113,7 +113,7 @@ impl Job {
         RANGE_VALUES
     }
 
-    /// When the `at`-th operation should begin; now, without a rate.
+    /// Returns when the `at`-th operation should begin; now, without a rate.
     pub(crate) fn wait(&self, began: Instant, at: u64) -> Instant {
         if self.rate == 0 {
             return Instant::now();
@@ -138,7 +138,7 @@ impl Pool {
     }
 }
 
-/// What a job came to.
+/// The result of a job.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome(pub(crate) Json);
 

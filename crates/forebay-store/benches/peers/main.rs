@@ -38,11 +38,11 @@ struct Bench {
     peers: Option<PathBuf>,
 }
 
-/// What each engine came to in each round.
+/// The results of each engine in each round.
 type Rounds = BTreeMap<String, Vec<Outcome>>;
 
 impl Bench {
-    /// The folders that an engine has in `folder`: four for those that know several disks.
+    /// Returns the folders that an engine has in `folder`: four for those that know several disks.
     fn folders(engine: &str, folder: &Path) -> String {
         let count = if ["log", "shift", "rocksdb-paths"].contains(&engine) { 4 } else { 1 };
         let name = |at: usize| folder.join(format!("disk{at}"));
@@ -52,7 +52,7 @@ impl Bench {
         (0..count).map(|at| name(at).display().to_string()).collect::<Vec<_>>().join(",")
     }
 
-    /// An engine does a job in a folder; `None` where it cannot be had.
+    /// Runs a job with an engine in a folder; `None` if the engine is not available.
     fn run(&self, engine: &str, folder: &Path, cell: &Cell, job: &Job) -> Option<Outcome> {
         if engine == "fio" {
             return Some(others::fio(folder, job));
@@ -138,7 +138,7 @@ impl Bench {
         }
     }
 
-    /// How long puts took that began at a rate, whether or not earlier ones had ended.
+    /// Prints the latencies of puts at a fixed rate, whether or not earlier ones had completed.
     fn table_of_tails(&self, folder: &Path) {
         let Options { values, writers, puts_per_s, .. } = &self.options;
         println!("puts at {puts_per_s} a second, how long each took from when it was due, in ms:");
@@ -254,14 +254,14 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// The median of a figure; `-` for an engine that was not run.
+/// Returns the median of a figure; `-` for an engine that was not run.
 fn figure(rounds: &Rounds, engine: &str, of: impl Fn(&Outcome) -> f64) -> String {
     let Some(outcomes) = rounds.get(engine) else { return "-".into() };
     let value = median(outcomes.iter().map(of).collect());
     if value < 10.0 { format!("{value:.2}") } else { format!("{value:.0}") }
 }
 
-/// The median of the ratios of two engines' rates, round by round.
+/// Returns the median of the ratios of two engines' rates, round by round.
 fn ratio(rounds: &Rounds, one: &str, other: &str) -> String {
     let (Some(ones), Some(others)) = (rounds.get(one), rounds.get(other)) else {
         return "-".into();

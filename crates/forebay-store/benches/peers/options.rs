@@ -1,4 +1,4 @@
-//! What is measured, as the command line says it.
+//! The command-line options of the benchmark.
 
 use std::path::PathBuf;
 
@@ -9,20 +9,20 @@ pub(crate) struct Options {
     pub(crate) folder: PathBuf,
     /// Each is run so often, in turn.
     pub(crate) rounds: usize,
-    /// A run of puts ends after so many MB of values, or so many seconds.
+    /// A run of puts ends after this many MB of values, or this many seconds.
     pub(crate) mb: u64,
     pub(crate) seconds: u64,
     /// Bytes of a value.
     pub(crate) values: Vec<u64>,
     pub(crate) writers: Vec<u64>,
-    /// Which of `bare` and `held`.
+    /// Which of `bare` and `held` to run.
     pub(crate) modes: Vec<String>,
     /// Which of `puts` and `reads`.
     pub(crate) parts: Vec<String>,
     pub(crate) rate: Rate,
     /// Puts a second that are begun, whether or not earlier ones have ended; 0: as many as there are answers.
     pub(crate) puts_per_s: u64,
-    /// Reads are of so many MB of values, of so many bytes, in so much memory.
+    /// Reads are of this many MB of values, of this many bytes, in so much memory.
     pub(crate) reads_mb: u64,
     pub(crate) reads_value: u64,
     pub(crate) memory_mb: u64,
@@ -73,7 +73,7 @@ impl Options {
     pub(crate) fn room_bytes(&self) -> u64 {
         let of =
             |part: &str, mb: u64| if self.parts.iter().any(|name| name == part) { mb } else { 0 };
-        // Readers are there together.
+        // The readers run at the same time.
         let reads = of("reads", self.reads_mb) * self.engines.len() as u64;
         of("puts", self.mb).max(reads) * 1_700_000 + (1 << 30)
     }

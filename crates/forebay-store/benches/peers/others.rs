@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use crate::job::{Job, Outcome};
 use crate::place::Cell;
 
-/// The program made of peers.cc, or why there is none.
+/// Returns the program made of peers.cc, or why there is none.
 pub(crate) fn compile() -> Result<PathBuf, String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers/peers.cc");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("store-peers");
@@ -26,7 +26,7 @@ pub(crate) fn compile() -> Result<PathBuf, String> {
     }
 }
 
-/// What a program says it is.
+/// Returns the version that a program prints.
 pub(crate) fn version(program: &Path) -> String {
     let said = Command::new(program).arg("--version").output();
     said.map_or_else(|error| error.to_string(), |said| text(&said.stdout).trim().to_string())

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::job::{Job, Operation, Pool};
 
-/// What is counted by all threads.
+/// The counters shared by all threads.
 #[derive(Default)]
 struct Counted {
     next: AtomicU64,
@@ -17,7 +17,7 @@ struct Counted {
     missing: AtomicU64,
 }
 
-/// Does a job on the store in these folders and prints what it came to.
+/// Runs a job on the store in these folders and prints the result.
 pub(crate) fn run(name: &str, folders: &str, disk_bytes: u64, job: &Job) {
     let transformation = match name {
         "log" => Transformation::None,
@@ -67,7 +67,8 @@ pub(crate) fn run(name: &str, folders: &str, disk_bytes: u64, job: &Job) {
     );
 }
 
-/// What a thread does until all is done or the time is over: how long each operation took.
+/// The work of a thread until everything is done or the time is over; returns the duration of each
+/// operation.
 fn work(store: &Store, job: &Job, pool: &Pool, counted: &Counted, began: Instant) -> Vec<Duration> {
     let mut took = Vec::new();
     let seconds = Duration::from_secs(job.seconds);

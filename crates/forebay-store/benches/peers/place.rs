@@ -1,11 +1,11 @@
-//! Where engines work: the disk as it is, or a file system of its own held to one disk's rate by blkio; in a
-//! process that may be held to some memory.
+//! The environments of the engines: the unlimited disk, or a separate file system limited to the
+//! rate of one disk with blkio; and processes with limited memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The group of processes that is held: all of them, so that write-back is too, whoever does it.
+/// The cgroup whose I/O is limited. It contains all processes, so that write-back is limited too.
 const BLKIO: &str = "/sys/fs/cgroup/blkio";
 const MEMORY: &str = "/sys/fs/cgroup/memory";
 
@@ -18,11 +18,11 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    /// As fast as it goes.
+    /// No limit.
     const NONE: Rate = Rate { mb_per_s: 0, writes_per_s: 0 };
 }
 
-/// A file system on a loop device of its own, held to a rate. It goes when this is dropped.
+/// A rate-limited file system on its own loop device, which is removed on drop.
 pub(crate) struct Held {
     pub(crate) folder: PathBuf,
     device: String,
@@ -31,7 +31,7 @@ pub(crate) struct Held {
     rate: Rate,
 }
 
-/// Runs a command; answers what it says, or what is wrong.
+/// Runs a command and returns its output, or the error.
 fn tell(words: &[&str]) -> Result<String, String> {
     let line = words.join(" ");
     let output = Command::new(words[0]).args(&words[1..]).output();
@@ -47,7 +47,7 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 }
 
 impl Held {
-    /// Of so many bytes, in an image in `folder`, past the page cache below.
+    /// Of this many bytes, in an image in `folder`, past the page cache below.
     pub(crate) fn new(folder: &Path, bytes: u64, rate: Rate) -> Result<Held, String> {
         write(&Path::new(BLKIO).join("cgroup.procs"), &std::process::id().to_string())?;
         let image = folder.join("image");
@@ -62,7 +62,7 @@ impl Held {
         let number = number.map_err(|error| error.to_string())?.trim().to_string();
         let held = Held { folder: folder.join("held"), device, number, image, rate };
         let eager = "lazy_itable_init=0,lazy_journal_init=0";
-        // Nothing kept back for root, who writes here.
+        // Reserves no space for root, who writes here.
         tell(&["mkfs.ext4", "-q", "-m", "0", "-E", eager, &held.device])?;
         fs::create_dir(&held.folder).map_err(|error| error.to_string())?;
         tell(&["mount", &held.device, &held.folder.display().to_string()])?;
@@ -91,7 +91,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // What is left over is said, and is no reason to stop.
+        // Leftovers are reported, but do not stop the benchmark.
         let folder = self.folder.display().to_string();
         for done in [
             self.limit(Rate::NONE),
@@ -107,7 +107,7 @@ impl Drop for Held {
     }
 }
 
-/// What a program is run in: nothing, or a memory group.
+/// The environment of a program: nothing, or a memory cgroup.
 pub(crate) struct Cell(Option<PathBuf>);
 
 impl Cell {

@@ -237,7 +237,7 @@ impl Engine {
         said
     }
 
-    /// Returns whether there are so many runs that merges have priority.
+    /// Returns whether there are this many runs that merges have priority.
     fn is_behind(&self) -> bool {
         let state = self.state.borrow();
         let is_due = state.is_merging && !state.is_closing;

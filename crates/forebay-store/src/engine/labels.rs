@@ -59,8 +59,7 @@ impl Engine {
                     state.damaged_labels.retain(|(of, _)| *of != disk);
                     drop(state);
                     for at in damaged {
-                        let what =
-                            format!("its label at byte {at} was damaged and is written anew");
+                        let what = format!("its label at byte {at} was damaged and is rewritten");
                         self.notice(disk, what);
                     }
                 }

@@ -150,7 +150,7 @@ impl Engine {
         health.no_space_errors += u64::from(fault == Fault::Full);
         health.failing = Some(fault);
         let retry = self.config.retry.as_secs_f64();
-        let what = format!("a write failed: {}; tried again in {retry:.0} s", reason(fault));
+        let what = format!("a write failed: {}; retrying in {retry:.0} s", reason(fault));
         state.notices.failed(disk, self.executor.now(), what);
     }
 

@@ -136,7 +136,7 @@ impl Engine {
             .all(|(area, bytes)| !bytes.lacks(&(next(area)..next(area) + BLOCK as u64)));
         let is_last = found.chain > 0 && last(&areas) == Some((found.chain, found.frames - 1));
         let is_whole = is_last && is_readable;
-        // Damaged data may have a greater number than the chain that counts.
+        // A damaged chain may have a greater number than the valid one.
         let chain = last(&areas).map_or(found.chain, |(chain, _)| chain);
         found.end_behind(chain, layout.root_bytes);
         Ok((found, is_whole))

@@ -145,7 +145,7 @@ impl Connection {
                 Ok(None) => {
                     self.is_parsed = true;
                     if !self.unfinished.holds(self.bytes.len() - self.at) {
-                        self.give_up("clients have sent too much of commands that have no end yet");
+                        self.give_up("clients have sent too much data in incomplete commands");
                     }
                 }
                 Err(what) => self.give_up(&what),

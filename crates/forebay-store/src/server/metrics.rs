@@ -73,16 +73,16 @@ pub(super) fn text(serving: &Serving) -> String {
     histogram(
         &mut page,
         "put_seconds",
-        "From a write's being begun to its answer.",
+        "Time from the start of a write to its answer.",
         &serving.counts.puts,
     );
     histogram(
         &mut page,
         "get_seconds",
-        "From a read's being begun to its answer.",
+        "Time from the start of a read to its answer.",
         &serving.counts.gets,
     );
-    page.head("disk_stage", "gauge", "1 for the stage that a disk is in.");
+    page.head("disk_stage", "gauge", "1 for the current stage of a disk.");
     for (disk, stage) in (1..).zip(status.stage_names()) {
         for of in ["idle", "log", "read-log", "write-tree"] {
             let label = format!("{{disk=\"{disk}\",stage=\"{of}\"}}");
@@ -94,27 +94,27 @@ pub(super) fn text(serving: &Serving) -> String {
         (
             "records",
             status.records as f64,
-            "Keys; more than once until what was replaced is merged away.",
+            "Number of records; replaced ones count until they are merged.",
         ),
         ("segment_bytes", status.held.0 as f64, "Bytes of segments."),
-        ("segment_bytes_max", figures.held_bytes_max as f64, "The most bytes that segments had."),
+        (
+            "segment_bytes_max",
+            figures.held_bytes_max as f64,
+            "Maximum number of bytes in segments.",
+        ),
         ("runs", status.held.1 as f64, "Runs of segments."),
-        ("runs_max", figures.runs_max as f64, "The most runs that there were."),
+        ("runs_max", figures.runs_max as f64, "Maximum number of runs."),
         (
             "merge_debt",
             figures.merge_debt,
-            "Runs of those that there may be; from 0.5 on puts are slowed, at 1 they wait.",
+            "Number of runs relative to the maximum; from 0.5 on puts are slowed, at 1 they wait.",
         ),
         (
             "saturated",
             f64::from(u8::from(figures.is_saturated)),
-            "1 where sorting cannot keep up however long logs are.",
+            "1 if sorting cannot keep up however long logs are.",
         ),
-        (
-            "losses",
-            status.losses.len() as f64,
-            "Ranges of keys that cannot be read, as far as is known.",
-        ),
+        ("losses", status.losses.len() as f64, "Known ranges of keys that cannot be read."),
     ] {
         page.head(name, "gauge", help);
         page.sample(name, "", value);
@@ -124,23 +124,28 @@ pub(super) fn text(serving: &Serving) -> String {
         ("logged_bytes", figures.logged_bytes as f64, "Bytes of batches in logs."),
         ("batches", figures.batches as f64, "Batches in logs."),
         ("logs", figures.logs as f64, "Logs that were finished."),
-        ("logging_seconds", figures.logging.as_secs_f64(), "How long logs were on duty."),
+        ("logging_seconds", figures.logging.as_secs_f64(), "Time spent writing logs."),
         ("transformations", figures.transformations as f64, "Logs that became segments."),
-        ("transformed_bytes", figures.transformed_bytes as f64, "Bytes of segments made of logs."),
+        (
+            "transformed_bytes",
+            figures.transformed_bytes as f64,
+            "Bytes of segments made from logs.",
+        ),
         (
             "transforming_seconds",
             figures.transforming.as_secs_f64(),
-            "From logs' ends to their segments.",
+            "Time from the end of a log to its segment.",
         ),
         ("merges", figures.merges as f64, "Merges that were finished."),
         ("merged_bytes", figures.merged_bytes as f64, "Bytes that merges wrote."),
-        ("stalls", figures.stalls as f64, "Times that puts waited since no log had room."),
         (
-            "overlaps",
-            figures.overlaps as f64,
-            "Times that duty passed to a disk that was not idle.",
+            "stalls",
+            figures.stalls as f64,
+            "Number of times that puts waited because no log had \
+            space.",
         ),
-        ("held_back_seconds", figures.held_back.as_secs_f64(), "How long puts waited for merges."),
+        ("overlaps", figures.overlaps as f64, "Number of times that duty passed to a busy disk."),
+        ("held_back_seconds", figures.held_back.as_secs_f64(), "Time that puts waited for merges."),
     ] {
         let name = &format!("{name}_total");
         page.head(name, "counter", help);
@@ -151,12 +156,12 @@ pub(super) fn text(serving: &Serving) -> String {
 
 /// Adds the health and the error counts of disks.
 fn health(page: &mut Page, disks: &[DiskHealth]) {
-    page.head("disk_ok", "gauge", "1 where a disk is there and its last write was done.");
+    page.head("disk_ok", "gauge", "1 if a disk is present and its last write succeeded.");
     for (disk, health) in (1..).zip(disks) {
         let is_ok = health.name() == "ok";
         page.sample("disk_ok", &format!("{{disk=\"{disk}\"}}"), f64::from(u8::from(is_ok)));
     }
-    page.head("disk_errors_total", "counter", "Reads and writes of a disk that failed, by why.");
+    page.head("disk_errors_total", "counter", "Failed reads and writes of a disk, by reason.");
     for (disk, health) in (1..).zip(disks) {
         let other_writes = health.write_errors.saturating_sub(health.no_space_errors);
         for (of, count) in [

@@ -338,7 +338,7 @@ impl Session {
             // A web page could make a browser send commands after an HTTP header, so HTTP ends the
             // connection.
             self.is_over = true;
-            return error("ERR this is no server of HTTP");
+            return error("ERR this is not an HTTP server");
         }
         if !self.is_known && !["AUTH", "HELLO", "QUIT", "RESET"].contains(&&*name) {
             return error("NOAUTH Authentication required.");
@@ -550,7 +550,7 @@ impl Session {
             0 => Key::from([]),
             _ => match self.cursors.iter().find(|(number, _)| *number == cursor) {
                 Some((_, key)) => key.clone(),
-                None => return error("ERR this scan was forgotten; begin anew with cursor 0"),
+                None => return error("ERR this scan has expired; start again with cursor 0"),
             },
         };
         // The reply contains the cursor, so the scan must be awaited here.

@@ -52,7 +52,7 @@ const REPEATED: usize = 64;
 pub(super) fn fits(name: &str, arguments: usize) -> Result<(), String> {
     if ["WATCH", "UNWATCH"].contains(&name) {
         return Err(format!(
-            "ERR {name} is not supported: MULTI to EXEC is one moment, but nothing is watched before it"
+            "ERR {name} is not supported: MULTI to EXEC is atomic, but keys cannot be watched"
         ));
     }
     let Some(rule) = RULES.iter().find(|rule| rule.name == name) else {

@@ -40,7 +40,8 @@ pub(super) enum Arranged {
 words! {
     /// An arrangement of the disks.
     ArrangementName(Arranged), "HOW" {
-        "enhanced": Arranged::Enhanced, "one job a disk: no disk reads and writes in one stage";
+        "enhanced": Arranged::Enhanced, "one job per disk: no disk reads and writes in the same \
+            stage";
         "basic": Arranged::Basic, "a log is sorted on its own disk";
         "raid0": Arranged::Raid0, "all disks as one, for logs and segments";
     }
@@ -58,7 +59,7 @@ words! {
     /// What logs become; true for a tree in place.
     TreeName(bool), "WHAT" {
         "runs": false, "sorted runs, each written in one pass";
-        "in-place": true, "one B+tree a disk that is updated in place, as in the paper";
+        "in-place": true, "one B+tree per disk, updated in place as in the paper";
     }
 }
 
@@ -66,8 +67,8 @@ words! {
     /// When changed pages of trees in place are written.
     TreeSyncName(TreeSync), "WHEN" {
         "record": TreeSync::Record, "after each record";
-        "log": TreeSync::Log, "when a log is in the tree";
-        "close": TreeSync::Close, "at the end; earlier where memory has no room";
+        "log": TreeSync::Log, "when a log has been merged into the tree";
+        "close": TreeSync::Close, "at the end; earlier if memory is full";
     }
 }
 

@@ -50,7 +50,8 @@ fn about(ask: &StoreSimulateAsk, device: &str) -> Vec<(String, String)> {
     let done = if ask.to_cache { "in a disk's cache" } else { "durable" };
     let value = Figure::new(load.value_bytes.into(), Unit::Bytes).text();
     let puts = format!(
-        "{} of {value} by {}, each {done} before it is answered; {} from an answer to the next put",
+        "{} of {value} by {}, each {done} before it is acknowledged; {} from an acknowledgment to \
+         the next put",
         counted(load.puts(), "put"),
         counted(load.writers.into(), "writer"),
         load.host
@@ -117,8 +118,8 @@ fn predicted(predicted: &Predicted, rows: &[Row]) -> String {
         false => ": saturated, more disks help, and fewer or larger puts",
     };
     format!(
-        "Predicted from the first logs, one job a disk: {}{}; sorting a log takes {} logging periods and has time for \
-         {:.0}{advice}.",
+        "Predicted from the first logs, one job per disk: {}{}; sorting a log takes {} logging \
+         periods of {:.0} available{advice}.",
         rate(predicted.throughput_mb_per_s),
         result.unwrap_or_default(),
         significant(predicted.periods),
@@ -131,7 +132,8 @@ fn parking(parking: &Parking) -> String {
     let Parking { rest_s, break_even_s } = *parking;
     let pays = if rest_s > break_even_s { "pays" } else { "costs more than it saves" };
     format!(
-        "A disk rests {} between its turns, and must rest more than {} to save what a spin-up takes: parking {pays}.",
+        "A disk rests {} between its turns, and must rest more than {} to save the energy of a \
+         spin-up: parking {pays}.",
         seconds(rest_s),
         seconds(break_even_s)
     )

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
 use forebay_store::{Answer, Desk, Key, Loss, Operation, Page, Trouble, Value};
 
-/// What a key may hold.
+/// The possible values of a key.
 #[derive(Clone, Debug, Default)]
 struct Truth {
     sure: Option<Vec<u8>>,
@@ -26,7 +26,7 @@ impl Truth {
     }
 }
 
-/// What is known of all keys; it outlives cuts.
+/// The knowledge of all keys, which survives power cuts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     keys: BTreeMap<Vec<u8>, Truth>,
@@ -39,32 +39,32 @@ pub(crate) struct Clients<'a> {
     state: u64,
     now: Nanos,
     next: RequestId,
-    /// What is asked before anybody works: opening, then every key.
+    /// The operations before the clients start: opening, then reading every key.
     before: VecDeque<Operation>,
     idle: Vec<u64>,
     left: u64,
     under_way: BTreeMap<RequestId, (Option<u64>, Operation)>,
     seen: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
-    /// What pages of a scan had so far.
+    /// The results of a scan's pages so far.
     paged: Vec<(Key, Value)>,
     /// The first thing that was wrong.
     pub(crate) wrong: Option<String>,
     pub(crate) refused: u64,
     pub(crate) checked: u64,
-    /// A disk is missing, or what is on one damaged: what it may decide fails.
+    /// Whether a disk is missing or damaged, so that operations that depend on it fail.
     pub(crate) is_missing: bool,
     /// Reads before anybody works that failed so.
     pub(crate) missed: u64,
     is_closing: bool,
     /// It ends once every key was read, without more ado.
     pub(crate) only_looks: bool,
-    /// From when on nothing that is asked may fail.
+    /// From this time on, no operation may fail.
     pub(crate) calm_from: Rc<Cell<Nanos>>,
     most: u64,
 }
 
 impl Known {
-    /// What is between these keys was given up.
+    /// Records that the keys in this range were given up.
     pub(crate) fn lose(&mut self, loss: &Loss) {
         let is_in = |key: &[u8]| {
             loss.from.as_deref().is_none_or(|from| from <= key)
@@ -120,7 +120,7 @@ impl<'a> Clients<'a> {
         bytes.into()
     }
 
-    /// A value that says which write it is of.
+    /// Returns a value that identifies its write.
     fn value(&mut self) -> Value {
         self.known.writes += 1;
         let most = if self.below(8) == 0 { self.most } else { self.most / 10 };
@@ -177,7 +177,7 @@ impl<'a> Clients<'a> {
                 self.seen.insert(key.to_vec(), value);
             }
             (Operation::Get(_), Err(trouble)) if self.may_be(&trouble) => self.missed += 1,
-            // What a scan comes by it may not leave out.
+            // A scan must not skip keys that it passes.
             (Operation::Scan { .. }, Err(trouble)) if self.may_be(&trouble) => {}
             (Operation::Scan { .. }, Ok(Answer::Page(Page { records, next: Some(next) }))) => {
                 self.paged.extend(records);
@@ -203,7 +203,7 @@ impl<'a> Clients<'a> {
                         expected.len()
                     ));
                 }
-                // The missing disk may have what was written and never answered.
+                // The missing disk may have writes that were never answered.
                 for (key, value) in seen.into_iter().filter(|_| !self.is_missing) {
                     self.known.keys.insert(key, Truth { sure: value, ..Truth::default() });
                 }
@@ -223,7 +223,7 @@ impl<'a> Clients<'a> {
                     truth.is_lost = false;
                 }
             }
-            // It may have been written; the truth says so already.
+            // The write may have been executed, which the truth already allows.
             (Operation::Write(_), Err(_)) => self.refused += 1,
             (_, Err(Trouble::Disk { .. })) => self.refused += 1,
             (_, Err(trouble)) if self.may_be(&trouble) => self.refused += 1,
@@ -259,7 +259,7 @@ impl<'a> Clients<'a> {
                     }
                     self.checked += 1;
                 }
-                // Of its own keys none is left out before the next page.
+                // None of the client's own keys is missing before the next page.
                 let mine: Vec<_> = self
                     .known
                     .keys
@@ -285,7 +285,7 @@ impl<'a> Clients<'a> {
     }
 }
 
-/// A page of a scan of everything: of a few keys, or of few bytes, or of neither.
+/// Returns a page of a scan of everything: of a few keys, or of few bytes, or of neither.
 fn page(from: Key, draw: u64) -> Operation {
     let count = [1, 3, 20, usize::MAX][(draw >> 20) as usize % 4];
     let bytes = [1, 3000, 40_000, u64::MAX][(draw >> 30) as usize % 4];

@@ -1,4 +1,5 @@
-//! Writes that are done though the disk says that they failed: what comes after them counts all the same.
+//! Tests writes that are executed although the disk reports an error: later writes count
+//! nevertheless.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use crate::crash::meddled::{Meddle, Meddled};
 use crate::crash::missing::{Asking, told};
 use crate::crash::{Draw, config, layouts, media};
 
-/// The write of some block is denied once so many like it were not.
+/// The write of some block is denied once this many like it were not.
 struct Denying {
     is_one: fn(&[u8]) -> bool,
     left: u32,
@@ -87,7 +88,8 @@ fn config_of(seed: u64, retry: Nanos) -> (Vec<Layout>, Config) {
     (layouts, config)
 }
 
-/// A life with a write that is denied, and a cut at its end: what is on the disks then, and what was denied.
+/// Runs a life with a denied write, and a power cut at its end; returns the contents of the disks,
+/// and what was denied.
 fn live(
     store: &(Vec<Layout>, Config),
     (is_one, left): (fn(&[u8]) -> bool, u32),
@@ -149,7 +151,7 @@ fn a_deletion_outlives_a_first_put_that_was_done_though_it_failed() {
     }
 }
 
-/// File systems on which segments find no space: so many writes are denied, then there is some.
+/// File systems on which segments find no space: this many writes are denied, then there is some.
 struct Filled {
     segments_at: u64,
     left: u32,
@@ -190,7 +192,7 @@ fn a_full_file_system_is_told_and_the_store_goes_on_once_there_is_space() {
     assert!(!troubles.is_empty() && troubles.len() < puts - 20, "{} refused", troubles.len());
     assert_eq!(troubles.iter().filter(is_told).count(), troubles.len(), "{troubles:?}");
     assert!(told.answers[puts - 10..].iter().all(Result::is_ok), "it goes on");
-    // Whoever operates it sees that, and that it is over.
+    // The operator sees the failure, and its end.
     let health = told.view.health();
     assert!(health.iter().all(|health| health.name() == "ok" && health.read_errors == 0));
     assert_eq!(health.iter().map(|health| health.no_space_errors).sum::<u64>(), 60);
@@ -198,7 +200,7 @@ fn a_full_file_system_is_told_and_the_store_goes_on_once_there_is_space() {
     let says = |what: &str| notices.iter().filter(|(_, notice)| notice.contains(what)).count();
     assert!(says("no space left") > 0 && says("takes writes again") > 0, "{notices:?}");
     assert!(notices.len() < 20, "{notices:?}");
-    // What was acknowledged is there.
+    // Acknowledged puts are present.
     let gets = (0..20).map(|at| Operation::Get(key(at)));
     let looks: Vec<_> = [Operation::Open].into_iter().chain(gets).collect();
     let answers = told.answers;

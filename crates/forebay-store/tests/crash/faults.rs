@@ -14,11 +14,11 @@ use crate::crash::clients::{Clients, Known};
 use crate::crash::meddled::{Meddle, Meddled};
 use crate::crash::{DISKS, Draw, STUCK, config, layouts, longer, media};
 
-/// Troubles that come and go: so many passes of the driver from one change to the next.
+/// Troubles that come and go: this many passes of the driver from one change to the next.
 struct Changing {
     troubles: Vec<(u64, Troubles)>,
     passes: u64,
-    /// When all disks work, and those that failed are tried again.
+    /// When all disks work and failed ones have been retried.
     calm_from: Rc<Cell<Nanos>>,
     retry: Nanos,
 }
@@ -36,7 +36,7 @@ impl Meddle for Changing {
     }
 }
 
-/// What goes wrong for a while.
+/// The temporary trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Reads,
@@ -50,7 +50,7 @@ impl What {
     const EACH: [What; 5] = [What::Reads, What::Writes, What::Flushes, What::All, What::Gone];
 
     fn troubles(self, draw: &mut Draw, from: u64) -> Troubles {
-        // On one disk, mostly; each I/O of it at times.
+        // Mostly on one disk, where each I/O fails at times.
         let lane = (draw.below(3) > 0).then(|| draw.below(DISKS.into()) as Lane);
         let one_in = [1, 3, 20][draw.below(3) as usize];
         let of = |what| if self == what || self == What::All { one_in } else { 0 };
@@ -67,7 +67,7 @@ impl What {
     }
 }
 
-/// What a store came to whose disks failed.
+/// The result for a store whose disks failed.
 #[derive(Default)]
 struct Came {
     refused: u64,
@@ -77,7 +77,7 @@ struct Came {
     merges: u64,
 }
 
-/// A life with faults in the middle, then one without.
+/// Returns a life with faults in the middle, then one without.
 fn lives(seed: u64, what: What) -> Came {
     let mut draw = Draw(seed ^ 0xFA17);
     let (layouts, config) = (layouts(&mut draw), config(&mut draw));

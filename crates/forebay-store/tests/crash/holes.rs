@@ -1,4 +1,4 @@
-//! Batches of a log that rot: what they had is unknown, and nothing else is.
+//! Tests damaged batches of a log: their contents are unknown, and nothing else is.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,7 +18,7 @@ const KEYS: usize = 40;
 const PUTS: usize = 12;
 const NEW: usize = 1000;
 
-/// Which key a put of the log is of: old ones, some twice, and new ones.
+/// Returns which key a put of the log is of: old ones, some twice, and new ones.
 fn key_of(put: usize) -> usize {
     match put % 4 {
         3 => NEW + put,
@@ -43,7 +43,7 @@ struct Store {
     batches: Vec<u64>,
 }
 
-/// Segments, and a log of so many batches that was on duty when the process was killed.
+/// Segments, and a log of this many batches that was on duty when the process was killed.
 fn store(gap_bytes: u64) -> Store {
     let mut draw = Draw(77);
     let layouts: Vec<_> =
@@ -78,7 +78,7 @@ fn store(gap_bytes: u64) -> Store {
     Store { layouts, config, media, disk, batches }
 }
 
-/// The newest log of a disk, and where its batches begin.
+/// Returns the newest log of a disk, and where its batches begin.
 fn batches(medium: &Medium, layout: &Layout) -> (u64, Vec<u64>) {
     let mut found = Vec::new();
     for at in (layout.slot_at(0)..layout.segments_at()).step_by(4096) {
@@ -93,7 +93,7 @@ fn batches(medium: &Medium, layout: &Layout) -> (u64, Vec<u64>) {
 }
 
 impl Store {
-    /// What is on the disks if so many batches are damaged, each in one bit.
+    /// What is on the disks if this many batches are damaged, each in one bit.
     fn damaged(&self, lost: &BTreeSet<usize>, byte: u64) -> Vec<Medium> {
         let mut media = self.media.clone();
         for batch in lost {
@@ -179,7 +179,8 @@ fn only_the_keys_of_lost_batches_are_unknown() {
     }
 }
 
-/// Two damaged batches or more at the end are no torn one: all but the last of them are known to have been there.
+/// Two or more damaged batches at the end are not a torn write: all but the last are known to have
+/// existed.
 #[test]
 fn damage_at_the_end_of_a_log_is_told_but_for_its_last_batch() {
     let store = store(0);
@@ -250,7 +251,7 @@ fn what_is_given_up_is_what_is_lost() {
             assert!(!is_bound && epoch_ns < from && from <= upto && upto < epoch_ns + (1 << 40));
         }
         assert_eq!(checked(&answers[2]).losses, [], "{lost:?}");
-        // It is a store like any other.
+        // After that, the store works normally.
         let (_, answers) = store.ask(media, &looks());
         assert_eq!(checked(&answers[1]).losses, [], "{lost:?}");
         for (at, answer) in all_keys().into_iter().zip(&answers[2..]) {
@@ -286,7 +287,7 @@ fn a_key_that_is_put_again_is_known_again() {
     }
 }
 
-/// A log that ends with a batch that rots: the next log says that it was there, and what it had.
+/// If the last batch of a log is damaged, the next log records that it existed, and its keys.
 #[test]
 fn the_next_log_knows_the_last_batches_of_the_one_before() {
     let mut draw = Draw(3);
@@ -300,7 +301,7 @@ fn the_next_log_knows_the_last_batches_of_the_one_before() {
         .chain([Operation::Close])
         .collect();
     let (whole, answers, _) = told((&layouts, config.clone()), media(9, &layouts), None, &life);
-    // It cannot close well: what is in logs stays there.
+    // The store cannot close properly: the contents of logs stay there.
     assert!(answers[..=count].iter().all(Result::is_ok));
     let mut told_of = 0;
     for disk in 0..layouts.len() {

@@ -77,7 +77,7 @@ fn pack(media: &[Medium], layouts: &[Layout]) -> Vec<u8> {
     out
 }
 
-/// The disks of an image.
+/// Returns the disks of an image.
 fn unpack(mut packed: &[u8], layouts: &[Layout]) -> Vec<Medium> {
     let mut take = |len: usize| {
         let (taken, rest) = packed.split_at(len);
@@ -117,7 +117,7 @@ fn the_image_of_the_present_format_is_made() {
     fs::write(path, pack(&lanes.kill(), &layouts)).unwrap();
 }
 
-/// Opens, checks, and asks for every key.
+/// Opens, checks, and reads every key.
 fn looks() -> Vec<Operation> {
     let first = [Operation::Open, Operation::Check].into_iter();
     first.chain((0..KEYS).map(|at| Operation::Get(key(at)))).collect()
@@ -142,7 +142,7 @@ fn a_store_of_every_format_that_is_read_opens_with_all_it_has() {
         let packed = fs::read(image(format)).unwrap();
         assert!(packed.len() < 200_000, "{} bytes", packed.len());
         let media = unpack(&packed, &layouts);
-        // It is read as it is, and it is gone on with.
+        // The store is read unchanged, and can also be continued.
         let reads = Config { read_only: true, ..config.clone() };
         let (_, answers, _) = told((&layouts, reads), media.clone(), None, &looks());
         is_as_it_was(&answers);

@@ -1,4 +1,4 @@
-//! A tree that is updated in place holds what was put into it, against a map in memory.
+//! Tests that a tree updated in place has the same contents as a map in memory.
 
 use forebay_core::Nanos;
 use forebay_live::run;
@@ -12,7 +12,8 @@ use crate::crash::media;
 
 const MIB: u64 = 1 << 20;
 
-/// Clients that know what each key may hold, beside transformations into trees. Lanes do I/Os in any order.
+/// Clients that know the possible values of each key, together with transformations into trees.
+/// Lanes execute I/Os in any order.
 fn lives(seed: u64, (disks, transformation): (u16, Transformation), how: InPlace) -> Figures {
     let layout = |disk| Layout {
         store: seed,
@@ -51,12 +52,12 @@ fn lives(seed: u64, (disks, transformation): (u16, Transformation), how: InPlace
 #[test]
 fn what_was_put_is_found_during_and_after_transformation() {
     for seed in 0..27_u64 {
-        // One disk stands for RAID 0.
+        // One disk represents RAID 0.
         let arranged =
             [(4, Transformation::Enhanced), (1, Transformation::Basic), (4, Transformation::Basic)];
         let sync = [TreeSync::Record, TreeSync::Log, TreeSync::Close][seed as usize / 3 % 3];
         let page_bytes = [4096, 8192, 65536][seed as usize / 9 % 3];
-        // Three leaves a tree, or all of them.
+        // Three leaves per tree, or all of them.
         let cache_bytes = if seed.is_multiple_of(4) { 12 * page_bytes as u64 } else { MIB << 4 };
         let how = InPlace { page_bytes, cache_bytes, sync, depth: 1 + seed as usize % 3 };
         let figures = lives(seed, arranged[seed as usize % 3], how);

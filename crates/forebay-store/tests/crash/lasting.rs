@@ -1,4 +1,5 @@
-//! What a log lost is told at every opening until it is given up, however the store goes on meanwhile.
+//! Tests that the losses of a log are reported at every opening until they are given up, whatever
+//! the store does in the meantime.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +37,7 @@ impl Store {
         Store { layouts, config }
     }
 
-    /// A life that ends in a kill. What its operations answered, and what is on its disks then.
+    /// Runs a life that ends in a kill; returns the answers, and the contents of the disks.
     fn live(
         &self,
         media: Vec<Medium>,
@@ -50,14 +51,14 @@ impl Store {
         (lanes.kill(), answers)
     }
 
-    /// After so many puts. Without room for segments all logs are left.
+    /// After this many puts. Without room for segments all logs are left.
     fn killed(mut self, puts: usize, has_room: bool) -> (Store, Vec<Medium>) {
         let whole = (self.layouts.clone(), self.config.clone());
         if !has_room {
             (self.layouts, self.config) = cramped(&whole.0, 0, &whole.1);
         }
         let puts = (0..puts).map(|number| put(number, has_room));
-        // Nothing tries again behind that.
+        // Nothing is retried after that.
         let end = (!has_room).then_some(Operation::Close);
         let all: Vec<_> = [Operation::Open].into_iter().chain(puts).chain(end).collect();
         let (media, answers) = self.live(media(7, &whole.0), Vec::new(), &all);
@@ -80,7 +81,7 @@ impl Store {
                 match &block[8..12] {
                     b"FBB5" => found.push((name, disk, at, false)),
                     b"STR5" => {
-                        // Behind what it says of other batches.
+                        // The position after the summaries of other batches.
                         let said = u32::from_le_bytes(block[88..92].try_into().unwrap());
                         found.push((name, disk, at, false));
                         found.push((name, disk, word(92 + said as usize), true));
@@ -150,7 +151,7 @@ fn a_loss_is_told_until_it_is_given_up() {
         let newest = batches.iter().max().map(|(name, ..)| *name);
         let more = puts..puts + 12;
         for (name, disk, at, is_stretched) in batches {
-            // What the block is, whose it is, its content, all of it.
+            // Damages the kind of the block, its owner, its content, or all of it.
             for damage in [8, 24, 100, 4096] {
                 let mut media = whole.clone();
                 let mut block = vec![0; 4096];
@@ -170,7 +171,7 @@ fn a_loss_is_told_until_it_is_given_up() {
                 let second: Vec<_> = looks().collect();
                 let (media, answers) = store.live(media, Vec::new(), &second);
                 let is = refused(&answers, &last(0..puts + 12), unsure, &what);
-                // What was put again meanwhile is there.
+                // Keys that were put again are present.
                 let again = last(more.clone());
                 let left: Vec<_> = was.into_iter().filter(|key| !again.contains_key(key)).collect();
                 assert_eq!(is, left, "{what}");
@@ -266,7 +267,7 @@ fn what_an_unreadable_root_may_have_had_is_not_forgotten() {
 /// The place of a frame of a root in its disk's frames, the latest last: its chain, and where in it.
 type Frame = (u64, u64);
 
-/// Which frame each block of a disk's two areas is of, if it is of one.
+/// Returns which frame each block of a disk's two areas is of, if it is of one.
 fn frames(medium: &Medium, layout: &Layout) -> Vec<Option<Frame>> {
     let (mut found, mut left, mut frame) = (Vec::new(), 0, None);
     for number in 0..2 * layout.root_bytes / 4096 {

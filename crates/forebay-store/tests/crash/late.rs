@@ -130,7 +130,7 @@ fn what_was_put_while_a_disk_was_away_is_newer_than_what_that_has() {
 /// The root that first names some segment is written, and the disk says that it was not. The power goes once
 /// the segment's bytes are written again.
 struct Unanswered {
-    /// How many come before.
+    /// The number of earlier ones.
     left: u32,
     root: Option<u64>,
     segment: Option<(Lane, u64)>,

@@ -59,7 +59,7 @@ impl Lie {
     ];
 }
 
-/// Lanes of a store all of whose disks are there.
+/// Lanes of a store with all of its disks.
 pub(crate) struct Lying {
     lie: Option<Lie>,
     layout: Layout,

@@ -29,7 +29,7 @@ enum How {
     Damaged,
 }
 
-/// What a life came to.
+/// The result of a life of the store.
 struct Life {
     media: Vec<Medium>,
     read: u64,
@@ -117,7 +117,7 @@ pub(crate) struct Asking {
     due: Nanos,
 }
 
-/// What the store told, and how it is then.
+/// The messages of the store, and its final state.
 pub(crate) struct Told {
     pub(crate) outcome: std::io::Result<Nanos>,
     pub(crate) answers: Vec<Result<Answer, Trouble>>,
@@ -167,7 +167,7 @@ impl Workload for Asking {
     }
 }
 
-/// What one operation after another answers, none of which fails.
+/// Returns the answers of a sequence of operations, none of which fails.
 pub(crate) fn asked(
     store: (&[Layout], Config),
     media: Vec<Medium>,

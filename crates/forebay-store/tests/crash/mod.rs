@@ -29,7 +29,7 @@ use self::lying::{Lie, Lying};
 
 const DISKS: u16 = 4;
 const MIB: u64 = 1 << 20;
-/// No life of so many passes ends.
+/// The number of passes after which a life counts as endless.
 const STUCK: u64 = 300_000;
 
 /// A generator like the lanes' own.
@@ -91,7 +91,7 @@ fn config(draw: &mut Draw) -> Config {
     }
 }
 
-/// A store that seems to have room, and whose logs find none: all are left, but for what one disk logs first.
+/// Returns disks that seem to have space although logs find none: only the first disk can log.
 fn cramped(layouts: &[Layout], roomy: usize, config: &Config) -> (Vec<Layout>, Config) {
     let cramp = |(disk, layout): (usize, &Layout)| Layout {
         capacity_bytes: match disk == roomy {
@@ -120,7 +120,7 @@ fn media(seed: u64, layouts: &[Layout]) -> Vec<Medium> {
     layouts.iter().map(medium).collect()
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Default)]
 struct Came {
     checked: u64,

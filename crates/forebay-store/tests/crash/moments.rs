@@ -26,7 +26,7 @@ struct Moments {
     now: Nanos,
     next: RequestId,
     left: u64,
-    /// Who asks next, and from when on.
+    /// The clients that issue the next operations, and when.
     idle: Vec<(Nanos, Who)>,
     under_way: BTreeMap<RequestId, Who>,
     /// The reader's snapshot, what it had at first, and how often it is still to be looked at.

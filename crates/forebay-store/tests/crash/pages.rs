@@ -37,7 +37,7 @@ struct Pages {
     before: VecDeque<Operation>,
     under_way: Option<(Operation, usize)>,
     seed: u64,
-    /// All there is to do is one scan, in pages of so many keys.
+    /// All there is to do is one scan, in pages of this many keys.
     only: Option<usize>,
     pages: u64,
     is_closing: bool,
@@ -67,7 +67,7 @@ impl Pages {
         Operation::Write(records)
     }
 
-    /// The next page of one of the scans.
+    /// Returns the next page of one of the scans.
     fn page(&mut self) -> (Operation, usize) {
         let which = self.draw.below(self.scans.len() as u64) as usize;
         let count = [0, 1, 2, 7, 50, usize::MAX][self.draw.below(6) as usize];
@@ -102,7 +102,8 @@ impl Pages {
         }
     }
 
-    /// A page has the model's first keys: as many as were asked for and fit, and says where the rest begins.
+    /// Checks that a page has the first keys of the model, as many as were requested and fit, and
+    /// where the rest begins.
     fn check(&mut self, (from, count, bytes): (&Key, usize, u64), which: usize, page: Page) {
         self.pages += 1;
         let seed = self.seed;
@@ -218,7 +219,7 @@ impl Policy for Counted {
     }
 }
 
-/// A new store's life: what it was, and what it read.
+/// Runs the life of a new store, and returns its contents and what it read.
 fn live(
     (seed, config, mut draw): (u64, Config, Draw),
     layouts: &[Layout],
@@ -265,7 +266,8 @@ fn pages_are_as_the_model_says() {
     assert!(pages > 8000 && merges > 200, "{pages} pages, {merges} merges");
 }
 
-/// What is read by one scan of some 900 KB in some twenty runs, in pages of so many keys; and how many pages.
+/// What is read by one scan of some 900 KB in some twenty runs, in pages of this many keys; and how
+/// many pages.
 fn read_by_pages(count: usize, scan_bytes: u64) -> (u64, u64) {
     let mut draw = Draw(7);
     let (layouts, config) = (layouts(&mut draw), config(&mut draw));

@@ -13,7 +13,7 @@ fn put(number: usize) -> Operation {
     Operation::Write(vec![(key(number % KEYS), Some(vec![number as u8; 4000].into()))])
 }
 
-/// A store whose logs find no room for segments, and what is on its disks after a cut.
+/// Returns a store whose logs find no room for segments, and what is on its disks after a cut.
 fn logs(layouts: &[Layout], config: &Config, puts: usize) -> Vec<Medium> {
     let begin = [Operation::Open].into_iter();
     let operations: Vec<_> = begin.chain((0..puts).map(put)).chain([Operation::Close]).collect();
@@ -86,7 +86,7 @@ fn a_batch_that_rots_is_told_and_nothing_older_is_answered() {
     assert!(refused > 150 && right > 5000, "{refused} refused, {right} right");
 }
 
-/// A sector of a disk with one bit of the byte at `at` changed.
+/// Returns a sector of a disk with one bit of the byte at `at` changed.
 fn rotten(medium: &Medium, at: u64) -> Vec<u8> {
     let mut sector = vec![0; 512];
     medium.read(at / 512 * 512, &mut sector);
@@ -141,7 +141,7 @@ fn merging_goes_on_around_what_rots() {
     assert!(most < 25 && told_of > 3, "{most} runs more, {told_of} told of");
 }
 
-/// A store with segments and logs, and what its disks have after a kill.
+/// Returns a store with segments and logs, and what its disks have after a kill.
 fn grown(seed: u64) -> (Vec<Layout>, Config, Vec<Medium>) {
     let mut draw = Draw(seed ^ 0x2007);
     let layouts = layouts(&mut draw);

@@ -36,10 +36,10 @@ struct Together {
     next: RequestId,
     writes: u64,
     holds: u64,
-    /// What is asked next, and when.
+    /// The next operations, and their times.
     due: Vec<(Nanos, Ask)>,
     under_way: BTreeMap<RequestId, Ask>,
-    /// What was found so far of each snapshot.
+    /// The values found so far in each snapshot.
     found: BTreeMap<u64, Vec<Option<Value>>>,
     /// Writes that were answered.
     written: BTreeSet<u64>,

@@ -69,13 +69,15 @@ impl Workload for Counting {
     }
 }
 
-/// Disks whose roots have room for whatever merges come to: a merge that found none would be tried for ever.
+/// Disks with enough space in their roots for all merges; a merge without space would be retried
+/// forever.
 fn roomy() -> Vec<Layout> {
     let roomy = |layout| Layout { root_bytes: 1 << 18, ..layout };
     layouts(&mut Draw(9)).into_iter().map(roomy).collect()
 }
 
-/// A life that puts so many numbers, or finds them; answers what it came to, and whether it ended by itself.
+/// Runs a life that puts this many numbers, or reads them; returns the result, and whether it ended
+/// by itself.
 fn live(
     media: Vec<Medium>,
     (config, lie): (&Config, Option<Lie>),

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
 use forebay_store::{Answer, Desk, Key, Operation, Page, Trouble, Value, View};
 
-/// What is asked, and when.
+/// The operations and their times.
 #[derive(Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) keys: u32,
@@ -15,14 +15,14 @@ pub(crate) struct Load {
     pub(crate) value_bytes: u64,
     /// Every so many-th write deletes; none if 0.
     pub(crate) deletes_one_in: u64,
-    /// Of 100 operations so many write.
+    /// The percentage of operations that write.
     pub(crate) writes: u64,
-    /// Of 100 writes so many go to a twentieth of the keys.
+    /// The percentage of writes that go to a twentieth of the keys.
     pub(crate) skew: u64,
     /// Bursts and lulls; else one operation after another, `room` at a time.
     pub(crate) is_bursty: bool,
     pub(crate) room: usize,
-    /// It ends then, or after so many operations.
+    /// It ends then, or after this many operations.
     pub(crate) end: Nanos,
     pub(crate) operations: u64,
 }
@@ -45,7 +45,7 @@ impl Model {
         mixed(self.state) % count.max(1)
     }
 
-    /// Bytes of all that is there.
+    /// Returns the number of bytes of live data.
     pub(crate) fn live_bytes(&self, load: &Load) -> u64 {
         let of = |(key, count): (usize, &u32)| value(load, key as u32, *count);
         let values = self.counts.iter().enumerate().filter_map(of);
@@ -57,7 +57,7 @@ fn key(number: u32) -> Key {
     format!("{number:08}").into_bytes().into()
 }
 
-/// What a key holds after so many writes.
+/// Returns the value of a key after this many writes.
 fn value(load: &Load, key: u32, count: u32) -> Option<Value> {
     let drawn = mixed(u64::from(key) << 32 | u64::from(count));
     if count == 0 || load.deletes_one_in > 0 && drawn.is_multiple_of(load.deletes_one_in) {
@@ -103,7 +103,7 @@ pub(crate) struct Work<'a> {
     /// It closes the store at its end; else that is killed.
     closes: bool,
     pub(crate) told: Told,
-    /// The store, to ask how much memory it has.
+    /// The store, to query its memory use.
     pub(crate) view: View,
     pub(crate) memory_max: u64,
 }
@@ -141,7 +141,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// When the next operation comes: a minute in five is a burst.
+    /// Returns when the next operation comes: a minute in five is a burst.
     fn later(&mut self) -> Nanos {
         if !self.load.is_bursty {
             return self.now;

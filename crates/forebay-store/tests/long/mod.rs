@@ -1,4 +1,5 @@
-//! A store for long, in virtual time: how much room it takes and how much it writes, and what a day's ingest leaves.
+//! Runs a store for a long virtual time: its use of space, the amount written, and the result of a
+//! day's ingest.
 
 mod asking;
 mod day;
@@ -49,11 +50,11 @@ struct Disks {
     kept: Vec<Kept>,
 }
 
-/// What a life of the store came to.
+/// The result of a life of the store.
 struct Life {
     told: Told,
     figures: Figures,
-    /// The most memory that it said it held, asked at each answer.
+    /// The maximum memory that it reported, sampled at each answer.
     memory_max: u64,
     at: Nanos,
 }
@@ -88,7 +89,8 @@ impl Disks {
         Emulated::new(devices, VirtualClock::default()).storing(stores)
     }
 
-    /// A life of these operations, so many at a time, that ends in a kill: what they were answered.
+    /// A life of these operations, this many at a time, that ends in a kill: what they were
+    /// answered.
     fn ask(
         &self,
         depth: usize,

@@ -1,4 +1,4 @@
-//! How much room a store takes and how much it writes while values are replaced.
+//! Tests the use of space and the amount written while values are replaced.
 
 use forebay_core::Nanos;
 use forebay_store::{Answer, Config, Key, Operation, Trouble, Value};
@@ -208,7 +208,7 @@ fn values_do_not_slip_in_behind_deletions() {
     let put = |at: usize| Operation::Write(vec![(name(at), Some(vec![at as u8; 10_000].into()))]);
     let delete = |at: usize| Operation::Write(vec![(name(at), None)]);
     let room = disks.room() as usize / 10_000;
-    // Every other one deletes what is not there.
+    // Every second operation deletes a missing key.
     let mixed = (0..2 * room).map(|at| if at % 2 == 0 { put(at / 2) } else { delete(room + at) });
     let filled = disks.ask(16, mixed);
     let taken = filled.iter().step_by(2).filter(|answer| answer.is_ok()).count();
@@ -252,7 +252,7 @@ fn long_keys_take_little_more_than_their_bytes() {
         // Where they differ late, the nodes above the leaves have all of them once or twice more.
         let least = if place == 0 { 0.8 } else { 0.2 };
         assert!(share > least, "{place}: {share}");
-        // And roots all that such have in common: they fill up.
+        // Roots store the common prefixes of such keys, so they fill up.
         assert!(place > 0 || deletions == 0 && puts == 0, "{place}: {deletions}, {puts}");
     }
 }

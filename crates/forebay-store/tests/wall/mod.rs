@@ -274,13 +274,13 @@ fn a_store_made_over_another_has_the_size_that_was_asked_for() {
         assert!(disks.layouts.iter().all(|layout| layout.capacity_bytes == bytes));
         let found = fs::metadata(&file).unwrap();
         assert_eq!(found.len(), bytes);
-        // All of it is set aside, or it is said.
+        // The space is reserved completely, or a note says that it is not.
         assert!(found.blocks() * 512 >= bytes || disks.notes().any(|note| note.contains("aside")));
         let store = Store::open(disks, config()).unwrap();
         store.put(&b"k"[..], &b"1"[..]).unwrap();
         store.close();
     }
-    // There is no room: those that were there are as they were, those that were not are not.
+    // There is no space: existing files are unchanged, and no files were created.
     fs::remove_file(&file).unwrap();
     assert!(said(create(&folders, u64::MAX / 8, &config(), true)).contains("no room"));
     assert!(!file.exists());

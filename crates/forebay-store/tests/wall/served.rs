@@ -57,7 +57,7 @@ fn a_server_ends_though_clients_keep_sending_or_do_not_read() {
     let begin = Instant::now();
     served.end();
     assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
-    // What was taken is answered, and then the connection ends.
+    // Accepted commands are answered, and then the connection ends.
     assert!(asking.join().unwrap() > 0);
 }
 
@@ -75,7 +75,7 @@ fn many_large_values_come_in_their_order() {
         let words: Vec<&[u8]> = [name].into_iter().chain(keys.iter().map(Vec::as_slice)).collect();
         command(&words)
     };
-    // All at once, and what is put behind them is not seen before.
+    // All reads start together, and do not see later puts.
     let gets = keys.iter().flat_map(|key| command(&[b"GET", key])).collect::<Vec<_>>();
     let all = [words(b"MGET"), words(b"EXISTS"), gets, words(b"DEL"), words(b"EXISTS")];
     let again = [command(&[b"SET", b"k3", b"new"]), command(&[b"MGET", b"k3", b"k4"])];
@@ -131,7 +131,7 @@ fn the_longest_value_is_taken_and_a_longer_one_is_refused() {
     let longest = value(3, VALUE_MAX);
     assert_eq!(client.ask(&[b"SET", b"k", &longest]), b"+OK");
     assert!(client.ask(&[b"GET", b"k"]) == longest);
-    // It is told though it goes on sending.
+    // The error arrives although the client keeps sending.
     client.send(&command(&[b"SET", b"k", &vec![1; VALUE_MAX + (1 << 20)]]));
     let said = String::from_utf8(client.reply().unwrap()).unwrap();
     assert!(said.starts_with("-ERR") && said.contains("longer than"), "{said}");
@@ -166,7 +166,7 @@ fn what_clients_begin_to_send_is_bounded_in_all() {
     let mut second = served.client();
     assert_eq!(second.ask(&[b"SET", b"a", &[1; 1000]]), b"+OK");
     second.send(&begun[..begun.len() - 10]);
-    // That which is read last makes it too much, and is told; the other goes on.
+    // The client that exceeds the limit gets the error, and the other continues.
     let mut clients = [first, second];
     let refused = loop {
         match clients.iter().position(Client::is_told) {
@@ -178,7 +178,7 @@ fn what_clients_begin_to_send_is_bounded_in_all() {
     assert!(said.contains("sent too much"), "{said}");
     clients[1 - refused].send(&begun[begun.len() - 10..]);
     assert_eq!(clients[1 - refused].reply().unwrap(), b"+OK");
-    // Who is through takes up nothing.
+    // Finished clients use no memory.
     for number in 0..5_u8 {
         assert_eq!(served.client().ask(&[b"SET", &[number], &vec![1; 2 << 20]]), b"+OK");
     }

@@ -115,7 +115,7 @@ fn what_is_discarded_or_refused_is_not_done() {
         let answer = client.text(words);
         assert!(answer.starts_with("-ERR") && answer.contains("not supported"), "{answer}");
     }
-    // A connection that ends takes along what it has queued.
+    // The end of a connection discards its queued commands.
     talks(&mut client, &[("MULTI", "+OK"), ("SET b 1", "+QUEUED")]);
     drop(client);
     assert_eq!(served.client().text("GET b"), "nil");
@@ -182,7 +182,7 @@ fn what_a_transaction_may_queue_is_bounded() {
     }
     assert_eq!(refused, 1);
     assert!(client.text("EXEC").starts_with("-EXECABORT"));
-    // A key that no SET takes is refused where it is queued.
+    // A key that SET would refuse is refused when it is queued.
     assert_eq!(client.text("MULTI"), "+OK");
     let said = String::from_utf8(client.ask(&[b"SET", &[b'k'; 70_000], b"1"])).unwrap();
     assert!(said.starts_with("-ERR got 70000 bytes"), "{said}");
@@ -229,7 +229,7 @@ fn a_long_mget_is_of_one_moment_however_late_it_is_read() {
     served.end();
 }
 
-/// Writers replace all keys together while others ask for several of them, in every way that there is.
+/// Writers replace all keys together while others read several of them in every possible way.
 #[test]
 fn half_of_a_write_is_never_seen() {
     let served = Served::new(Limits::default());
@@ -280,7 +280,7 @@ fn half_of_a_write_is_never_seen() {
     served.end();
 }
 
-/// What a DEL counts it has taken: of several clients that delete a key only one is told that it was there.
+/// DEL counts the keys that it removed: if several clients delete a key, only one of them gets 1.
 #[test]
 fn what_is_deleted_is_counted_once() {
     let served = Served::new(Limits::default());
@@ -296,7 +296,7 @@ fn what_is_deleted_is_counted_once() {
                 .map(|_| {
                     let (mut client, keys) = (served.client(), &keys);
                     scope.spawn(move || {
-                        // One by one, as they stand; or in a transaction, all at once.
+                        // Either one command at a time, or all in a transaction.
                         let each: Vec<u8> = keys
                             .iter()
                             .flat_map(|key| command(&[b"DEL", key.as_bytes()]))

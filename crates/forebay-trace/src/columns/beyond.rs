@@ -46,7 +46,7 @@ impl Beyond {
         }
     }
 
-    /// Whether any field after those with a name is not empty.
+    /// Returns whether any field after those with a name is not empty.
     fn has_more(&self, line: &[u8], separator: Separator) -> bool {
         let mut cursor = Cursor::new(line, separator);
         cursor.first();
@@ -67,8 +67,9 @@ impl Beyond {
     pub(super) fn sentence(&self) -> Option<String> {
         (self.rows > 0).then(|| {
             format!(
-                "{} {} more fields than the {} that are named, and the fields beyond are not read (the first \
-                 such line is {}); a name with an unquoted separator in it shifts all fields behind",
+                "{} {} more fields than the {} that are named, and the additional fields are \
+                 ignored (the first such line is {}); an unquoted separator within a name shifts \
+                 all later fields",
                 counted(self.rows, "row"),
                 verb(self.rows, "has", "have"),
                 self.named,

@@ -144,7 +144,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Whether the line ends here.
+    /// Returns whether the line ends here.
     #[inline(always)]
     fn ends(&self) -> bool {
         match self.byte() {
@@ -154,7 +154,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Whether the byte at `at` ends a field, taking the next byte into account.
+    /// Returns whether the byte at `at` ends a field, taking the next byte into account.
     #[inline(always)]
     fn parts(&self, at: usize) -> bool {
         match self.text.get(at) {

@@ -16,8 +16,8 @@ const SECTOR_BYTES: u64 = 512;
 /// How far a time may precede that of the previous row, in nanoseconds.
 const BACK_NS_MAX: u64 = 1_000_000_000;
 
-/// Whether the value in the last column is consistent with those of the previous rows, in the order
-/// of the file.
+/// Returns whether the value in the last column is consistent with those of the previous rows, in
+/// the order of the file.
 pub(super) fn fits(role: &Role, last: &Record, before: &[Record]) -> bool {
     match role {
         Role::Len(unit) => {
@@ -33,7 +33,8 @@ pub(super) fn fits(role: &Role, last: &Record, before: &[Record]) -> bool {
     }
 }
 
-/// Whether a length, in units of `unit` bytes, begins another length when written in decimal.
+/// Returns whether a length, in units of `unit` bytes, begins another length when written in
+/// decimal.
 fn begins_one(len: u32, before: &[Record], unit: u64) -> bool {
     let len = u64::from(len) / unit;
     before.iter().any(|record| {

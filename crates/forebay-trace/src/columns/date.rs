@@ -9,7 +9,7 @@ const BETWEEN: usize = "2026-01-31".len();
 /// The length of the longest date: nine decimals and a zone.
 const BYTES_MAX: usize = 40;
 
-/// Returns the nanoseconds from the beginning of 1970 to a date; none if the field is not a date,
+/// Returns the nanoseconds from the beginning of 1970 to a date; `None` if the field is not a date,
 /// or outside 1970 to 2262.
 pub(crate) fn ns(field: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(field).ok().filter(|text| text.len() <= BYTES_MAX)?;

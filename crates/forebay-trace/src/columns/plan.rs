@@ -354,13 +354,13 @@ impl Plan {
         Ok(number)
     }
 
-    /// Whether a line begins with the name of the first column.
+    /// Returns whether a line begins with the name of the first column.
     pub(crate) fn is_titled(&self, line: &Cursor<'_>) -> bool {
         let first = field_at(line, line.position());
         self.titles.first().is_some_and(|title| first.eq_ignore_ascii_case(title.as_bytes()))
     }
 
-    /// Whether a line has words where numbers are expected.
+    /// Returns whether a line has words where numbers are expected.
     pub(crate) fn has_no_number(&self, line: &Cursor<'_>) -> bool {
         let mut cursor = *line;
         cursor.first();
@@ -380,7 +380,7 @@ impl Plan {
         true
     }
 
-    /// Whether a line has as many fields as there are columns.
+    /// Returns whether a line has as many fields as there are columns.
     pub(crate) fn fits(&self, line: &Cursor<'_>) -> bool {
         let mut cursor = *line;
         cursor.first();
@@ -414,7 +414,7 @@ impl Plan {
             Fault::LoneReturn => Wrong {
                 column: title(bad.column).into(),
                 got: "a carriage return within the line".into(),
-                expected: "lines that end with a line feed (tr '\\r' '\\n' makes them)".into(),
+                expected: "lines that end with a line feed (use tr '\\r' '\\n')".into(),
             },
             Fault::Quotes => Wrong {
                 column: title(bad.column).into(),
@@ -424,8 +424,8 @@ impl Plan {
             Fault::Name => naming::refused(title(bad.column), got),
             Fault::Length => {
                 let expected = match self.roles.get(bad.column) {
-                    Some(Role::Len(2..)) => "at most 1 GiB a request; are lengths in bytes?",
-                    _ => "at most 1 GiB a request",
+                    Some(Role::Len(2..)) => "at most 1 GiB per request; are lengths in bytes?",
+                    _ => "at most 1 GiB per request",
                 };
                 Wrong::new(title(bad.column), got, expected)
             }

@@ -18,7 +18,7 @@ use crate::rows::{names_again_sentence, shorten, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
 use forebay_show::plural::{counted, verb};
 
-/// What the first line may be, other than a request.
+/// The kinds of first lines other than requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Header {
     /// Names that begin with that of the preset's first column.
@@ -113,7 +113,9 @@ impl ColumnReader {
                 self.names = line.trim_ascii().to_vec();
                 if !named {
                     let line = shorten(line.trim_ascii());
-                    self.notes.warnings.push(format!("{line} is taken for the names of columns"));
+                    self.notes
+                        .warnings
+                        .push(format!("{line} is assumed to be the names of columns"));
                 }
                 self.lines.pass(end + 1, 1);
             }
@@ -132,7 +134,7 @@ impl ColumnReader {
         let more = Cursor::new(text, separator).fields().saturating_sub(known) as u64;
         if more > 0 {
             self.notes.warnings.push(format!(
-                "the rows have {} behind those of format {}, which {} not read",
+                "the rows have {} after those of format {}, which {} ignored",
                 counted(more, "column"),
                 self.notes.format,
                 verb(more, "is", "are")
@@ -152,8 +154,8 @@ impl ColumnReader {
         batch.pop();
         let title = self.columns.titles.last().map_or("", String::as_str);
         self.notes.warnings.push(format!(
-            "the last line, {}, has no line end, and its {title} does not fit the rows before: the \
-             file is cut short, and the line is left out",
+            "the last line, {}, has no newline, and its {title} does not fit the earlier rows: \
+             the file is truncated, and the line is left out",
             self.lines.number()
         ));
     }
@@ -167,7 +169,7 @@ impl ColumnReader {
         Err(TraceError::Malformed {
             path: self.lines.path().to_path_buf(),
             place: Place::Line(rows),
-            got: format!("{wrapped} of about {rows} requests so far with a latency below zero"),
+            got: format!("{wrapped} of about {rows} requests so far with a negative latency"),
             expected: "few of them".into(),
             hint: format!("is another column the latency, or the end? {}", self.hint),
         })
@@ -185,7 +187,7 @@ impl ColumnReader {
         if long_trims > 0 {
             let trims = counted(long_trims, "trim");
             self.notes.warnings.push(format!(
-                "{trims} of 4 GiB or more {} left out: no request of a trace can be that long",
+                "{trims} of 4 GiB or more {} left out: requests in a trace must be shorter",
                 verb(long_trims, "is", "are")
             ));
         }
@@ -220,8 +222,8 @@ fn line_at(text: &[u8], from: usize) -> &[u8] {
 /// Returns a hint about column names after `lines` lines.
 fn named_again(lines: u64) -> String {
     format!(
-        "the names of the columns stand here again, as if a second file began: head -n {lines} and \
-         tail -n +{} make two of it; ",
+        "the names of the columns are repeated here, as if a second file began: split it with \
+         head -n {lines} and tail -n +{}; ",
         lines + 1
     )
 }

@@ -163,7 +163,7 @@ impl Columns {
             }
             "skip" => match value.parse() {
                 Ok(lines) => self.skip_lines = lines,
-                Err(_) => return wrong(piece, "a number of lines such as skip=1"),
+                Err(_) => return wrong(piece, "a number of lines, such as skip=1"),
             },
             "every" => {
                 self.every_ns = every_ns(value);
@@ -228,7 +228,11 @@ impl Columns {
                 wrong("every= beside a column of times", "one of them")
             }
             (false, false, _, None) => wrong("no at", "at among the columns, or every=TIME"),
-            (false, true, false, None) => wrong("end without at", "at or latency beside end"),
+            (false, true, false, None) => wrong(
+                "end without at",
+                "at or latency in addition to \
+                end",
+            ),
             _ => Ok(()),
         }
     }
@@ -238,7 +242,7 @@ impl Columns {
 fn role(name: &str, unit: Option<&str>) -> Result<Role, Wrong> {
     let time = || {
         let got = unit.map_or(format!("{name:?} without a unit"), |unit| {
-            format!("{unit:?} as the unit of {name}")
+            format!("the unit {unit:?} for {name}")
         });
         let names: Vec<String> =
             TIME_UNITS.iter().map(|unit| format!("{name}:{}", unit.name)).collect();
@@ -251,7 +255,7 @@ fn role(name: &str, unit: Option<&str>) -> Result<Role, Wrong> {
     let length = || match unit {
         None => Ok(1),
         Some(unit) => length_unit_bytes(unit).ok_or((
-            format!("{unit:?} as the unit of {name}"),
+            format!("the unit {unit:?} for {name}"),
             "bytes, sectors (512 bytes), kib, mib, pages (4096 bytes) or blocks:BYTES".to_owned(),
         )),
     };
@@ -287,7 +291,7 @@ fn op_code(unit: Option<&str>) -> Result<OpCode, Wrong> {
         Some("scsi") => Ok(OpCode::Scsi),
         Some("disksim") => Ok(OpCode::Disksim),
         Some(words) => OpWords::declared(words).map(OpCode::Words).ok_or((
-            format!("{words:?} as the words of op"),
+            format!("the words {words:?} for op"),
             "op, op:READ/WRITE with the words for them such as op:R/W or op:0/1, op:scsi (hex) or \
              op:disksim (bit 0 set for reads)"
                 .to_owned(),
@@ -326,10 +330,10 @@ mod tests {
         for (bad, expected) in [
             ("", "got \"\", expected at, op,"),
             ("at,op,offset,len", "got \"at\" without a unit, expected at:ns"),
-            ("at:hours,op,offset,len", "got \"hours\" as the unit of at"),
-            ("at:us,op,offset:furlongs,len", "got \"furlongs\" as the unit of offset"),
+            ("at:hours,op,offset,len", "got the unit \"hours\" for at"),
+            ("at:us,op,offset:furlongs,len", "got the unit \"furlongs\" for offset"),
             ("at:us,op,offset,len,lun", "got \"lun\", expected at, op,"),
-            ("at:us,op:R,offset,len", "got \"R\" as the words of op"),
+            ("at:us,op:R,offset,len", "got the words \"R\" for op"),
             ("at:us,op,len", "got no offset"),
             ("at:us,op,offset", "got no len"),
             ("at:us,offset,len", "got no op"),

@@ -17,7 +17,7 @@ pub(crate) fn expected(role: &Role) -> String {
             "s" => "seconds such as 12.000345, below 2^64 ns".into(),
             "ticks" | "filetime" => "100 ns ticks below 2^64 ns".into(),
             "date" => "a date such as 2026-01-31 12:00:00.000345, from 1970 to 2262".into(),
-            "ns" => "whole nanoseconds below 2^64; with decimals the unit is another".into(),
+            "ns" => "whole nanoseconds below 2^64; decimals mean that the unit is not ns".into(),
             name => format!("{name} such as 12.345, below 2^64 ns"),
         },
         Role::Offset(_) | Role::Len(_) | Role::Volume(_) => "a whole number without a sign".into(),

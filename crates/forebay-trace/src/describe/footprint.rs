@@ -64,7 +64,7 @@ struct Extent {
 }
 
 impl Extent {
-    /// Whether a request that starts at `from` extends it.
+    /// Returns whether a request that starts at `from` extends it.
     #[inline]
     fn goes_on_at(&self, from: u64) -> bool {
         self.from <= from && from <= self.to && self.to - self.from < RUN_SECTORS_MAX
@@ -324,7 +324,7 @@ fn add_visits(volume: u32, Extent { from, to }: Extent, visits: &mut Vec<Visit>)
     }
 }
 
-/// Whether a region is in the sample: the low bits of its hash are zero.
+/// Returns whether a region is in the sample: the low bits of its hash are zero.
 #[inline]
 fn kept(key: Key, halvings: u32) -> bool {
     halvings == 0 || mix(key).trailing_zeros() >= halvings

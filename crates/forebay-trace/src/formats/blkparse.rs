@@ -67,8 +67,8 @@ impl Reader for Blkparse {
     }
 }
 
-/// Whether a file that begins like this is blkparse text: its first line that is not a comment is
-/// an event.
+/// Returns whether a file that begins like this is blkparse text: its first line that is not a
+/// comment is an event.
 pub fn sniff(head: &[u8]) -> bool {
     let mut lines = head.split(|&byte| byte == b'\n').filter_map(|line| line::parse(line).ok());
     let first = lines.find(|line| !matches!(line, Line::Blank | Line::Summary));
@@ -87,7 +87,7 @@ struct Lines {
     unknown: (u64, u64),
     cut_short: bool,
     back: Back,
-    /// What the summary says about events that blktrace had to drop.
+    /// The summary's report of events that blktrace dropped.
     skips: Option<String>,
     /// Pairs of devices between which requests are remapped, and devices at which requests are
     /// queued.
@@ -126,7 +126,7 @@ impl Lines {
         let read = read.map_err(|source| TraceError::Io { path: self.path.clone(), source })?;
         self.number += 1;
         if read as u64 == LINE_MAX && !self.buffer.ends_with(b"\n") {
-            return Err(self.malformed(format!("over {LINE_MAX} bytes without a line end")));
+            return Err(self.malformed(format!("over {LINE_MAX} bytes without a newline")));
         }
         Ok(read > 0)
     }
@@ -137,11 +137,11 @@ impl Lines {
             place: Place::Line(self.number),
             got,
             expected: "maj,min cpu sequence seconds pid action RWBS …".to_owned(),
-            hint: "is it the text of blkparse in its default format?".to_owned(),
+            hint: "is it blkparse's output in its default format?".to_owned(),
         }
     }
 
-    /// Whether the line ends like an event line, so that no number in it can be truncated.
+    /// Returns whether the line ends like an event line, so that no number in it can be truncated.
     fn is_whole(&self) -> bool {
         self.buffer.ends_with(b"\n") || self.buffer.trim_ascii_end().ends_with(b"]")
     }
@@ -193,8 +193,8 @@ impl Lines {
         let name = |device: u32| format!("{},{}", device >> 20, device & 0xf_ffff);
         if let Some(&(from, to)) = self.remaps.iter().find(both) {
             warnings.push(format!(
-                "requests of volume {} go on to volume {}, and the trace has both: each counts on either, so \
-                 totals count it twice; give blkparse one device",
+                "requests of volume {} are remapped to volume {}, and the trace has both: totals \
+                 count each request twice; run blkparse with one device",
                 name(from),
                 name(to)
             ));
@@ -209,7 +209,7 @@ impl Lines {
             ));
         }
         if self.cut_short {
-            warnings.push(format!("the last line, {}, is cut short and left out", self.number));
+            warnings.push(format!("the last line, {}, is truncated and left out", self.number));
         }
         warnings
     }
@@ -316,7 +316,7 @@ mod tests {
         assert!(error.contains("line 2"), "{error}");
         let (records, notes) = read(&format!("{Q}8,16 0 2 0.1")).unwrap();
         assert_eq!(records.len(), 1);
-        assert!(notes.warnings.iter().any(|w| w.contains("cut short")));
+        assert!(notes.warnings.iter().any(|w| w.contains("is truncated")));
     }
 
     #[test]
@@ -325,7 +325,7 @@ mod tests {
         for cut in ["8,16 0 2 0.2 0 C RA 900 + 1", "8,16 0 2 0.2 0 C RA 900 + 16 [0"] {
             let (records, notes) = read(&format!("{Q}{done}{cut}")).unwrap();
             assert_eq!(records.len(), 1);
-            assert!(notes.warnings.iter().any(|w| w.contains("cut short")), "{notes:?}");
+            assert!(notes.warnings.iter().any(|w| w.contains("is truncated")), "{notes:?}");
         }
         let (records, notes) = read(&format!("{Q}{}", done.trim_end())).unwrap();
         assert!(records[0].latency.is_some() && notes.warnings.is_empty(), "{notes:?}");
@@ -358,11 +358,11 @@ mod tests {
         let remap = "8,16 0 2 0.1 5 A RA 900 + 8 <- (253,0) 800\n";
         let (records, notes) = read(&format!("{upper}{remap}{Q}")).unwrap();
         assert_eq!(records.len(), 2);
-        let told = "requests of volume 253,0 go on to volume 8,16";
+        let told = "requests of volume 253,0 are remapped to volume 8,16";
         assert!(notes.warnings.iter().any(|w| w.starts_with(told)), "{notes:?}");
         for one in [format!("{remap}{Q}"), format!("{upper}{remap}"), format!("{upper}{Q}")] {
             let (_, notes) = read(&one).unwrap();
-            assert!(!notes.warnings.iter().any(|w| w.contains("go on to")), "{notes:?}");
+            assert!(!notes.warnings.iter().any(|w| w.contains("are remapped to")), "{notes:?}");
         }
     }
 

@@ -111,8 +111,8 @@ fn open_canonical(input: Input) -> Result<Box<dyn Reader>, TraceError> {
         return Err(Wrong::new(
             HEADER[0],
             &got,
-            "the header at_ns,op,offset,len,stream,volume,..., or one that names time, operation, place \
-             and length",
+            "the header at_ns,op,offset,len,stream,volume,..., or a header with columns for time, \
+             operation, offset and length",
         )
         .at(&input.path, Place::Line(1), ""));
     }
@@ -246,7 +246,7 @@ fn broken(path: &Path, source: &Source, error: ::csv::Error) -> TraceError {
             place: Place::Line(source.position().line()),
             got: format!("a row of more than {ROW_BYTES_MAX} bytes"),
             expected: format!("the {} fields {}", HEADER.len(), HEADER.join(",")),
-            hint: "look for a quote that is not closed".into(),
+            hint: "look for an unclosed quote".into(),
         };
     }
     let line = error.position().map(|p| p.line());

@@ -69,7 +69,12 @@ impl Fio {
 
     fn wait(&mut self, offset: &[u8]) -> Result<Line, Wrong> {
         if self.version == Some(Version::Three) {
-            return Err(Wrong::new("action", b"wait", "no wait in version 3, which has times"));
+            return Err(Wrong::new(
+                "action",
+                b"wait",
+                "no wait in version 3, because version 3 has \
+                times",
+            ));
         }
         let us = number("offset", offset)?;
         let sum = self.now_us.checked_add(us);
@@ -160,8 +165,8 @@ impl Log for Fio {
         self.request(op, file, range, dictionary)
     }
 
-    /// Whether the last line is complete: its length is a multiple of what all others are multiples
-    /// of, up to a sector, and is not the beginning of another length.
+    /// Returns whether the last line is complete: its length is a multiple of what all others are
+    /// multiples of, up to a sector, and is not the beginning of another length.
     fn is_whole(&self, last: &Record) -> bool {
         let bits = self.lens.iter().fold(512, |bits, len| bits | len);
         let is_known = self.lens.binary_search(&last.len).is_ok();
@@ -181,8 +186,8 @@ impl Log for Fio {
         let mut sentences = Vec::new();
         if self.is_timeless() {
             sentences.push(
-                "the log has version 2 and no wait lines, so no times: all requests arrive at \
-                 once, in their order; replay them closed, or log with fio 3.31 or later"
+                "the log has version 2 and no wait lines, so it has no times: all requests arrive \
+                 at once, in order; use closed replay, or log with fio 3.31 or later"
                     .into(),
             );
         }

@@ -115,25 +115,25 @@ impl Values {
     /// Returns why the values of the log at `path`, which begins with `head`, are not latencies.
     fn refusal(self, path: &Path, head: &[u8]) -> Option<TraceError> {
         let values = match (self, Evidence::of(head).other()) {
-            (Values::Other(values), _) => format!("{values}, as its name says"),
+            (Values::Other(values), _) => format!("{values}, according to its name"),
             (Values::Untold, Some(values)) => values.into(),
             _ => return None,
         };
         Some(TraceError::Malformed {
             path: path.to_path_buf(),
             place: Place::File,
-            got: format!("a log of fio whose values are {values}"),
+            got: format!("a fio log whose values are {values}"),
             expected: "latencies: record them with write_lat_log".into(),
-            hint: format!("its requests without latencies are read with {}", requests()),
+            hint: format!("to read its requests without latencies, use {}", requests()),
         })
     }
 
     fn sentence(self) -> Option<String> {
         match self {
             Values::Untold => Some(format!(
-                "the name of the log does not say that its values are latencies (_lat, _clat): fio's logs of \
-                 bandwidths and requests/s look the same; if it is one, its requests are read with \
-                 {}",
+                "the name of the log does not say that its values are latencies (_lat, _clat), \
+                 and fio's logs of bandwidths and requests/s look the same; to read the requests \
+                 of such a log, use {}",
                 requests()
             )),
             Values::Submission => Some(
@@ -190,7 +190,7 @@ impl Evidence {
         match self {
             _ if self.ones == self.entries => Some("all 1, as in its logs of requests/s"),
             _ if self.impossible * 2 > self.entries => {
-                Some("shorter in nanoseconds than any device takes for so many bytes")
+                Some("shorter in nanoseconds than any device needs for this many bytes")
             }
             _ => None,
         }
@@ -236,7 +236,12 @@ impl Log for FioLatency {
         };
         let at = at.ok_or_else(|| {
             let got = entry.time_ms.to_string();
-            Wrong::new("time", got.as_bytes(), "a time that fits its latency and the issue time")
+            Wrong::new(
+                "time",
+                got.as_bytes(),
+                "a time consistent with its latency and the issue \
+                time",
+            )
         })?;
         let mut record = rows::record(at.0, op, offset, entry.len)?;
         record.latency = Some(Nanos(entry.value_ns)).filter(|_| self.values != Values::Submission);
@@ -244,8 +249,8 @@ impl Log for FioLatency {
     }
 
     fn end(&mut self) -> Vec<String> {
-        let sentence = "the log has times in whole milliseconds, at completion: arrivals are up to \
-            1 ms off; log_issue_time=1 records them, where fio knows it";
+        let sentence = "the log has times in whole milliseconds, at completion: arrivals are up \
+            to 1 ms off; log_issue_time=1 records them, if fio supports it";
         let completion = self.by_completion.then(|| sentence.to_string());
         completion.into_iter().chain(self.values.sentence()).collect()
     }
@@ -340,7 +345,7 @@ mod tests {
         let text =
             "0, 4096, 1, 4096, 0, 0\n1, 8192, 0, 4096, 8192, 0\n2, 4096, 1, 8192, 16384, 0\n";
         let told = named("job_bw.1.log", text).unwrap_err();
-        assert!(told.contains("values are bandwidths in KiB/s, as its name says"), "{told}");
+        assert!(told.contains("values are bandwidths in KiB/s, according to its name"), "{told}");
         assert!(told.ends_with(&requests()), "{told}");
         assert!(named("job_iops.1.log", text).is_err() && named("job_lat.1.log", text).is_ok());
         let (_, said) = named("job.log", text).unwrap();

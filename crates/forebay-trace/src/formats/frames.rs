@@ -51,7 +51,7 @@ impl Frames {
         self.next += piece.len() as u64;
         if piece.pop() != Some(end) {
             let got = format!("no byte 0x{end:02x} in the first {} bytes", self.next);
-            return Err(self.malformed(got, "a header that one ends", ""));
+            return Err(self.malformed(got, "a header that ends with this byte", ""));
         }
         Ok(piece)
     }
@@ -82,7 +82,7 @@ impl Frames {
     /// Returns the sentence about a file that ends within a record.
     pub(super) fn cut_sentence(&self) -> Option<String> {
         let at = self.cut?;
-        Some(format!("the last record, at byte {at}, is cut short and left out"))
+        Some(format!("the last record, at byte {at}, is truncated and left out"))
     }
 }
 

@@ -75,7 +75,7 @@ impl HpSrt {
         let version = text.strip_prefix(SIGNATURE).unwrap_or_default();
         if !version.starts_with(b"1.3") {
             let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
-            let expected = "$$TR_IOREC-1.3: no other version of SRT is known";
+            let expected = "$$TR_IOREC-1.3, the only supported version of SRT";
             return Err(frames.malformed(shorten(line), expected, ""));
         }
         Ok(HpSrt {
@@ -164,7 +164,7 @@ impl HpSrt {
         self.notes.warnings.extend(self.frames.cut_sentence());
         if self.others > 0 {
             let (records, are) = (counted(self.others, "record"), verb(self.others, "is", "are"));
-            let sentence = format!("{records} {are} of other kinds than requests");
+            let sentence = format!("{records} {are} not requests");
             self.notes.warnings.push(sentence);
         }
         if self.unfinished > 0 {
@@ -264,7 +264,7 @@ mod tests {
         bytes.extend(request([2, 0, 9, 512, 0, DISK_3, 1]).split_at(30).0);
         let (records, _, notes) = read(open, &bytes);
         assert_eq!((records.len(), notes.warnings.len()), (1, 1));
-        assert!(notes.warnings[0].contains("cut short"));
+        assert!(notes.warnings[0].contains("is truncated"));
     }
 
     #[test]
@@ -288,7 +288,7 @@ mod tests {
             assert!(at && text.contains(part), "{text}");
         }
         assert!(told(b"$$TR_IOREC-1.3 no form feed").contains("0x0c"));
-        assert!(told(b"$$TR_IOREC-1.4\n\x0c").contains("1.3: no other version"));
+        assert!(told(b"$$TR_IOREC-1.4\n\x0c").contains("1.3, the only supported version"));
         assert!(sniff(HEADER.as_bytes()));
     }
 }

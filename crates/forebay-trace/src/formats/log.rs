@@ -32,7 +32,7 @@ pub(super) trait Log: Send {
     /// Parses a line that is not blank.
     fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, Wrong>;
 
-    /// Whether the request in the last line, which has no line end, may be read anyway.
+    /// Returns whether the request in the last line, which has no line end, may be read anyway.
     fn is_whole(&self, _last: &Record) -> bool {
         true
     }
@@ -42,7 +42,7 @@ pub(super) trait Log: Send {
         Vec::new()
     }
 
-    /// Whether the log, now at its end, has no times.
+    /// Returns whether the log, now at its end, has no times.
     fn is_timeless(&self) -> bool {
         false
     }

@@ -69,8 +69,9 @@ struct Objects<S> {
 
 impl<S: Source> Objects<S> {
     fn new(source: S) -> Objects<S> {
-        let placed = "the trace names objects, not places: each was given sectors of 512 bytes behind those of the one before. \
-                      `forebay cache` can be relied on; what a disk would do with such places says little";
+        let placed = "the trace names objects, not locations: each was assigned sectors of 512 \
+            bytes after those of the previous object. The results of `forebay cache` are \
+            reliable; simulations of a disk with these locations mean little";
         Objects {
             source,
             uses: Vec::new(),
@@ -184,13 +185,13 @@ impl Places {
     fn sentences(&self) -> Vec<String> {
         let moved = (self.moved > 0).then(|| {
             let times = counted(self.moved, "time");
-            format!("{times} an object outgrew its place and was given another, as a new object")
+            format!("{times} an object outgrew its location and was treated as a new object")
         });
         let scattered = (self.scattered > 0).then(|| {
             let uses = counted(self.scattered, "request");
             format!(
-                "{uses} were for more objects than are kept in order, {} of them: these lie far apart, which only \
-                 `forebay cache` does not mind",
+                "{uses} were for objects beyond the {} that are placed in order: these are \
+                 scattered, which affects everything except `forebay cache`",
                 self.objects_max
             )
         });
@@ -265,6 +266,6 @@ mod tests {
         assert_eq!((places.scattered, places.known.len()), (5, 0));
         // A sufficiently small object still fits.
         assert_eq!(places.place(9, 512), (SECTORS_MAX - 1) * SECTOR_BYTES);
-        assert!(places.sentences()[0].starts_with("5 requests were for more objects"));
+        assert!(places.sentences()[0].starts_with("5 requests were for objects beyond"));
     }
 }

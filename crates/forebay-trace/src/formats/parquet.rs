@@ -49,7 +49,7 @@ pub(crate) fn declared(path: &Path) -> Option<(String, [String; 3])> {
     if is_ours || is_capture(file.fields()) { None } else { found::declared(file.fields()) }
 }
 
-/// Columns that only the capture form has all of.
+/// Columns that identify the capture form: no other form has all of them.
 const CAPTURE: [&str; 4] = ["time_ns", "pid", "tgid", "lba"];
 
 fn is_capture(fields: &[Field]) -> bool {
@@ -144,12 +144,12 @@ impl Table {
             return Err(damaged(
                 &input.path,
                 "a packed Parquet file".into(),
-                "a plain one: Parquet is read from its end; unpack it first",
+                "an uncompressed file, because Parquet is read from its end; decompress it first",
             ));
         }
         let path = input.path;
         if is_pipe(&path) {
-            let expected = "a file: Parquet is read from its end";
+            let expected = "a file, because Parquet is read from its end";
             return Err(from_pipe(&path, "Parquet from a pipe", expected));
         }
         let file =
@@ -178,9 +178,9 @@ fn guarded<T>(
             Some(missing) => return Err(missing.at(path)),
             None => shorten_message(&error.to_string()),
         },
-        Err(_) => "content that the Parquet decoder gave up on".into(),
+        Err(_) => "content that the Parquet decoder cannot read".into(),
     };
-    Err(damaged(path, got, "a whole Parquet file: is it cut off or damaged?"))
+    Err(damaged(path, got, "an intact Parquet file: is it truncated or damaged?"))
 }
 
 /// A Parquet codec that this build does not include.
@@ -201,8 +201,11 @@ impl MissingCodec {
         TraceError::Malformed {
             path: path.to_path_buf(),
             place: Place::File,
-            got: format!("columns packed with {name}, which this build of Forebay cannot unpack"),
-            expected: "snappy, gzip, lz4, zstd or no packing".into(),
+            got: format!(
+                "columns compressed with {name}, which this build of Forebay does not \
+                support"
+            ),
+            expected: "snappy, gzip, lz4, zstd or no compression".into(),
             hint: format!(
                 "write the table again with one of these, or build with --features {feature}"
             ),

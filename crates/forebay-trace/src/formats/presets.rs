@@ -63,8 +63,8 @@ pub(crate) fn open_columns(columns: &Columns, input: Input) -> Result<Box<dyn Re
 }
 
 impl Preset {
-    /// Whether `head` looks like rows of this format: one of its first lines does. A damaged
-    /// first line shall be reported by the format, so it does not decide.
+    /// Returns whether `head` looks like rows of this format: one of its first lines does. A
+    /// damaged first line shall be reported by the format, so it does not decide.
     pub(super) fn sniff(&self, head: &[u8]) -> bool {
         let Some(columns) = self.declared() else { return false };
         if self.looks == Looks::Named {
@@ -130,7 +130,7 @@ impl Preset {
         Ok(Box::new(Ordered::new(reader).splitting_runs(splits)))
     }
 
-    /// Whether a line is the header with its own names.
+    /// Returns whether a line is the header with its own names.
     pub(crate) fn is_titled(&self, line: &[u8]) -> bool {
         let Ok(line) = std::str::from_utf8(line) else { return false };
         let mut names = line.split(',').map(|name| name.trim().trim_matches('"'));

@@ -85,7 +85,7 @@ fn time_of_day(word: &[u8]) -> Option<u64> {
     Some(minutes * 60_000_000_000 + seconds)
 }
 
-/// Parses a latency in milliseconds and returns nanoseconds; none if it is negative, printed as
+/// Parses a latency in milliseconds and returns nanoseconds; `None` if it is negative, printed as
 /// such or wrapped.
 fn latency_ns(word: &[u8]) -> Option<Option<u64>> {
     match word.strip_prefix(b"-") {
@@ -105,8 +105,8 @@ impl Snoop {
         if let Some(layout) = Layout::of(line) {
             if layout.may_have_time() {
                 let expected = format!(
-                    "TIME(s), TIMESTAMP, STARTs or ENDs over the times; if another column holds them, \
-                     {}, with ns, us, ms, s or date for UNIT",
+                    "TIME(s), TIMESTAMP, STARTs or ENDs as the heading of the times; if another \
+                     column has them, {}, with ns, us, ms, s or date for UNIT",
                     named(&format!("columns={}", layout.declaration()))
                 );
                 let got: Vec<&str> = layout.unread().collect();
@@ -201,7 +201,7 @@ impl Snoop {
     }
 
     /// Returns the time from arrival to completion in nanoseconds, including time in the queue;
-    /// none if it is negative.
+    /// `None` if it is negative.
     fn latency(&self, cells: &Cells) -> Result<Option<u64>, Wrong> {
         const EXPECTED: &str = "milliseconds such as 0.74";
         let cell = cells.get(Column::Latency);
@@ -268,8 +268,8 @@ impl Log for Snoop {
         let mut sentences = Vec::new();
         if self.untimed > 0 {
             sentences.push(
-                "the rows have no times: each request arrives when the one before has completed; \
-                 record with iosnoop -ts to keep arrivals"
+                "the rows have no times: each request arrives when the previous one has \
+                 completed; record with iosnoop -ts to keep arrivals"
                     .into(),
             );
         }
@@ -287,11 +287,11 @@ impl Log for Snoop {
         if !unread.is_empty() {
             let shown = unread.get(..UNREAD_SHOWN).unwrap_or(&unread).join(", ");
             let are = verb(unread.len() as u64, "column is", "columns are");
-            sentences.push(format!("{} {are} not read: {shown}", unread.len()));
+            sentences.push(format!("{} {are} ignored: {shown}", unread.len()));
         }
         if self.day.is_some() {
-            let sentence = "times are of the day, and counted on over midnight: a gap of a day and more is \
-                            not seen in them";
+            let sentence = "times are times of day, continued over midnight: gaps of a day or \
+                more cannot be detected";
             sentences.push(sentence.into());
         }
         sentences

@@ -214,13 +214,13 @@ impl Titles {
         names.iter().find_map(called)
     }
 
-    /// Whether two columns have the name of `column`.
+    /// Returns whether two columns have the name of `column`.
     pub(super) fn is_twice(&self, column: usize) -> bool {
         let Some(wanted) = self.0.get(column) else { return false };
         self.0.iter().filter(|title| *title == wanted).count() > 1
     }
 
-    /// Whether the name of `column` is one of `names`.
+    /// Returns whether the name of `column` is one of `names`.
     pub(super) fn is(&self, column: usize, names: &[&str]) -> bool {
         self.0.get(column).is_some_and(|title| names.contains(&title.as_str()))
     }

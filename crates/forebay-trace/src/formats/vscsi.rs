@@ -129,8 +129,8 @@ impl Vscsi {
         let mut notes = Notes { format: "vscsi", ..Notes::default() };
         if version == Version::Two {
             notes.warnings.push(
-                "the response times of vSCSI version 2 are taken for microseconds from the \
-                 request's time; the format's description does not say"
+                "the response times of vSCSI version 2 are assumed to be microseconds after the \
+                 request's time; the description of the format does not say"
                     .into(),
             );
         }
@@ -168,7 +168,7 @@ fn unknown_version(frames: &Frames) -> TraceError {
     frames.malformed(
         "a record of an unknown version".into(),
         "a vSCSI record: version 0x100 at byte 14 of 32, or 0x200 at byte 2 of 40",
-        "is it the binary form of a vSCSI trace, whole and unpacked?",
+        "is it an intact, uncompressed vSCSI trace in binary form?",
     )
 }
 

@@ -260,21 +260,21 @@ fn a_last_number_that_is_cut_is_left_out_or_told() {
         assert_eq!(records.len(), left, "{columns}\n{rows}");
         let said = only(&notes);
         let lines = 1 + rows.lines().count();
-        assert!(said.starts_with(&format!("the last line, {lines}, has no line end")), "{said}");
+        assert!(said.starts_with(&format!("the last line, {lines}, has no newline")), "{said}");
         assert_eq!(said.contains("left out"), left < lines - 1, "{said}");
         let (_, notes) = named(columns, &format!("{}\n", rows.rsplit_once('\n').unwrap().0));
         assert!(notes.warnings.iter().all(|told| told.starts_with("the header")), "{notes:?}");
     }
     let (_, notes) = read(format!("{SNOOP}1.0 a 7 sda W 8 4096 0.40\n2.0 a 7 sda W 8 4096 0.4"));
-    assert!(only(&notes).starts_with("the last line, 3, has no line end"));
+    assert!(only(&notes).starts_with("the last line, 3, has no newline"));
     let told = read_as("t", format!("{SNOOP}1.0 a 7 sda W 8 4096 0.40\n2.0 a 7 sda W 8 40"), None);
-    assert!(told.unwrap_err().contains("the file may be cut off"));
+    assert!(told.unwrap_err().contains("the file may be truncated"));
     let header = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n";
     let (_, notes) = read(format!("{header}0,read,0,512,0,v,,,,,ab"));
-    assert!(only(&notes).starts_with("the last line, 2, has no line end"), "{notes:?}");
+    assert!(only(&notes).starts_with("the last line, 2, has no newline"), "{notes:?}");
     let told =
         read_as("t", format!("{header}0,read,0,512,0,v,,,,,ab\n0,read,0,51"), None).unwrap_err();
-    assert!(told.contains("the file may be cut off"), "{told}");
+    assert!(told.contains("the file may be truncated"), "{told}");
 }
 
 #[test]
@@ -283,10 +283,10 @@ fn columns_that_are_not_read_are_told() {
     let (_, notes) = read(msr.repeat(3));
     assert_eq!(
         only(&notes),
-        "the rows have 2 columns behind those of format msr, which are not read"
+        "the rows have 2 columns after those of format msr, which are ignored"
     );
     let (_, notes) = read("time,obj_id,obj_size,next_use\n5,7,100,1\n");
-    assert!(notes.warnings.iter().any(|told| told == "columns that are not read: \"next_use\""));
+    assert!(notes.warnings.iter().any(|told| told == "ignored columns: \"next_use\""));
     let (_, notes) = read("time_us,op,offset,len,await\n5,R,0,512,9\n");
     assert!(notes.warnings[0].ends_with("; not read: \"await\""), "{notes:?}");
 }
@@ -463,11 +463,11 @@ fn a_fio_log_may_be_cut_anywhere() {
                         assert!((29..=30).contains(&records.len()));
                         let is_known = |r: &Record| lens.contains(&u64::from(r.len));
                         assert!(records.iter().all(is_known), "{:?}", &whole[last..end]);
-                        if end == last { "no line end".into() } else { notes.warnings.join("\n") }
+                        if end == last { "no newline".into() } else { notes.warnings.join("\n") }
                     }
                 };
                 let is_told =
-                    said.contains("no line end") || said.contains("the last line has no end");
+                    said.contains("no newline") || said.contains("the last line has no newline");
                 assert!(is_told, "{:?}: {said}", &whole[last..end]);
             }
         }
@@ -496,7 +496,7 @@ fn a_few_latencies_below_zero_are_unknown_and_many_are_refused() {
             (0..4_000).map(|n| format!("{},W,{},4096,{below}\n", n * 1_000, n * 4096)).collect();
         let told = read_as("t", format!("time_us,op,offset,len,latency_{unit}\n{rows}"), None);
         assert!(
-            told.as_ref().is_err_and(|told| told.contains("with a latency below zero")),
+            told.as_ref().is_err_and(|told| told.contains("with a negative latency")),
             "{told:?}"
         );
     }

@@ -175,7 +175,7 @@ impl Clock {
         row.at_ns
     }
 
-    /// Whether the clock was set back, as opposed to rows being out of order.
+    /// Returns whether the clock was set back, as opposed to rows being out of order.
     fn is_step(&self, row: Row, ahead: &[Record]) -> bool {
         let back_ns = self.last.at_ns - row.at_ns;
         let whole = |ns: u64| ns.is_multiple_of(SECOND_NS);
@@ -206,7 +206,7 @@ impl Clock {
         self.ahead = Some(Step { row: self.rows, ns, newest_ns: self.newest_ns });
     }
 
-    /// Whether the row returns from a few rows that are far ahead.
+    /// Returns whether the row returns from a few rows that are far ahead.
     fn is_back_from_wild(&mut self, row: Row) -> bool {
         let Some(step) = self.ahead else { return false };
         let rows = self.rows - step.row;
@@ -238,8 +238,9 @@ impl Clock {
     fn wild_sentence(&self) -> Option<String> {
         (self.wild > 0).then(|| {
             format!(
-                "{} {} up to {} away from those before and behind (the first is request {} of the file): \
-                 the trace looks that long, and its rates and figures over time mean little",
+                "{} {} up to {} away from those before and after (the first is request {} of the \
+                 file): this makes the trace look that long, and its rates and figures over time \
+                 mean little",
                 counted(self.wild, "request"),
                 verb(self.wild, "has a timestamp", "have timestamps"),
                 long(self.wild_ns),
@@ -251,7 +252,7 @@ impl Clock {
     fn split_sentence(&self) -> Option<String> {
         (self.splits && self.steps > 0).then(|| {
             format!(
-                "the file holds {}: each is put {} behind the one before",
+                "the file holds {}: each starts {} after the previous one",
                 counted(self.steps + 1, "run"),
                 quantities::seconds(APART_NS as f64 / 1e9)
             )
@@ -286,7 +287,8 @@ impl Clock {
         };
         let hint = match self.steps {
             ..=RUNS_MAX => format!(
-                "; if another recording begins there, or a clock was set, {} puts what follows behind instead",
+                "; if another recording begins there, or a clock was set, {} appends what follows \
+                 instead",
                 named("split_runs=true")
             ),
             _ => String::new(),

@@ -52,14 +52,14 @@ impl Which {
     }
 }
 
-/// Whether lengths in steps of 2^`step` bytes are typical if their units are bytes: sectors, or
-/// pages.
+/// Returns whether lengths in steps of 2^`step` bytes are typical if their units are bytes:
+/// sectors, or pages.
 fn may_be_bytes(step: u32, unit: u64) -> bool {
     let step = step - unit.trailing_zeros();
     step == 9 || step >= 12
 }
 
-/// Whether there are many runs of one kind, and few as they are read.
+/// Returns whether there are many runs of one kind, and few as they are read.
 fn shows(runs: u64, Runs { as_read, .. }: Runs) -> bool {
     runs >= RUNS_LEAST && runs > 4 * as_read
 }
@@ -133,7 +133,7 @@ impl Sample {
         Some(Finding {
             evidence,
             got: format!(
-                "{} of {} requests at places that are no multiple of 512 bytes, of whole sectors all",
+                "{} of {} requests with offsets that are not multiples of 512 bytes, although lengths are",
                 self.offsets_odd,
                 self.requests()
             ),
@@ -194,7 +194,7 @@ impl Sample {
         may_be.then(|| self.in_bytes(doubt, which, evidence))
     }
 
-    /// Whether requests are longer, faster or farther apart than any known ones.
+    /// Returns whether requests are longer, faster or farther apart than any known ones.
     fn is_absurd(&self) -> bool {
         let (rate, _) = self.rates().unwrap_or((0.0, 0.0));
         self.is_too_long() || self.end > EXTENT_MAX || rate > RATE_MAX || self.is_faster_than_any()

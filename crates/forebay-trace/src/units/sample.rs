@@ -188,12 +188,12 @@ impl Sample {
         strongest.or_else(|| self.latencies())
     }
 
-    /// Whether requests go to so few places that their offsets show no step.
+    /// Returns whether requests go to so few places that their offsets show no step.
     pub(super) fn is_at_few_places(&self) -> bool {
         self.distinct.len() < PLACES_MAX
     }
 
-    /// Whether more than a few requests are longer than programs request.
+    /// Returns whether more than a few requests are longer than programs request.
     pub(super) fn is_too_long(&self) -> bool {
         self.too_long as f64 > self.requests() as f64 * (1.0 - IN_STEPS_SHARE)
     }
@@ -206,8 +206,8 @@ impl Sample {
         self.bytes as f64 / self.requests().max(1) as f64
     }
 
-    /// Returns bytes and requests per second on the busiest volume; none if all requests arrive at
-    /// once.
+    /// Returns bytes and requests per second on the busiest volume; `None` if all requests arrive
+    /// at once.
     pub(super) fn rates(&self) -> Option<(f64, f64)> {
         let seconds = self.last_ns as f64 / 1e9;
         let busiest = |of: fn(&Volume) -> u64| {
@@ -216,14 +216,14 @@ impl Sample {
         (seconds > 0.0).then(|| (busiest(|v| v.bytes), busiest(|v| v.requests)))
     }
 
-    /// Returns the mean number of outstanding requests, computed from latencies and arrivals; none
-    /// without latencies.
+    /// Returns the mean number of outstanding requests, computed from latencies and arrivals;
+    /// `None` without latencies.
     pub(super) fn outstanding(&self) -> Option<f64> {
         let of_all = self.latencies.count * 2 > self.records as u64;
         (of_all && self.end_ns > 0).then(|| self.latencies.sum_ns as f64 / self.end_ns as f64)
     }
 
-    /// Whether most latencies are shorter than any drive needs for their bytes.
+    /// Returns whether most latencies are shorter than any drive needs for their bytes.
     pub(super) fn is_faster_than_any(&self) -> bool {
         let Latencies { count, too_fast, .. } = self.latencies;
         count >= PLACES_LEAST && too_fast * 2 > count

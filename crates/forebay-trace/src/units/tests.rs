@@ -203,8 +203,8 @@ fn drawn_at(count: u64, step: u64, places: u64, lens: &[u64]) -> String {
     (0..count).map(|n| format!("{},{},{},R\n", n * 20 + drawn(n) % 9, place(n), len(n))).collect()
 }
 
-/// Whether the same rows are accepted both with a declaration and with a preset, whose unit is a
-/// guess.
+/// Returns whether the same rows are accepted both with a declaration and with a preset, whose unit
+/// is a guess.
 fn is_read(columns: &str, text: &str) -> bool {
     let parsed: Columns = columns.parse().unwrap();
     let inner = crate::formats::presets::open_columns(&parsed, input(text.as_bytes())).unwrap();

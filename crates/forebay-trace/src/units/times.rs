@@ -56,7 +56,7 @@ impl Sample {
         bytes > RATE_MAX * times || requests > REQUESTS_MAX * times
     }
 
-    /// Whether times would be plausible if multiplied by `times`.
+    /// Returns whether times would be plausible if multiplied by `times`.
     fn plausible(&self, times: f64, unit_ns: Option<f64>) -> bool {
         !self.too_fast(times) && self.slow_gap_ns(times, unit_ns).is_none()
     }
@@ -184,15 +184,16 @@ impl Sample {
         }
         if let Some(outstanding) = self.outstanding().filter(|n| *n > OUTSTANDING_MAX) {
             return weak(
-                format!("{outstanding:.0} requests under way on average"),
+                format!("{outstanding:.0} outstanding requests on average"),
                 "fewer than 10000: the times may be in larger units, or the latencies in smaller ones",
             );
         }
         if self.is_faster_than_any() {
             let rate = quantities::rate(RATE_MAX);
             return weak(
-                format!("most requests done faster than at {rate}"),
-                "no more than a drive can move: the latencies may be in larger units, or the lengths in smaller ones",
+                format!("most requests completed faster than at {rate}"),
+                "no more than a drive can transfer: the latencies may be in larger units, or the \
+                 lengths in smaller ones",
             );
         }
         None

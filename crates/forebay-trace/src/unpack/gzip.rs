@@ -16,7 +16,7 @@ pub(super) struct Trailing {
 impl fmt::Display for Trailing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let byte = self.byte;
-        write!(f, "the gzip stream ends at byte {byte} and something else follows: remove that")
+        write!(f, "the gzip stream ends at byte {byte} and other data follows: remove that data")
     }
 }
 

@@ -168,12 +168,16 @@ impl Writer for Blktrace {
         let mut lost = self.threads.sentences(dictionary);
         lost.extend(self.devices.sentence());
         if self.requests > self.without_latency {
-            lost.push("issue (D) stands at the arrival: when it was is not known".into());
+            lost.push(
+                "issue events (D) are written at the arrival, because the time of issue is \
+                not known"
+                    .into(),
+            );
         }
         let counts = [
-            (self.given_up, "latencies are not kept: too many requests were outstanding"),
-            (self.shifted, "requests were moved down to the sector they begin in"),
-            (self.marked, "flushes bear the preflush flag, as every flush does in this format"),
+            (self.given_up, "latencies are lost: too many requests were outstanding"),
+            (self.shifted, "offsets were rounded down to whole sectors"),
+            (self.marked, "flushes have the preflush flag, like every flush in this format"),
         ];
         let counts = counts.iter().filter(|(count, _)| *count > 0);
         lost.extend(counts.map(|(count, what)| format!("{count} {what}")));

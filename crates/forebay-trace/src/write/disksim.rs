@@ -70,7 +70,7 @@ impl Writer for DiskSim {
         let numbered = |(number, name): (usize, &String)| *name != number.to_string();
         if dictionary.volumes.iter().enumerate().any(numbered) {
             let volumes = counted(dictionary.volumes.len() as u64, "volume");
-            lost.push(format!("the names of {volumes} are not kept, only their numbers"));
+            lost.push(format!("the names of {volumes} are lost; their numbers are kept"));
         }
         self.draft.publish()?;
         Ok(lost)

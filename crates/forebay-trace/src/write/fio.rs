@@ -99,12 +99,16 @@ impl Writer for Fio {
         for name in std::mem::take(&mut self.names).into_iter().flatten() {
             self.put(&format!("{end_us} {name} close\n"))?;
         }
-        let mut lost = vec!["times are cut to microseconds".to_string()];
+        let mut lost = vec!["times are truncated to microseconds".to_string()];
         lost.extend(self.lost.sentences(dictionary));
         if self.renamed > 0 {
             let volumes = counted(self.renamed, "volume");
-            let have =
-                verb(self.renamed, "has another name as a file", "have other names as files");
+            let have = verb(
+                self.renamed,
+                "has a different name as a file",
+                "have different names as \
+                    files",
+            );
             lost.push(format!("{volumes} {have}"));
         }
         self.draft.publish()?;

@@ -55,10 +55,10 @@ impl Kept {
             return Ok(());
         };
         let got = match kept == output {
-            true => "a file that is read as the one to write".into(),
-            false => format!("a file that is read, {}, as the one to write", kept.display()),
+            true => "an input file as the output".into(),
+            false => format!("an input file, {}, as the output", kept.display()),
         };
-        Err(refused(output, got, "another file".into(), "name one that is not read"))
+        Err(refused(output, got, "another file".into(), "name a file that is not an input"))
     }
 }
 
@@ -68,7 +68,7 @@ impl FromIterator<PathBuf> for Kept {
     }
 }
 
-/// Whether both paths lead to the same existing file.
+/// Returns whether both paths lead to the same existing file.
 #[cfg(unix)]
 fn is_same(one: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -76,7 +76,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
     identity(one).is_some_and(|one| identity(other) == Some(one))
 }
 
-/// Whether both paths lead to the same existing file; hard links are not recognized here.
+/// Returns whether both paths lead to the same existing file; hard links are not recognized here.
 #[cfg(not(unix))]
 fn is_same(one: &Path, other: &Path) -> bool {
     let place = |path| fs::canonicalize(path).ok();
@@ -99,10 +99,7 @@ mod tests {
         let kept = Kept::file(&at("none")).and_trace(&at("trace"));
         for name in ["trace", "hard", "link", "./trace", "folder/link"] {
             let said = kept.refuse(&at(name)).unwrap_err().to_string();
-            assert!(
-                said.contains("a file that is read") && said.contains("another file"),
-                "{said}"
-            );
+            assert!(said.contains("an input file") && said.contains("another file"), "{said}");
         }
         for name in ["twin", "new", "none"] {
             assert!(kept.refuse(&at(name)).is_ok(), "{name}");

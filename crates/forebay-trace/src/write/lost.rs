@@ -23,16 +23,13 @@ impl Lost {
         let streams = dictionary.streams.len();
         if streams > 1 || dictionary.streams.iter().any(|s| *s != Default::default()) {
             let streams = counted(streams as u64, "stream");
-            lost.push(format!("who submitted a request ({streams}) is not kept"));
+            lost.push(format!("the submitters of requests ({streams}) are lost"));
         }
         if self.latencies > 0 {
-            lost.push(format!(
-                "the latencies of {} are not kept",
-                counted(self.latencies, "request")
-            ));
+            lost.push(format!("the latencies of {} are lost", counted(self.latencies, "request")));
         }
         if self.flags > 0 {
-            lost.push(format!("the flags of {} are not kept", counted(self.flags, "request")));
+            lost.push(format!("the flags of {} are lost", counted(self.flags, "request")));
         }
         lost
     }

@@ -36,7 +36,7 @@ impl Cells {
         Cells::Bytes("STRING", bytes.collect())
     }
 
-    /// Its line in Parquet's message language.
+    /// Returns its line in Parquet's message language.
     fn line(&self, name: &str) -> String {
         let (kind, annotation) = match self {
             Cells::Longs(annotation, _) => ("int64", *annotation),

@@ -13,7 +13,7 @@ const AREA: u64 = 512 << 20;
 const TOTAL: u64 = 1 << 30;
 /// Bytes between flushes.
 const FLUSHED: u64 = 64 << 20;
-/// Requests under way.
+/// The number of outstanding requests.
 const DEPTH: u32 = 32;
 
 /// How it writes.

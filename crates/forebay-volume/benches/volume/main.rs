@@ -34,7 +34,7 @@ const DRIVE_BYTES: u64 = 768 << 20;
 const POLICY: &str = "noop";
 const LANE_DEPTH: u32 = 256;
 
-/// What a round of the volume came to.
+/// The result of a round of the volume.
 struct Round {
     took: Nanos,
     cpu: CpuTime,

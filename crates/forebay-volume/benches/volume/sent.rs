@@ -32,7 +32,7 @@ impl Sent {
         self.ios.iter().filter(|io| io.op == op).map(|io| u64::from(io.len)).sum()
     }
 
-    /// In words, for so many bytes of a client.
+    /// In words, for this many bytes of a client.
     pub(crate) fn said(&self, client_bytes: u64) -> String {
         let count = |op| self.ios.iter().filter(|io| io.op == op).count();
         let per = |op| self.bytes(op) as f64 / client_bytes as f64;
@@ -64,7 +64,7 @@ impl Watch for Sent {
     }
 }
 
-/// Whether an I/O is durable when it ends.
+/// Returns whether an I/O is durable when it ends.
 pub(crate) fn is_durable(io: &Request) -> bool {
     io.flags.has(Flags::FUA)
 }

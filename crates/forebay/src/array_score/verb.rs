@@ -41,7 +41,7 @@ pub struct UpdateInput(Update);
 impl Value for UpdateInput {
     const WORD: &'static str = "WHERE";
     const CHOICES: &'static [Choice] = &[
-        Choice { name: "in-place", about: "in the places of the old ones, as in the paper" },
+        Choice { name: "in-place", about: "in place of the old ones, as in the paper" },
         Choice { name: "fresh", about: "in new places, as in volumes" },
     ];
 
@@ -73,7 +73,7 @@ impl Verb for ArrayScoreAsk {
         session.begin("simulating", None);
         let mut rows = Vec::new();
         for &outstanding in &self.outstanding {
-            let doing = format!("simulating {outstanding} writes at a time");
+            let doing = format!("simulating {outstanding} outstanding writes");
             let done_share = rows.len() as f64 / self.outstanding.len() as f64;
             if session.progress(&Told { doing, done_share }).is_break() {
                 return Err(Error::Stopped);

@@ -51,10 +51,11 @@ pub(super) fn page(curve: &Curve) -> Page {
     page
 }
 
-const HOW: &str = "Every block that a read or a write touches counts as one use, in the order of the trace; arrival times \
-    play no part. A use is found in the cache if the block was used before and has not been evicted since, so a block's \
-    first use is never found. LRU evicts the block that was used longest ago, and one pass gives its hit ratio for every \
-    size. S3-FIFO is simulated at the sizes that were asked for. The recommended size is the smallest that finds four \
+const HOW: &str = "Every block that a read or a write touches counts as one use, in the order of \
+    the trace; arrival times do not matter. A use is found in the cache if the block was used \
+    before and has not been evicted since, so a block's first use is never found. LRU evicts the \
+    block that was used longest ago, and one pass gives its hit ratio for every size. S3-FIFO is \
+    simulated at the requested sizes. The recommended size is the smallest that finds four \
     fifths of what the largest cache finds.";
 
 fn about(curve: &Curve) -> &'static str {
@@ -135,7 +136,7 @@ fn begins(curve: &Curve) -> usize {
     curve.points.iter().position(tells).map_or(0, |first| first.saturating_sub(1).min(last))
 }
 
-/// Makes the chart of hit ratio over size; none if no block is accessed twice.
+/// Makes the chart of hit ratio over size; `None` if no block is accessed twice.
 fn chart(curve: &Curve) -> Option<Chart> {
     curve.recommended?;
     let drawn = &curve.points[begins(curve)..];
@@ -174,7 +175,7 @@ fn chart(curve: &Curve) -> Option<Chart> {
 fn notes(curve: &Curve) -> Vec<String> {
     let mut notes = Vec::new();
     if curve.is_own_block {
-        notes.push(format!("A block of the trace is taken as {} bytes.", curve.block_bytes));
+        notes.push(format!("A block of the trace is assumed to have {} bytes.", curve.block_bytes));
     }
     if curve.sampled_one_in > 1 {
         notes.push(format!(

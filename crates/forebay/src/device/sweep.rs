@@ -177,7 +177,7 @@ fn fit_flash(
         notes.push(size_assumed("480 GB"));
     }
     if fitted.writes.is_none() {
-        notes.push("there are no random writes: their figures are assumed".to_string());
+        notes.push("there are no random writes, so their figures are assumed".to_string());
     }
     let device = devices::read(output, &fitted.toml(&[], &[]))?;
     let checked = check(&device, sweep);

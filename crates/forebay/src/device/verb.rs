@@ -142,7 +142,11 @@ fn sweep_page(kind: &str, headline: String, rows: &[RowFigures], notes: &[String
         ]));
     }
     let mut page = titled(kind, headline);
-    page.add("The model beside the measurements", Place::FirstScreen, vec![Block::Table(table)]);
+    page.add(
+        "The model compared with the measurements",
+        Place::FirstScreen,
+        vec![Block::Table(table)],
+    );
     page.add_notes("Keep in mind", Place::Detail, notes.to_vec());
     page
 }

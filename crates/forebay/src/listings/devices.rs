@@ -95,7 +95,7 @@ fn all_page(found: &[OpenDevice]) -> Page {
     };
     let (disks, ssds) = (names(true), names(false));
     let mut page = titled(format!(
-        "There are models of {} and {}.",
+        "Forebay has models of {} and {}.",
         counted(disks.len() as u64, "disk"),
         counted(ssds.len() as u64, "solid-state drive")
     ));
@@ -103,7 +103,7 @@ fn all_page(found: &[OpenDevice]) -> Page {
         format!("Disks: {}", disks.join(", ")),
         format!("Solid-state drives: {}", ssds.join(", ")),
         "A server of RATE I/Os a second, one at a time: fixed:RATE".to_string(),
-        "A drive of yours: FILE.toml. The bundled files show how to write one".to_string(),
+        "Your own drive: FILE.toml. The bundled files are examples".to_string(),
     ];
     let how =
         "`forebay devices NAME` describes a device; `--explain` lists all with their figures.";

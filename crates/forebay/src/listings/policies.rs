@@ -162,8 +162,9 @@ fn all_page(rows: &[ListedPolicy]) -> Page {
         let names: Vec<&str> = of(kind).iter().map(|row| row.policy).collect();
         format!("{}: {}", plural(kind), names.join(", "))
     });
-    let more = "`forebay policies NAME` describes a policy and its parameters; with `--explain` also those that all of its \
-                kind have. `forebay policies --explain` lists what all policies do.";
+    let more = "`forebay policies NAME` describes a policy and its parameters; with `--explain`, \
+        also the parameters that all policies of its kind have. `forebay policies --explain` \
+        describes all policies.";
     let first = vec![Block::List(names.into()), Block::Text(how()), Block::Text(more.into())];
     page.add("Names", Place::FirstScreen, first);
     for kind in KINDS {

@@ -78,7 +78,8 @@ pub fn fit(
     let mut fitter = Fitter::new(survey, &options.detail);
     if fitter.used_mib() > USED_MIB_MAX {
         return Err(Error::Unfit(format!(
-            "{}: got a trace beyond what a model can hold, expected less: requests are spread over {} MiB, {USED_MIB_MAX} at most",
+            "{}: got requests spread over {} MiB, expected at most {USED_MIB_MAX}, the limit of a \
+             model",
             name.display(),
             fitter.used_mib()
         )));
@@ -96,7 +97,8 @@ pub fn fit(
     }
     fitter.agrees().map_err(|(got, expected)| {
         Error::Unfit(format!(
-            "{}: got {got} requests when read again, expected {expected}; give a file that stays as it is",
+            "{}: got {got} requests when read again, expected {expected}; use a file that does \
+             not change",
             name.display()
         ))
     })?;
@@ -117,14 +119,15 @@ pub fn fit(
     // trace.
     if let Err(error) = Model::from_file(name, &file) {
         return Err(Error::Unfit(format!(
-            "{}: got a trace beyond what a model can hold, expected less: {}",
+            "{}: got a trace that exceeds the limits of a model: {}",
             name.display(),
             beyond(&error)
         )));
     }
     if options.budget_bytes.is_some() && file.len() > budget {
         return Err(Error::Unfit(format!(
-            "{}: got a budget of {budget} bytes, expected {} at least: its coarsest model takes that much",
+            "{}: got a budget of {budget} bytes, expected at least {}, the size of its coarsest \
+             model",
             name.display(),
             file.len()
         )));

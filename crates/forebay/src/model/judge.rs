@@ -42,7 +42,7 @@ impl Judged {
     /// compared if not all of it.
     pub fn stands_in(&self) -> String {
         if self.verdicts.is_empty() {
-            return "has nothing to be compared: only flushes and trims".into();
+            return "has nothing to compare: only flushes and trims".into();
         }
         match self.is_whole {
             true => stands_in(&self.aspects()),
@@ -68,7 +68,7 @@ impl Judged {
         names.filter_map(|aspect| of(aspect.aspect)).collect()
     }
 
-    /// Returns the combined verdict as reported; none if there was nothing to compare.
+    /// Returns the combined verdict as reported; `None` if there was nothing to compare.
     pub fn verdict(&self) -> Option<VerdictOfTwins> {
         let aspects = self.aspects();
         let faithful = aspects.iter().all(|one| one.aspect.holds);
@@ -242,6 +242,6 @@ mod tests {
         assert_eq!(judged(true).stands_in(), said);
         assert_eq!(judged(false).stands_in(), format!("{said} (by its first 7 requests)"));
         let none = Judged { verdicts: Vec::new(), ..judged(true) };
-        assert!(none.stands_in().contains("nothing to be compared"));
+        assert!(none.stands_in().contains("nothing to compare"));
     }
 }

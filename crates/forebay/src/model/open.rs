@@ -15,7 +15,7 @@ use forebay_model::Model;
 use forebay_model::file::{self, Looks};
 use forebay_model::generate::{GenerateOptions, Generator};
 
-/// Whether a file looks like a model, of this or an earlier version of Forebay.
+/// Returns whether a file looks like a model, of this or an earlier version of Forebay.
 pub fn is_model(path: &Path) -> bool {
     file::looks(&head(path)) != Looks::Other
 }
@@ -77,7 +77,7 @@ pub fn expect_trace(path: &Path) -> Result<(), TraceError> {
 
 /// Returns the command that converts `path` to the expected kind of file.
 fn make(verb: &str, path: &Path, output: &str) -> String {
-    format!("make one of it: forebay {verb} {} -o {output}", path.display())
+    format!("create one from it: forebay {verb} {} -o {output}", path.display())
 }
 
 fn mistaken(path: &Path, got: &str, expected: &str, hint: String) -> TraceError {
@@ -94,7 +94,7 @@ pub fn expect_end(name: &Path, model: &Model, options: &GenerateOptions) -> Resu
     match options.has_end(model) {
         true => Ok(()),
         false => Err(Error::Unfit(format!(
-            "{}: got a length of time for a model whose requests all come at once, expected a number \
+            "{}: got a duration for a model whose requests all arrive at once, expected a number \
              of requests",
             name.display()
         ))),

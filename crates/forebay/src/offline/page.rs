@@ -35,7 +35,7 @@ fn headline(answer: &OfflineAnswer, nearest: Option<&PolicyTotal>) -> String {
     match nearest.filter(|_| !answer.rows.is_empty()) {
         None => "The trace has no requests that move data.".to_string(),
         Some(nearest) => format!(
-            "The best order takes {}; {} comes nearest with {} times that.",
+            "The best order takes {}; {} is closest with {} times that.",
             seconds(answer.best_s),
             nearest.policy,
             significant(nearest.over_best_ratio)

@@ -89,12 +89,12 @@ pub struct OutstandingAnswer {
     pub modelled_mean: f64,
     /// The mean absolute difference over these steps.
     pub mean_absolute_error: f64,
-    /// Pearson's correlation of both over these steps; none if either is constant.
+    /// Pearson's correlation of both over these steps; `None` if either is constant.
     pub correlation: Option<f64>,
 }
 
 impl OutstandingAnswer {
-    /// Compares `modelled` with `recorded`; none if nothing was ever outstanding.
+    /// Compares `modeled` with `recorded`; `None` if nothing was ever outstanding.
     pub(super) fn of(recorded: &Outstanding, modelled: &Outstanding) -> Option<OutstandingAnswer> {
         let step = recorded.step.max(modelled.step);
         let (recorded, modelled) = (recorded.at(step), modelled.at(step));

@@ -29,7 +29,8 @@ struct Compared {
 }
 
 impl Compared {
-    /// Returns the factor by which the model's figure is too large or too small; none if undefined.
+    /// Returns the factor by which the model's figure is too large or too small; `None` if
+    /// undefined.
     fn factor(&self) -> Option<f64> {
         let ratio = 1.0 + self.error_share.filter(|_| self.requests >= REQUESTS_MIN)?;
         Some(ratio.max(1.0 / ratio.max(1e-9)))
@@ -100,7 +101,7 @@ fn headline(worst: Option<&Compared>) -> String {
         );
     };
     format!(
-        "The model is furthest off in {}: {} where {} was recorded ({}).",
+        "The largest error of the model is in {}: {} instead of the recorded {} ({}).",
         one.name,
         millis(one.modelled_ms),
         millis(one.recorded_ms),
@@ -154,7 +155,8 @@ fn notes(found: &Retrodiction, compared: &[Compared]) -> Vec<String> {
     let mut notes = Vec::new();
     if found.is_overloaded {
         notes.push(
-            "The model cannot keep up with the recording, so its times are the length of a backlog."
+            "The model cannot keep up with the recording, so its times only reflect the length of \
+             a backlog."
                 .to_string(),
         );
     }

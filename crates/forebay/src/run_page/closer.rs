@@ -17,12 +17,12 @@ const SLOTS: usize = 20;
 pub(super) struct Look {
     pub(super) from_s: f64,
     pub(super) to_s: f64,
-    /// The average number of cylinders from I/O to I/O, for the baseline and the other run; none if
-    /// no span shows the overall difference, so that the middle is shown.
+    /// The average number of cylinders from I/O to I/O, for the baseline and the other run; `None`
+    /// if no span shows the overall difference, so that the middle is shown.
     pub(super) apart: Option<[f64; 2]>,
 }
 
-/// Returns the span for a closer look at two runs; none if they are too short.
+/// Returns the span for a closer look at two runs; `None` if they are too short.
 pub(super) fn look(baseline: Points<'_>, other: Points<'_>) -> Option<Look> {
     let sign = (apart(baseline) - apart(other)).signum();
     let begins = (0..baseline.len().saturating_sub(CLOSER_POINTS)).step_by(CLOSER_POINTS / 4);

@@ -207,7 +207,7 @@ impl Ground {
 /// Formats what an I/O was, its stream and its time.
 fn told(point: &HeadPoint, streams: &[String]) -> String {
     format!(
-        "{} of {} by {} at cylinder {}, taken at {}, done in {}",
+        "{} of {} by {} at cylinder {}, dispatched at {}, done in {}",
         point.op.name(),
         bytes(f64::from(point.len)),
         stream_label(streams, point.stream),
@@ -222,7 +222,7 @@ pub(crate) type IoRow = [String; 6];
 
 /// The column headings for these cells.
 pub(crate) const IO_HEADS: [&str; 6] =
-    ["taken at", "does", "bytes", "whose", "cylinder", "done in"];
+    ["dispatched at", "operation", "bytes", "stream", "cylinder", "done in"];
 
 /// Returns the table rows of the first `most` I/Os.
 pub(super) fn io_rows(points: Points<'_>, streams: &[String], most: usize) -> Vec<IoRow> {
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(strips.len(), STRIPS);
         assert!(strips[0].starts_with("0\u{a0}s to 100\u{a0}s: 100 I/Os; "), "{}", strips[0]);
         assert!(strips[1].ends_with(
-            "the slowest: write of 64\u{a0}KiB by <one> at cylinder 7, taken at 100.0000\u{a0}s, done in 50.0\u{a0}s"
+            "the slowest: write of 64\u{a0}KiB by <one> at cylinder 7, dispatched at 100.0000\u{a0}s, done in 50.0\u{a0}s"
         ), "{}", strips[1]);
         // The last strip ends with the run.
         assert!(strips[STRIPS - 1].contains(" 101 I/Os"), "{}", strips[STRIPS - 1]);
@@ -343,7 +343,9 @@ mod tests {
         let svg = ground.path(&CAPTION, &points, &[]);
         let spots: Vec<&str> = svg.split("class=\"spot\"").skip(1).collect();
         assert_eq!(spots.len(), 10);
-        assert!(spots[0].contains("write of 64\u{a0}KiB by 1 at cylinder 10, taken at 9.9950"));
+        assert!(
+            spots[0].contains("write of 64\u{a0}KiB by 1 at cylinder 10, dispatched at 9.9950")
+        );
         let told = ground.told(&points);
         assert_eq!(told, "10 reads and writes at cylinders 10 to 19, 1.00 apart on average");
         assert_eq!(ground.told(&points[..5]), "no reads and no writes");

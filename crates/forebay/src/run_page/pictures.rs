@@ -74,8 +74,9 @@ fn why(look: &Look, policies: &[&str]) -> String {
     let when = format!("A closer look, from {:.digits$} to {:.digits$} s", look.from_s, look.to_s);
     match (look.apart, policies) {
         (Some([a, b]), [baseline, other]) => format!(
-            "{when}, where the heads' paths differ most in the way that they do on the whole. From I/O to I/O they go \
-             {} cylinders on average under {baseline}, {} under {other}.",
+            "{when}, where the difference between the head paths is most typical of the whole \
+             run. The mean distance between I/Os is {} cylinders under {baseline} and {} under \
+             {other}.",
             significant(a),
             significant(b),
         ),

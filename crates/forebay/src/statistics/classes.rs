@@ -80,7 +80,7 @@ pub struct ClassFigures {
     pub bound_ms: f64,
     /// The number of requests within the bound.
     pub within_bound: u64,
-    /// The share of the class's requests within the bound; none without requests.
+    /// The share of the class's requests within the bound; `None` without requests.
     pub within_bound_share: Option<f64>,
     /// Mean response time.
     pub mean_ms: Option<f64>,

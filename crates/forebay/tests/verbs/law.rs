@@ -51,7 +51,7 @@ pub(crate) fn answered<V: Verb>(given: &[(&str, &str)]) -> Answered<V::Beyond> {
     answered
 }
 
-/// The message that verb `V` refuses these inputs with.
+/// Returns the message that verb `V` refuses these inputs with.
 #[allow(dead_code)] // not every crate that includes this file refuses inputs here
 pub(crate) fn refused<V: Verb>(given: &[(&str, &str)]) -> String {
     let mut all = Given::default();

@@ -49,7 +49,8 @@ fn shadows_pay_what_the_rules_pay() {
     }
 }
 
-/// Requests that favour one layout and then another, all units or some of them, for spans without any scale.
+/// Requests that favor one layout and then another, all units or some of them, for spans without
+/// any scale.
 fn shifting(seed: u64, units: u32, requests: usize) -> Vec<(u32, Class)> {
     let mut dice = seed;
     let mut list = Vec::new();
@@ -109,8 +110,8 @@ fn requests_that_go_round_with_any_period_are_bounded_too() {
     }
 }
 
-/// Whoever sees where each unit is and always asks for what is dear there wins against any rule; by no more than
-/// twice what the optimum pays.
+/// An adversary that sees the layout of each unit and always issues the most expensive request
+/// beats every rule, but by no more than twice the optimal cost.
 #[test]
 fn even_a_cruel_workload_costs_at_most_thrice_the_optimum() {
     for costs in [Costs::paper_hdd(), Costs::paper_ssd()] {

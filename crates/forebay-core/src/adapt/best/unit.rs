@@ -3,16 +3,16 @@
 use super::super::costs::{LAYOUTS_MAX, Layout};
 use super::super::workload::roll;
 
-/// Numbers kept of a unit.
+/// The number of values stored for each unit.
 pub(super) const ROOM: usize = LAYOUTS_MAX - 1;
 
-/// Cohorts of units with the same dice.
+/// The number of cohorts; all units of a cohort share their random numbers.
 pub(super) const COHORTS: usize = 128;
 
 const COHORT_SHIFT: u32 = 25;
 const ENTERED: u32 = 1 << 24;
 
-/// What is kept of a unit.
+/// The state of a unit.
 #[derive(Clone, Copy, Debug)]
 pub struct BestUnit {
     /// Scores and work functions of the rules in shadow.
@@ -35,7 +35,7 @@ impl BestUnit {
         (self.packed >> COHORT_SHIFT) as usize
     }
 
-    /// From now on the unit follows a rule; answers whether it did.
+    /// Makes the unit follow a rule; returns whether it does.
     #[inline]
     pub(super) fn enter(&mut self) -> bool {
         let entered = self.packed & ENTERED != 0;

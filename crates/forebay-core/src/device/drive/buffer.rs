@@ -18,41 +18,42 @@ use super::surface::Surface;
 struct Segment {
     start: u64,
     end: u64,
-    /// Up to here what was handed over has made room for what is read ahead.
+    /// Transferred data up to here has been overwritten by read-ahead.
     replaced: u64,
     written: bool,
     /// Not yet on the media.
     dirty: bool,
-    /// When all of it is there, what is read ahead aside.
+    /// When all of the data is in the buffer, except for read-ahead.
     since: u64,
     used: u64,
 }
 
-/// Read-ahead under way.
+/// Read-ahead in progress.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     segment: usize,
-    /// At this time the head had just passed this stream time.
+    /// The time at which the head had just passed this stream time.
     time: u64,
     passed: u64,
     limit: u64,
 }
 
-/// What the buffer holds of a read.
+/// The part of a read that is in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hit {
     segment: usize,
-    /// Sectors from its first on that are there, or come without the arm being asked.
+    /// Sectors, from the first one on, that are in the buffer or will arrive without another
+    /// access.
     pub(super) sectors: u64,
-    /// When the last of them is there.
+    /// When the last of these sectors is in the buffer.
     pub(super) there: u64,
 }
 
-/// Where the head stands when read-ahead is stopped.
+/// The position of the head when read-ahead is stopped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stopped {
     pub(super) place: Place,
-    /// The sector that it would come to.
+    /// The next sector that it would read.
     pub(super) next: u64,
     /// When the arm is free.
     pub(super) free_at: u64,
@@ -64,7 +65,7 @@ pub(super) struct Buffer {
     segments: Vec<Segment>,
     stream: Option<Stream>,
     uses: u64,
-    /// Segments that may have come to hold more since [`Buffer::grown`] was asked last.
+    /// Segments that may have grown since the last call of [`Buffer::grown`].
     changed: Vec<usize>,
 }
 
@@ -78,29 +79,29 @@ impl Buffer {
         &self.spec
     }
 
-    /// From which sector to which it may have come to hold or read ahead more since this was asked last.
+    /// Returns the range of sectors that the buffer may hold or read ahead since the last call.
     pub(super) fn grown(&mut self) -> Option<(u64, u64)> {
         self.changed.pop().map(|segment| self.reach(segment))
     }
 
-    /// Whether `sector` is in a segment, or is being read ahead into one.
+    /// Returns whether `sector` is in a segment, or is being read ahead into one.
     pub(super) fn reaches(&self, sector: u64) -> bool {
         self.holds(sector) || self.stream.is_some_and(|stream| self.is_ahead(&stream, sector))
     }
 
-    /// Whether `sector` is in a segment.
+    /// Returns whether `sector` is in a segment.
     fn holds(&self, sector: u64) -> bool {
-        // Without branches: which segment has it is anybody's guess.
+        // Avoids branches, because which segment has the sector is unpredictable.
         let has = |segment: &Segment| (segment.start <= sector) & (sector < segment.end);
         self.segments.iter().fold(false, |held, segment| held | has(segment))
     }
 
-    /// Whether `stream` reads `sector` ahead, or has its segment begin before it.
+    /// Returns whether `stream` reads `sector` ahead, or has its segment begin before it.
     fn is_ahead(&self, stream: &Stream, sector: u64) -> bool {
         self.segments[stream.segment].start <= sector && sector < stream.limit
     }
 
-    /// Whether read-ahead has brought `sector`, or has its head over it where that counts.
+    /// Returns whether read-ahead has brought `sector`, or has its head over it where that counts.
     fn has_come(&self, surface: &Surface, now: u64, sector: u64) -> bool {
         self.stream.is_some_and(|stream| {
             let is_there = |place: Place| {
@@ -117,7 +118,7 @@ impl Buffer {
         (segment.start, stream.map_or(segment.end, |stream| stream.limit.max(segment.end)))
     }
 
-    /// What is there at `now` of `count` sectors from `first` on.
+    /// Returns how much of `count` sectors from `first` on is in the buffer at `now`.
     pub(super) fn find(&self, surface: &Surface, now: u64, first: u64, count: u64) -> Option<Hit> {
         if !self.holds(first) && !self.has_come(surface, now, first) {
             return None;
@@ -165,8 +166,8 @@ impl Buffer {
         stream.there(surface, sector).saturating_sub(width) <= now
     }
 
-    /// A read of `count` sectors from `first` on found `hit`: read-ahead, if it goes on, goes
-    /// farther.
+    /// Extends the read-ahead, if it is in progress, after a read of `count` sectors from `first`
+    /// on had a `hit`.
     pub(super) fn hit(&mut self, surface: &Surface, hit: Hit, first: u64, count: u64) {
         self.touch(hit.segment);
         self.replace(hit.segment, first + count);
@@ -177,7 +178,7 @@ impl Buffer {
         }
     }
 
-    /// From where read-ahead starts again after a hit in a segment where it came to its end.
+    /// Returns where read-ahead resumes after a hit in a segment whose read-ahead had ended.
     pub(super) fn resume(
         &self,
         surface: &Surface,
@@ -200,7 +201,7 @@ impl Buffer {
         }
     }
 
-    /// The sector up to which a read of `count` from `first` on has the drive read ahead.
+    /// Returns the sector up to which a read of `count` from `first` on has the drive read ahead.
     fn limit(&self, surface: &Surface, start: u64, first: u64, count: u64) -> u64 {
         let end = first + count;
         let limit = match self.spec.read_ahead {
@@ -225,8 +226,8 @@ impl Buffer {
         limit.clamp(end, surface.sectors.max(end))
     }
 
-    /// Takes a segment for a read that the media served until `ends`, whose data begins at
-    /// `start`; or goes on in the one of `hit`. Says until when read-ahead goes on.
+    /// Allocates a segment for a read that the media serves until `ends` and whose data begins at
+    /// `start`, or continues the segment of `hit`. Returns when read-ahead ends.
     pub(super) fn fill(
         &mut self,
         surface: &Surface,
@@ -260,7 +261,7 @@ impl Buffer {
         ends
     }
 
-    /// What a segment that is read into has handed over, up to `end`, may be gone.
+    /// Allows transferred data up to `end` to be overwritten in a segment that is being filled.
     fn replace(&mut self, segment: usize, end: u64) {
         let segment = &mut self.segments[segment];
         if self.spec.read_ahead_replaces && !segment.written {
@@ -268,7 +269,8 @@ impl Buffer {
         }
     }
 
-    /// The segment to give away: an empty one, else the one used longest ago; none that is dirty.
+    /// Returns the segment to give away: an empty one, else the one used longest ago; none that is
+    /// dirty.
     fn oldest(&self) -> Option<usize> {
         let mut oldest = (u64::MAX, None);
         for (index, segment) in self.segments.iter().enumerate() {
@@ -306,8 +308,8 @@ impl Buffer {
         Some(Stopped { place: next, next: end, free_at: begins.max(at) })
     }
 
-    /// A write of `count` sectors from `first` on empties what it overlaps, and its data takes a
-    /// segment; `dirty` as long as only the buffer has it.
+    /// A write of `count` sectors from `first` on invalidates overlapping data, and its own data
+    /// gets a segment, which is `dirty` as long as only the buffer has it.
     pub(super) fn write(&mut self, first: u64, count: u64, dirty: bool) {
         let end = first + count;
         let goes_on = self.segments.iter().position(|s| s.dirty && dirty && s.end == first);
@@ -339,17 +341,18 @@ impl Buffer {
 }
 
 impl Stream {
-    /// Whether read-ahead has put `sector` in the place of one a segment's length before it.
+    /// Returns whether read-ahead has put `sector` in the place of one a segment's length before
+    /// it.
     fn overwrote(&self, surface: &Surface, now: u64, sector: u64) -> bool {
         sector < self.limit && self.there(surface, sector) <= now
     }
 
-    /// When `sector` is in the buffer.
+    /// Returns when `sector` is in the buffer.
     fn there(&self, surface: &Surface, sector: u64) -> u64 {
         self.at(surface.place(sector).ends)
     }
 
-    /// When the head has come to the stream time `ends`.
+    /// Returns when the head has come to the stream time `ends`.
     fn at(&self, ends: u64) -> u64 {
         self.time.saturating_add(ends.saturating_sub(self.passed))
     }

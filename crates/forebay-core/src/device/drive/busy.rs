@@ -11,12 +11,13 @@ pub(super) struct Busy {
     settled_ns: u64,
     /// Others, apart from one another.
     spans: Vec<(u64, u64)>,
-    /// Since when commands are outstanding.
+    /// Since when commands have been outstanding.
     open: Option<u64>,
 }
 
 impl Busy {
-    /// A command comes to a drive that has none. All that the arm has begun by `now` has been told.
+    /// Records that a command arrives at an idle drive. All activity of the arm up to `now` has
+    /// already been recorded.
     pub(super) fn begin(&mut self, now: u64) {
         self.open = Some(now);
         let ended = |span: &(u64, u64)| span.1 <= now;
@@ -73,7 +74,7 @@ mod tests {
         assert_eq!([busy.at(10), busy.at(20)], [0, 10]);
         busy.end(30);
         assert_eq!([busy.at(30), busy.at(35), busy.at(50)], [20, 25, 30]);
-        // What is learnt of late, and what is known ahead, with a gap before it.
+        // Work recorded late, and work known in advance, after a gap.
         busy.work(60, 50, 70);
         busy.work(60, 90, 95);
         assert_eq!([busy.at(60), busy.at(80), busy.at(92), busy.at(99)], [40, 50, 52, 55]);

@@ -6,7 +6,7 @@
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
-/// Controller time of a command, by what it is and what the one before it was.
+/// Controller time of a command, by its kind and the kind of the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overhead {
     /// After a command that read, or the first one.
@@ -19,13 +19,13 @@ pub struct Overhead {
 /// going on where it ended ("Extra write disconnect").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExtraDisconnect {
-    /// Controller time, in place of the usual one.
+    /// The controller time, instead of the usual one.
     pub command: Nanos,
-    /// What the arm waits beyond it.
+    /// The additional wait of the arm.
     pub seek_delay: Nanos,
-    /// To let go of the bus, to stay away, until the bus is asked for again.
+    /// The time off the bus until it is requested again.
     pub away: Nanos,
-    /// To let go of the bus when the data is over.
+    /// The time to release the bus after the data.
     pub disconnect: Nanos,
 }
 
@@ -40,18 +40,18 @@ pub struct Overheads {
     pub write_hit: Overhead,
     /// Writes to the media.
     pub write_miss: Overhead,
-    /// From the last sector on the bus to the end of a read.
+    /// The time from the last sector on the bus to the end of a read.
     pub read_completion: Nanos,
-    /// The same of a write.
+    /// The time to complete a write.
     pub write_completion: Nanos,
-    /// Before data goes over the bus.
+    /// The time before data is transferred over the bus.
     pub data_preparation: Nanos,
-    /// To get hold of the bus again: after a write is on the media; while a read passes, so that
-    /// only what is longer than that is waited for.
+    /// The time to reacquire the bus: after a write has reached the media, or while a read passes,
+    /// so that only longer times cause a wait.
     pub reselect: Nanos,
     /// The same the second time, after an extra connection.
     pub reselect_again: Nanos,
-    /// To let go of the bus when a write's data is over.
+    /// The time to release the bus after the data of a write.
     pub write_disconnect: Nanos,
     /// The extra connection of some drives.
     pub extra_disconnect: Option<ExtraDisconnect>,
@@ -65,7 +65,7 @@ pub struct Overheads {
 pub struct Bus {
     /// ns for each sector read; 0: no time.
     pub read_ns_per_sector: f64,
-    /// The same written.
+    /// The bus time per written sector.
     pub write_ns_per_sector: f64,
 }
 
@@ -74,14 +74,14 @@ pub struct Bus {
 pub enum ReadAhead {
     /// Not at all.
     None,
-    /// To the end of the track.
+    /// Up to the end of the track.
     Track,
-    /// To the end of the cylinder.
+    /// Up to the end of the cylinder.
     Cylinder,
-    /// So many sectors.
+    /// Up to this number of sectors.
     #[default]
     Limit,
-    /// To the end of the track after the one where the segment begins ("DEC prefetch scheme").
+    /// Up to the end of the track after the one where the segment begins ("DEC prefetch scheme").
     NextTrack,
 }
 
@@ -90,32 +90,33 @@ pub enum ReadAhead {
 pub struct BufferSpec {
     /// Segments, each of which holds one run of sectors.
     pub segments: u32,
-    /// What a segment holds.
+    /// The capacity of a segment.
     pub segment_sectors: u64,
-    /// How far the drive reads on.
+    /// How far the drive reads ahead.
     pub read_ahead: ReadAhead,
-    /// By how many sectors it reads on at most with [`ReadAhead::Limit`].
+    /// The maximum number of sectors to read ahead with [`ReadAhead::Limit`].
     pub read_ahead_sectors: u64,
     /// Data that was written can be read from the buffer.
     pub hits_on_written: bool,
     /// A sector that is being read ahead counts as a hit.
     pub almost_hits: bool,
-    /// What is read ahead takes the place of what was handed over, which is not found again.
+    /// Read-ahead overwrites data that was already transferred, which then causes misses.
     pub read_ahead_replaces: bool,
     /// A hit in a segment that no longer reads on makes it do so again.
     pub read_ahead_on_hit: bool,
-    /// On arrival at a track the head reads at once, and keeps what comes before the request.
+    /// Whether the head reads as soon as it arrives at a track, and keeps the sectors before the
+    /// request.
     pub read_before: bool,
     /// Read-ahead is given up at once, even within a sector; else at the end of one.
     pub stop_in_sector: bool,
-    /// What share of a read the media must have delivered before the bus is asked for.
+    /// The share of a read that the media must have delivered before the bus is requested.
     pub watermark_share: f64,
 }
 
 /// Which of the writes that wait for a place in the cache gets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Admits {
-    /// The one that came first.
+    /// The oldest write.
     #[default]
     Oldest,
     /// The one that came last, unless one has waited as long as [`QueueSpec::starvation`].
@@ -127,9 +128,9 @@ pub enum Admits {
 pub struct WriteCacheSpec {
     /// Runs of sectors it can hold.
     pub extents: u32,
-    /// What each of them can hold.
+    /// The capacity of each extent.
     pub extent_sectors: u64,
-    /// What all of them can hold together.
+    /// The total capacity of all extents.
     pub sectors: u64,
     /// Which write gets the next place.
     pub admits: Admits,
@@ -138,16 +139,17 @@ pub struct WriteCacheSpec {
 /// The command queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueSpec {
-    /// Commands the drive takes at a time.
+    /// The number of commands that the drive accepts at a time.
     pub depth: u32,
     /// A command that has waited so long in the drive goes next, however far away, but at most one in
     /// eight does.
     pub starvation: Nanos,
-    /// When it ranks commands, the drive counts on a sector of another cylinder only if the head would
-    /// be there so much earlier. The access itself takes as long as it takes.
+    /// When it ranks commands, the drive expects to catch a sector on another cylinder only if the
+    /// head would arrive earlier by this margin. It does not change the time of the access itself.
     pub catch_margin: Nanos,
-    /// Commands already committed when the next one is chosen, beside the one at the media. -1: the
-    /// drive chooses only when the host has answered the completion, among all that has come by then.
+    /// The number of committed commands when the next one is chosen, not counting the one at the
+    /// media. -1 means that the drive chooses only when the host has responded to the completion,
+    /// among all commands that have arrived by then.
     pub ahead: i32,
 }
 
@@ -172,15 +174,15 @@ pub struct Controller {
     pub queue: QueueSpec,
     /// A read may begin with any of its sectors that comes round first ("Immediate buffer read").
     pub zero_latency_reads: bool,
-    /// The same of writes.
+    /// Whether writes may start with any sector.
     pub zero_latency_writes: bool,
-    /// By how much a write seeks shorter than a read, beside what [`HddSpec::write_settle`] adds: drives were measured
-    /// of which writes seek shorter.
+    /// How much shorter the seek of a write is than that of a read, apart from the time that
+    /// [`HddSpec::write_settle`] adds; such drives have been measured.
     ///
     /// [`HddSpec::write_settle`]: crate::device::hdd::HddSpec::write_settle
     pub write_seek_less: Nanos,
-    /// What share of a write's data must have come before its first sector is written ("Low
-    /// (write) water mark"); one sector at least.
+    /// The share of a write's data that must have arrived before its first sector is written ("Low
+    /// (write) water mark"), at least one sector.
     pub write_watermark_share: f64,
 }
 

@@ -25,12 +25,12 @@ impl Hopes {
         }
     }
 
-    /// The next key above `key`.
+    /// Returns the next key above `key`.
     pub(super) fn after(&self, key: u64) -> Option<u64> {
         self.0.get(self.0.partition_point(|hope| *hope <= key)).copied()
     }
 
-    /// The next key below `key`.
+    /// Returns the next key below `key`.
     pub(super) fn before(&self, key: u64) -> Option<u64> {
         let at = self.0.partition_point(|hope| *hope < key);
         at.checked_sub(1).map(|at| self.0[at])

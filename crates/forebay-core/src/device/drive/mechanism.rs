@@ -13,7 +13,7 @@ use crate::device::hdd::{HddSpec, Power};
 use super::spots::Spot;
 use super::surface::{Format, Surface};
 
-/// What an access is to do.
+/// The task of an access.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task {
     /// When the arm may move.
@@ -21,13 +21,13 @@ pub(super) struct Task {
     pub(super) first: u64,
     pub(super) count: u64,
     pub(super) write: bool,
-    /// The least time from when data of a write is there until the media can have it.
+    /// The minimum time between the arrival of write data and its use by the media.
     pub(super) seek_least: u64,
     /// May begin with any of its sectors.
     pub(super) zero_latency: bool,
-    /// For a write, when its data begins to come over the bus, and ns a sector.
+    /// For a write, when its data begins to arrive over the bus, and the time per sector in ns.
     pub(super) data: (u64, f64),
-    /// How much of it has to be there before the media is written.
+    /// How much of the data must have arrived before the media write begins.
     pub(super) watermark: u64,
 }
 
@@ -36,12 +36,12 @@ pub(super) struct Task {
 const WRITE_BLOCK: u64 = 8;
 
 impl Task {
-    /// When the media can have the first `count` sectors of a write.
+    /// Returns when the media can have the first `count` sectors of a write.
     fn there(&self, count: u64) -> u64 {
         self.data.0 + (self.data.1 * count as f64) as u64 + self.seek_least
     }
 
-    /// To read `count` sectors from `first` on.
+    /// Returns a task that reads `count` sectors from `first` on.
     pub(super) fn read(start: u64, first: u64, count: u64) -> Task {
         let (write, seek_least, zero_latency) = (false, 0, false);
         Task { start, first, count, write, seek_least, zero_latency, data: (0, 0.0), watermark: 0 }
@@ -58,7 +58,7 @@ pub(super) struct Access {
     pub(super) first_begins: u64,
     /// When the first sector had passed.
     pub(super) first_ends: u64,
-    /// When the last one had.
+    /// When the last sector had passed.
     pub(super) ends: u64,
     pub(super) from: Place,
     pub(super) last: Place,
@@ -77,14 +77,14 @@ impl Window {
     }
 }
 
-/// Where the arm is and what it has done: all that an access changes.
+/// The state of the arm, and its statistics: everything that an access changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Motion {
     pub(super) cylinder: u32,
     pub(super) head: u32,
-    /// The sector that the head comes to if it goes on.
+    /// The next sector under the head if it continues.
     pub(super) next: u64,
-    /// When it is done with what it does.
+    /// When the current work ends.
     pub(super) free_at: u64,
     seeking: Window,
     moving: Window,
@@ -103,7 +103,7 @@ pub(super) struct Mechanism {
     head_switch: u64,
     pub(super) motion: Motion,
     meter: Meter,
-    /// When the platters are to stand still, if nothing comes before.
+    /// When the platters will stop, unless a command arrives earlier.
     rests_at: Option<u64>,
 }
 
@@ -114,8 +114,8 @@ impl Mechanism {
         let Power { idle_w, seek_w, transfer_w, .. } = disk.power;
         if seek_w < idle_w || transfer_w < idle_w {
             return Err(SpecError(format!(
-                "power: got {seek_w} W to seek and {transfer_w} W to transfer, expected no less \
-                 than the {idle_w} W when idle"
+                "power: got {seek_w} W to seek and {transfer_w} W to transfer, expected at least \
+                 the idle power of {idle_w} W"
             )));
         }
         Ok(Mechanism {
@@ -132,20 +132,21 @@ impl Mechanism {
         })
     }
 
-    /// What waits for sector `first` from `from` on.
+    /// Returns the position that an access to sector `first` waits for, from `from` on.
     pub(super) fn spot(&self, first: u64, from: u64, write: bool) -> Spot {
         let Place { cylinder, head, begins, .. } = self.surface.place(first);
         Spot { cylinder, head, first, angle: self.turn.divide(begins).1, from, write, key: 0 }
     }
 
-    /// When the head reaches `spot`, to which a seek takes so long, if the arm starts at `start`.
+    /// Returns when the head reaches `spot` after a seek of this duration, if the arm starts at
+    /// `start`.
     #[inline]
     pub(super) fn reach(&self, spot: &Spot, start: u64, seek: u64) -> u64 {
         let arrived = start.saturating_add(self.settled(seek, spot.head, spot.write));
         arrived.saturating_add(self.turn_to(arrived, spot.angle))
     }
 
-    /// The time to move the arm over `distance` cylinders before a read.
+    /// Returns the time to move the arm over `distance` cylinders before a read.
     #[inline]
     pub(super) fn seek_time(&self, distance: u32) -> u64 {
         self.curve.time(distance)
@@ -224,7 +225,7 @@ impl Mechanism {
         Access { seek, rotation, transfer, first_begins, first_ends, ends, from, last }
     }
 
-    /// By how much the data of a write that begins at `begins` comes too late for the media.
+    /// Returns how much too late for the media the data of a write arrives that begins at `begins`.
     fn late(&self, task: &Task, from: Place, begins: u64) -> u64 {
         if task.there(task.count) <= begins {
             return 0;
@@ -238,7 +239,8 @@ impl Mechanism {
         while sector < task.count {
             let (_, last) = self.surface.track(task.first + sector);
             let end = (last + 1 - task.first).min(task.count);
-            // On a track data and media both run evenly: its first or its last block is worst.
+            // On a track, data and media both progress evenly, so its first or its last block is
+            // the worst.
             let [first, last] = [sector.next_multiple_of(block), (end - 1) / block * block];
             if first <= last {
                 latest = latest.max(late(first)).max(late(last));
@@ -261,7 +263,7 @@ impl Mechanism {
         self.motion.moving.to = self.motion.moving.to.max(to);
     }
 
-    /// It stopped to do so at `at`, which nobody has yet asked beyond.
+    /// Records that read-ahead stopped at `at`, after the last time that was queried.
     pub(super) fn note_stopped(&mut self, at: u64) {
         self.motion.moving.to = self.motion.moving.to.min(at).max(self.motion.moving.from);
     }
@@ -279,7 +281,7 @@ impl Mechanism {
         }
     }
 
-    /// Stops the platters once what is under way is done, unless they are woken before.
+    /// Stops the platters after the current work, unless another command arrives first.
     pub(super) fn rest(&mut self, now: u64) {
         self.rests_at = self.rests_at.or(Some(now.max(self.motion.free_at)));
     }
@@ -292,8 +294,8 @@ impl Mechanism {
         }
     }
 
-    /// When the data of `count` sectors from `first` on is over a bus that takes `ns` a sector
-    /// and `begins` no sooner, where `access` delivered them.
+    /// Returns when the data of `count` sectors from `first` on is over a bus that takes `ns` a
+    /// sector and `begins` no sooner, where `access` delivered them.
     pub(super) fn over_bus(
         &self,
         access: &Access,

@@ -40,7 +40,7 @@ impl Drive {
         });
     }
 
-    /// Takes back a choice of this very moment.
+    /// Revokes a choice that was made at this very moment.
     pub(super) fn take_back(&mut self, now: u64) {
         let Some(choice) = self.choice.take().filter(|choice| choice.at == now) else { return };
         self.served.retain(|served| !served.at_media);

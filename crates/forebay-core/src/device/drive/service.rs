@@ -50,8 +50,8 @@ impl Drive {
         Served { io: command.io, arrived: command.arrived, done, at_media, mechanics }
     }
 
-    /// When a read is done of which the write cache or the buffer has all, or the buffer gets it
-    /// without the arm being asked.
+    /// Returns when a read is done of which the write cache or the buffer has all, or the buffer
+    /// gets it without the arm being asked.
     fn read_hit(&mut self, now: u64, command: &Command) -> Option<u64> {
         let Command { first, count, .. } = *command;
         if self.cache.as_ref().is_some_and(|cache| cache.holds(first, count)) {
@@ -68,8 +68,8 @@ impl Drive {
         Some(done)
     }
 
-    /// When the data of a hit, the last of which is there at `there`, begins to go over the bus, and
-    /// when the read is done.
+    /// Returns when the data of a hit, the last of which is there at `there`, begins to go over the
+    /// bus, and when the read is done.
     fn hand_over(&mut self, now: u64, command: &Command, there: u64) -> (u64, u64) {
         let begins = self.hit_begins(now, command);
         let ns = self.controller.bus.read_ns_per_sector;
@@ -87,14 +87,14 @@ impl Drive {
         self.keep(Some(hit), &access, first, next + 1 - first);
     }
 
-    /// When the data of a hit may go over the bus.
+    /// Returns when the data of a hit may go over the bus.
     fn hit_begins(&self, now: u64, command: &Command) -> u64 {
         let overheads = &self.controller.overheads;
         let begins = command.arrived + overheads.read_hit.after(command.after_write);
         begins.max(now).max(self.bus_free_at) + overheads.data_preparation.0
     }
 
-    /// Whether `command` is a write that the cache takes, now or once there is room.
+    /// Returns whether `command` is a write that the cache takes, now or once there is room.
     pub(super) fn is_cached(&self, command: &Command) -> bool {
         let Command { io, count, .. } = *command;
         let past = io.flags.has(Flags::FUA) || io.flags.has(Flags::PREFLUSH);
@@ -102,8 +102,8 @@ impl Drive {
         io.op == Op::Write && count > 0 && !past && self.cache.as_ref().is_some_and(fits)
     }
 
-    /// When a write into the cache is done; `None` where it goes past the cache, or the cache is full of
-    /// what the arm is not yet writing.
+    /// Returns when a write into the cache completes; `None` if it bypasses the cache, or if the
+    /// cache is full of data that the arm is not writing yet.
     fn write_cached(&mut self, now: u64, command: &Command) -> Option<u64> {
         if !self.is_cached(command) {
             return None;
@@ -149,7 +149,7 @@ impl Drive {
             let done = at + self.controller.overheads.write_completion.0;
             return self.served(command, done, true, None);
         }
-        // Behind a flush, which left nothing but what is on its way, there is room in time.
+        // After a flush, only data in flight is left, so there will be space in time.
         let fits = |cache: &WriteCache| cache.fits(command.count);
         if !command.io.flags.has(Flags::FUA)
             && let Some(cache) = self.cache.as_ref().filter(|cache| fits(cache))
@@ -196,7 +196,7 @@ impl Drive {
                 there.max(regained).max(self.bus_free_at) + overheads.data_preparation.0
             }
         };
-        // What the buffer holds goes first.
+        // Sectors in the buffer are transferred first.
         let begins = begins + (ns * held as f64) as u64;
         let over = self.mechanism.over_bus(&access, first + held, count - held, begins, ns);
         self.bus_free_at = over;
@@ -271,10 +271,10 @@ impl Drive {
         self.cache.as_ref().map_or(0, WriteCache::written_at)
     }
 
-    /// The run of the cache that goes next if the arm starts at `start` or later: the oldest if it has
-    /// waited too long and it is its turn, else the one reached first of those whose data are over the
-    /// bus. (One that comes as the head passes loses a turn, and leaves those behind the head where
-    /// they are, until they fill the cache.)
+    /// Returns the run of the cache that goes next if the arm starts at `start` or later: the
+    /// oldest if it has waited too long and it is its turn, otherwise the first one reached among
+    /// those whose data has been transferred. (A run that arrives as the head passes would lose a
+    /// revolution, and runs behind the head would stay there until they fill the cache.)
     pub(super) fn nearest_run(&self, start: u64) -> Option<Pick> {
         let cache = self.cache.as_ref()?;
         let runs = cache.runs();
@@ -327,7 +327,7 @@ impl Drive {
         all.moved(1, access.last.cylinder.abs_diff(access.from.cylinder));
     }
 
-    /// What the drive does until `now` while no command waits for the arm: it empties its cache.
+    /// Simulates the drive until `now` while no command waits for the arm: it empties its cache.
     pub(super) fn idle_until(&mut self, now: u64) {
         if self.served.iter().any(|served| served.at_media) {
             return;

@@ -13,9 +13,9 @@ use super::search::search;
 /// Over what the spares of a zone are spread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpareRange {
-    /// Each track has its own.
+    /// Each track has its own spares.
     Track,
-    /// Each group of so many cylinders has its own.
+    /// Each group of this many cylinders has its own spares.
     Cylinders(u32),
     /// The zone has them at its end.
     #[default]
@@ -25,7 +25,7 @@ pub enum SpareRange {
 /// How a disk deals with defects; all zones alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sparing {
-    /// Over what the spares are spread.
+    /// The range over which spares are distributed.
     pub range: SpareRange,
     /// Spares and defects are whole tracks, not sectors.
     pub whole_tracks: bool,
@@ -33,7 +33,7 @@ pub struct Sparing {
     pub at_front: bool,
     /// A slip moves all sectors up to the end of the zone, not of its range.
     pub to_zone_end: bool,
-    /// Each slip turns the tracks that come after its range on by one sector.
+    /// Whether each slip shifts the tracks after its range by one sector.
     pub turns: bool,
 }
 
@@ -60,20 +60,20 @@ pub(super) struct Extent {
 #[derive(Clone, Debug)]
 pub(super) struct Spared {
     unit: u64,
-    /// Places in a range, and those of them that hold data.
+    /// The number of sectors in a range, and the number of these that hold data.
     range: u64,
     data: u64,
     front: u64,
     to_zone_end: bool,
     slips: Vec<u64>,
-    /// For each slip, the first place in the order of data that comes after it.
+    /// For each slip, the first later position in the order of data.
     passed: Vec<u64>,
     remaps: Vec<(u64, u64)>,
     turns: bool,
 }
 
 impl Spared {
-    /// The mapping, and how many sectors of data the zone holds.
+    /// Returns the mapping, and how many sectors of data the zone holds.
     pub(super) fn new(
         sparing: Sparing,
         defects: &Defects,
@@ -89,18 +89,18 @@ impl Spared {
         if defects.spares >= range {
             let got = defects.spares;
             return Err(SpecError(format!(
-                "spares: got {got}, expected fewer than the {range} of a range"
+                "spares: got {got}, expected fewer than the {range} sectors of a range"
             )));
         }
         if !defects.slips.is_sorted_by(|a, b| a < b) {
             return Err(SpecError(
-                "slipped: got a list that does not rise, expected it sorted".into(),
+                "slipped: got an unsorted list, expected ascending order".into(),
             ));
         }
         let listed = defects.slips.iter().chain(defects.remaps.iter().flat_map(|(a, b)| [a, b]));
         if let Some(&place) = listed.max().filter(|&&place| place >= places) {
             return Err(SpecError(format!(
-                "defects of a zone: got {place}, expected less than the {places} places it has"
+                "defects of a zone: got {place}, expected less than the number of places, {places}"
             )));
         }
         let data = range - defects.spares;
@@ -145,7 +145,7 @@ impl Spared {
         passed
     }
 
-    /// The physical place of sector `index` of the zone's order.
+    /// Returns the physical place of sector `index` of the zone's order.
     #[inline]
     pub(super) fn physical(&self, index: u64) -> u64 {
         let (place, rest) = (index / self.unit, index % self.unit);
@@ -161,7 +161,7 @@ impl Spared {
         found * self.unit + rest
     }
 
-    /// The physical place after remapping.
+    /// Returns the physical place after remapping.
     #[inline]
     pub(super) fn remapped(&self, physical: u64) -> u64 {
         let (place, rest) = (physical / self.unit, physical % self.unit);
@@ -169,8 +169,8 @@ impl Spared {
         remap.map_or(physical, |(_, good)| good * self.unit + rest)
     }
 
-    /// Whole tracks of `track` sectors without data that come before sector `index` of the zone's
-    /// order, which lies at `physical`. The head need not pass over them.
+    /// Returns the number of whole tracks of `track` sectors without data before sector `index` of
+    /// the zone's order, which is at `physical`. The head need not pass over them.
     #[inline]
     pub(super) fn empty_tracks(&self, index: u64, physical: u64, track: u64) -> u64 {
         if self.unit > 1 {
@@ -180,7 +180,7 @@ impl Spared {
         if each == 0 { 0 } else { (physical / self.range + u64::from(self.front > 0)) * each }
     }
 
-    /// By how many sectors slips turn the track on which physical sector `physical` lies.
+    /// Returns the number of sectors by which slips rotate the track of physical sector `physical`.
     #[inline]
     pub(super) fn turned(&self, physical: u64) -> u64 {
         if !self.turns {
@@ -250,7 +250,7 @@ mod tests {
         };
         let tracks = Sparing { whole_tracks: true, ..Sparing::default() };
         assert_eq!([9, 10, 19, 20].map(|index| empty(tracks, 2, &[1, 3], index)), [0, 1, 1, 2]);
-        // Of the 20 sectors of a cylinder 12 are spares, the second track and a part of the first.
+        // Of the 20 sectors of a cylinder, 12 are spares: the second track and a part of the first.
         let cylinders = Sparing { range: SpareRange::Cylinders(1), ..Sparing::default() };
         assert_eq!([7, 8, 23].map(|index| empty(cylinders, 12, &[], index)), [0, 1, 2]);
         let front = Sparing { at_front: true, ..cylinders };
@@ -274,6 +274,6 @@ mod tests {
         };
         assert!(said(60, &[]).contains("fewer than the 60"));
         assert!(said(1, &[60]).contains("less than the 60 places"));
-        assert!(said(1, &[5, 5]).contains("does not rise"));
+        assert!(said(1, &[5, 5]).contains("an unsorted list"));
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct Spot {
     /// The arm does not start for it sooner.
     pub(super) from: u64,
     pub(super) write: bool,
-    /// Its name, which no other of the same spots has.
+    /// The key, which is unique among these positions.
     pub(super) key: u64,
 }
 
@@ -50,9 +50,9 @@ impl Spots {
         found.map(|at| from + at)
     }
 
-    /// When the head reaches the one that it reaches first, and which that is. The arm starts at `start` or later, and is
-    /// counted on only where it is there by `margin` earlier, stays on its cylinder or only has to go on. Of those that are
-    /// reached at the same time it is one that `is_before` the other.
+    /// Returns when the head reaches the first of the positions, and which one. The arm starts at
+    /// `start` or later; a position counts only if the arm arrives by `margin` earlier, stays on
+    /// its cylinder or only continues. Ties go to the one that `is_before` the other.
     pub(super) fn nearest(
         &self,
         mechanism: &Mechanism,
@@ -113,7 +113,8 @@ mod tests {
     use crate::contract::time::Nanos;
     use crate::device::hdd::{HddSpec, SeekSpec};
 
-    /// What is found is what looking at all finds, wherever the arm is, with a margin and without.
+    /// The search gives the same result as examining all positions, wherever the arm is, with and
+    /// without a margin.
     #[test]
     fn the_nearest_of_few_is_the_nearest_of_all() {
         let curve = [(1, 1), (20, 4), (99, 20)].map(|(by, ms)| (by, Nanos::from_millis(ms)));

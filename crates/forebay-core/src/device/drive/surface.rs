@@ -17,15 +17,15 @@ use super::sparing::{Defects, Extent, Spared, Sparing};
 /// Fixed-point places of a sector's time.
 const PLACES: u32 = 20;
 
-/// In which order the heads of a cylinder take their turn.
+/// The order in which the heads of a cylinder are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeadOrder {
-    /// From the first to the last on every cylinder.
+    /// From the first to the last head on every cylinder.
     #[default]
     Forward,
-    /// To and fro, beginning anew with the first head in each zone.
+    /// Back and forth, starting again with the first head in each zone.
     SerpentineByZone,
-    /// To and fro over the whole disk: backward on odd cylinders.
+    /// Back and forth over the whole disk: backward on odd cylinders.
     Serpentine,
 }
 
@@ -36,7 +36,7 @@ pub struct ZoneFormat {
     pub first_angle_sectors: f64,
     /// Sectors at its start that hold no data.
     pub reserved_sectors: u64,
-    /// How far a track is turned against the one before, in its sectors.
+    /// The rotational offset of a track relative to the previous one, in its sectors.
     pub track_skew_sectors: f64,
     /// The same from the last track of a cylinder to the first of the next.
     pub cylinder_skew_sectors: f64,
@@ -47,11 +47,11 @@ pub struct ZoneFormat {
 /// How a disk is formatted, zone by zone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Format {
-    /// In which order the heads take their turn.
+    /// The order in which the heads are used.
     pub head_order: HeadOrder,
     /// How defects are dealt with.
     pub sparing: Sparing,
-    /// One for each zone.
+    /// The format of each zone.
     pub zones: Vec<ZoneFormat>,
 }
 
@@ -126,7 +126,7 @@ impl Surface {
         Ok(surface)
     }
 
-    /// A zone without spares, whose skews are given in time or hide the switches.
+    /// Returns a zone without spares, whose skews are given as times or hide the switches.
     fn plain(&self, disk: &HddSpec, zone: &Zone, begins: u64) -> Row {
         let (head, cylinder) = (disk.head_switch.0, disk.cylinder_switch.0);
         let track_skew = disk.track_skew.map_or(head, |skew| skew.0);
@@ -186,7 +186,7 @@ impl Surface {
         if zone_format.reserved_sectors >= held {
             let got = zone_format.reserved_sectors;
             return Err(SpecError(format!(
-                "reserved sectors: got {got}, expected fewer than the {held} there are"
+                "reserved sectors: got {got}, expected fewer than the {held} sectors of the zone"
             )));
         }
         row.reserved = zone_format.reserved_sectors;
@@ -201,7 +201,7 @@ impl Surface {
         &self.rows[self.parts.zone(sector, self.rows.len(), end)]
     }
 
-    /// Where `sector`, which is on the disk, lies.
+    /// Returns the position of `sector`, which must be on the disk.
     #[inline]
     pub(super) fn place(&self, sector: u64) -> Place {
         self.place_in(self.row(sector), sector)
@@ -239,8 +239,8 @@ impl Surface {
         }
     }
 
-    /// The first sector of `from..to` that a head reading on has not passed at the stream time `time`; `to`
-    /// where it has passed them all.
+    /// Returns the first sector of `from..to` that a head reading on has not passed at the stream
+    /// time `time`; `to` where it has passed them all.
     pub(super) fn passed(&self, from: u64, to: u64, time: u64) -> u64 {
         let row = self.row(from);
         if from >= to || to > row.end_sector || row.spared.is_some() {
@@ -277,12 +277,13 @@ impl Surface {
         (before, after - 1)
     }
 
-    /// The sector after the last of the zone that holds `sector`.
+    /// Returns the sector after the last of the zone that holds `sector`.
     pub(super) fn row_end(&self, sector: u64) -> u64 {
         self.row(sector).end_sector
     }
 
-    /// The time that `count` sectors from `first` on take under the heads, switches left out.
+    /// Returns the time that `count` sectors from `first` on take under the heads, switches left
+    /// out.
     pub(super) fn media_time(&self, first: u64, count: u64) -> u64 {
         let (mut sector, end) = (first, (first + count).min(self.sectors));
         let mut time = 0;
@@ -302,7 +303,7 @@ impl Row {
         (index * self.sector_time) >> PLACES
     }
 
-    /// Its place in the order of the zone's data.
+    /// Returns its place in the order of the zone's data.
     #[inline]
     fn index(&self, sector: u64) -> u64 {
         sector - self.first_sector + self.reserved

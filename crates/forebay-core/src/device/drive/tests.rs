@@ -67,7 +67,7 @@ fn with(change: impl FnOnce(&mut Controller)) -> Drive {
     Drive::new(&spec).unwrap()
 }
 
-/// A write cache of so many runs, and memory for them all.
+/// Returns a write cache of this many runs, and memory for them all.
 fn places(extents: u32, extent_sectors: u64) -> WriteCacheSpec {
     let sectors = u64::from(extents) * extent_sectors;
     WriteCacheSpec { extents, extent_sectors, sectors, admits: Admits::Oldest }
@@ -107,7 +107,7 @@ fn a_miss_reads_and_then_hands_over_what_the_bus_lags_behind() {
     let mut drive = with(|_| ());
     // 200 us overhead, sector 10 comes at 1000 us, 4 sectors to 1400, the last over the bus.
     assert_eq!(serve(&mut drive, 0, io(Op::Read, 10, 4)), 1_410);
-    // A slow bus begins when the first sector is there, at 1100 us, and takes 4 times 250.
+    // A slow bus starts when the first sector has arrived, at 1100 us, and takes 4 times 250 us.
     let mut slow = with(|controller| controller.bus.read_ns_per_sector = 250e3);
     assert_eq!(serve(&mut slow, 0, io(Op::Read, 10, 4)), 2_100);
 }
@@ -116,16 +116,18 @@ fn a_miss_reads_and_then_hands_over_what_the_bus_lags_behind() {
 fn read_ahead_answers_full_and_partial_hits() {
     let mut drive = with(|_| ());
     serve(&mut drive, 0, io(Op::Read, 10, 4));
-    // Read-ahead has come to sector 33 by 3400 us; all of it is there.
+    // Read-ahead has reached sector 33 by 3400 us, so everything is in the buffer.
     assert_eq!(serve(&mut drive, 4_000, io(Op::Read, 14, 8)), 4_000 + 200 + 80);
-    // It went on after that hit, which asked for more, to sector 42 at 4200 us.
+    // Read-ahead continued after that hit to sector 42 at 4200 us.
     let mut drive = with(|_| ());
     serve(&mut drive, 0, io(Op::Read, 10, 4));
-    // At 1410 us sector 14 is not there yet: a miss, but nothing has to turn round for it.
+    // At 1410 us sector 14 has not arrived yet: a miss, but the head need not wait a revolution for
+    // it.
     assert_eq!(serve(&mut drive, 1_410, io(Op::Read, 18, 4)), 2_210);
     let mut drive = with(|_| ());
     serve(&mut drive, 0, io(Op::Read, 10, 4));
-    // At 2000 us sector 19 is; the last of them, 27, comes at 2800 us and goes over the bus.
+    // Sector 19 is in the buffer at 2000 us; the last one, 27, arrives at 2800 us and is
+    // transferred over the bus.
     assert_eq!(serve(&mut drive, 2_000, io(Op::Read, 19, 9)), 2_810);
     // Beyond the limit nothing was read: the head goes back for sector 60, at 6000 us.
     let mut drive = with(|_| ());
@@ -147,7 +149,7 @@ fn what_passes_before_the_first_sector_is_read_too() {
     assert_eq!(first_again(1), 10_210, "it had passed");
 }
 
-/// Tracks of 100 sectors turned by 10 against the one before, of which the second is bad.
+/// Tracks of 100 sectors with a skew of 10, of which the second is bad.
 fn slipped() -> Format {
     let defects = Defects { slips: vec![1], ..Defects::default() };
     let zone = ZoneFormat { cylinder_skew_sectors: 10.0, defects, ..ZoneFormat::default() };
@@ -168,9 +170,9 @@ fn the_watermark_is_reached_before_a_switch() {
     spec.controller.bus.read_ns_per_sector = 100e3;
     spec.controller.buffer = Some(BufferSpec { watermark_share: 0.5, ..buffer() });
     let mut drive = Drive::new(&spec).unwrap();
-    // Five of ten sectors are there at 10 ms, and the bus takes as long as the media.
+    // Five of ten sectors have arrived at 10 ms, and the bus is as fast as the media.
     assert_eq!(serve(&mut drive, 0, io(Op::Read, 95, 10)), 12_600);
-    // Of a slow bus all ten take 10 times 500 us from then on.
+    // On a slow bus, all ten take 10 times 500 us from then on.
     spec.controller.bus.read_ns_per_sector = 500e3;
     let mut drive = Drive::new(&spec).unwrap();
     assert_eq!(serve(&mut drive, 0, io(Op::Read, 95, 10)), 15_000);
@@ -185,7 +187,7 @@ fn read_ahead_may_take_the_place_of_what_was_handed_over() {
         // Sector 10 is handed over again, or comes round at 11 ms.
         assert_eq!(serve(&mut drive, 5_000, io(Op::Read, 10, 4)), done);
     }
-    // What was read ahead and nobody asked for stays.
+    // Read-ahead that was not requested stays in the buffer.
     let again = BufferSpec { read_ahead_replaces: true, ..buffer() };
     let mut drive = with(|controller| controller.buffer = Some(again));
     serve(&mut drive, 0, io(Op::Read, 10, 4));
@@ -252,10 +254,10 @@ fn a_write_begins_when_its_data_cannot_come_too_late() {
     };
     // Data of 1 sector in 100 us from 200 us on: all in time for 10 sectors from 300 us on.
     assert_eq!(serve(&mut with(1e5, 0), 0, io(Op::Write, 3, 10)), 1_300);
-    // With 20 us more a sector the last would come at 1400 us, 100 us after it began.
+    // With 20 us more per sector, the last one would arrive at 1400 us, 100 us after it began.
     assert_eq!(serve(&mut with(1.2e5, 0), 0, io(Op::Write, 4, 10)), 11_400);
     assert_eq!(serve(&mut with(1.2e5, 0), 0, io(Op::Write, 5, 10)), 1_500);
-    // With a least time 8 sectors have to be there by then: at 200 + 88 + 15 us.
+    // With a minimum time, 8 sectors must have arrived by then: at 200 + 88 + 15 us.
     assert_eq!(serve(&mut with(1.1e4, 15), 0, io(Op::Write, 3, 10)), 11_300);
     assert_eq!(serve(&mut with(1.1e4, 12), 0, io(Op::Write, 3, 10)), 1_300);
     // Or all of fewer, at 200 + 77 + 15 us.
@@ -269,7 +271,7 @@ fn a_write_empties_what_it_overlaps_and_its_data_can_be_read() {
     // The write waits for sector 16 to come round at 11.6 ms.
     assert_eq!(serve(&mut drive, 3_000, io(Op::Write, 16, 2)), 11_800);
     assert_eq!(serve(&mut drive, 12_000, io(Op::Read, 16, 2)), 12_220);
-    // What was read before is gone: sector 10 comes at 21 ms.
+    // Data read earlier has been evicted: sector 10 arrives at 21 ms.
     assert_eq!(serve(&mut drive, 13_000, io(Op::Read, 10, 1)), 21_110);
 }
 
@@ -302,7 +304,7 @@ fn a_cached_write_is_done_at_once_and_written_when_idle() {
     assert_eq!(serve(&mut drive, 8_000, io(Op::Read, 50, 4)), 8_240);
 }
 
-/// What no command waited for is counted all the same, and nothing twice.
+/// Activity that no command waits for is counted too, and nothing is counted twice.
 #[test]
 fn what_the_cache_writes_back_is_told() {
     let mut drive = with(cached);
@@ -316,7 +318,7 @@ fn what_the_cache_writes_back_is_told() {
     // The way to cylinder 5 is the read's own.
     serve(&mut drive, 100_000, io(Op::Read, 550, 1));
     assert_eq!(drive.write_back(), back);
-    // 280 to 319 lie on two cylinders.
+    // Sectors 280 to 319 are on two cylinders.
     serve(&mut drive, 200_000, io(Op::Write, 280, 40));
     serve(&mut drive, 300_000, io(Op::Flush, 0, 0));
     let again = drive.write_back();
@@ -342,10 +344,10 @@ fn emptying_the_cache_keeps_the_drive_busy() {
     // A command that comes while it writes adds only what is after that.
     assert_eq!(serve(&mut drive, 5_000, io(Op::Read, 60, 1)), 6_110);
     assert_eq!(drive.busy(us(9_000)), us(6_110));
-    // One that is long done when the arm goes on.
+    // A write that was finished long before the arm continues.
     assert_eq!(serve(&mut drive, 20_000, io(Op::Write, 70, 2)), 20_220);
     drive.start(us(40_000), io(Op::Read, 70, 2));
-    // From 20000 us on it worked until this was written, and from 40000 us on again.
+    // From 20000 us on the arm worked until this was written, and again from 40000 us on.
     let written = drive.busy(us(39_000)).0 / 1_000 - 6_110 + 20_000;
     assert!((20_220..39_000).contains(&written), "{written}");
     assert_eq!(drive.busy(us(40_100)), us(6_110 + written - 20_000 + 100));
@@ -372,7 +374,7 @@ fn flush_and_fua_wait_for_the_media() {
     assert_eq!(serve(&mut drive, 6_000, io(Op::Flush, 0, 0)), 6_200);
     let fua = Request { flags: Flags::FUA, ..io(Op::Write, 80, 2) };
     assert_eq!(serve(&mut drive, 7_000, fua), 8_200);
-    // Before the second goes to the cache, the first goes to the media, at sector 10.
+    // Before the second write enters the cache, the first is written to the media at sector 10.
     assert_eq!(serve(&mut drive, 8_200, io(Op::Write, 10, 1)), 8_410);
     let preflush = Request { flags: Flags::PREFLUSH, ..io(Op::Write, 20, 1) };
     assert_eq!(serve(&mut drive, 8_500, preflush), 11_110);
@@ -386,7 +388,7 @@ fn a_full_cache_makes_room_first() {
     assert_eq!(serve(&mut drive, 0, io(Op::Write, 50, 4)), 240);
     // The arm writes the first until 5400 us, and only then is there room.
     assert_eq!(serve(&mut drive, 240, io(Op::Write, 90, 1)), 5_410);
-    // One that never fits goes past the cache: sector 200 comes round at 12 ms.
+    // A write that can never fit bypasses the cache: sector 200 passes at 12 ms.
     assert_eq!(serve(&mut drive, 10_050, io(Op::Write, 200, 9)), 12_900);
 }
 
@@ -452,7 +454,7 @@ fn runs_of_the_cache_share_these_turns() {
     while let Some(at) = drive.next() {
         last = drive.finish(at).at.0 / 1_000;
     }
-    // All in one turn of the platters; as they came, each would take nearly one.
+    // All in one revolution; in order of arrival, each would take almost one.
     assert!(last < 30_000, "{last} us");
 }
 
@@ -488,7 +490,7 @@ fn parked_it_writes_its_cache_and_stands_still_until_a_command_comes() {
     let written = 0.00499 * 1.0 + 0.00001 * 10.0 + 0.0004 * 100.0;
     let close = |got: f64, expected: f64| assert!((got - expected).abs() < 1e-9, "{got}");
     close(energy(&drive, 20), written + 0.0146 * 0.1);
-    // It turns at 50 ms, as sector 0 passes; sector 10 follows a millisecond later.
+    // The platters start at 50 ms, as sector 0 passes; sector 10 follows a millisecond later.
     assert_eq!(serve(&mut drive, 20_000, io(Op::Read, 10, 1)), 51_110);
     close(energy(&drive, 50), written + 0.0146 * 0.1 + 5.0);
     // A command that comes before the arm is at rest does not wait for platters that never stopped.
@@ -517,14 +519,14 @@ fn a_cache_that_is_drained_writes_what_the_head_reaches_first() {
         }
         (order, drive)
     };
-    // Two of four places are taken: the read has the arm, past sector 30.
+    // Two of four places are in use: the read gets the arm, past sector 30.
     let expected = [(90, 9_110), (30, 9_120), (80, 9_130), (60, 16_110)];
     assert_eq!(drive(4).0, expected);
-    // Two of two are: 30 is written on the way to 60, and 80 is not.
+    // Two of two are in use: 30 is written on the way to 60, and 80 is not.
     let (order, mut drained) = drive(2);
     assert_eq!(order, expected);
     assert_eq!(serve(&mut drained, 16_200, io(Op::Flush, 0, 0)), 18_100, "80 is left");
-    // In the other drive both are, and 30 comes round a turn later.
+    // In the other drive both are, and 30 passes a revolution later.
     let mut other = drive(4).1;
     assert_eq!(serve(&mut other, 16_200, io(Op::Flush, 0, 0)), 23_100);
 }
@@ -538,7 +540,7 @@ fn figures_that_make_no_sense_are_refused() {
     };
     assert!(said(|s| s.controller.queue.depth = 0).contains("queue depth"));
     assert!(said(|s| s.controller.bus.read_ns_per_sector = -1.0).contains("bus"));
-    assert!(said(|s| s.disk.power.seek_w = 0.5).contains("when idle"));
+    assert!(said(|s| s.disk.power.seek_w = 0.5).contains("the idle power"));
     assert!(said(|s| s.format = Some(Format::default())).contains("formats of 0"));
     assert!(
         said(|s| s.controller.buffer = Some(BufferSpec { segments: 0, ..buffer() }))

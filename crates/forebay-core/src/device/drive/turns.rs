@@ -9,7 +9,7 @@
 //! specify one. At one in four, drives with room for 64 to 128 random requests are a fifth slower
 //! than with room for 48; at one in eight, at most 3 % slower, and the longest wait is the same.
 
-/// One turn in so many may be forced.
+/// At most one turn in this many may be forced.
 const FORCED_ONE_IN: u32 = 8;
 
 /// What has the arm next, among commands or among runs of the write cache.
@@ -38,12 +38,12 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Whether the next turn may be forced.
+    /// Returns whether the next turn may be forced.
     pub(super) fn may_force(&self) -> bool {
         self.since_forced >= FORCED_ONE_IN - 1
     }
 
-    /// A turn was taken.
+    /// Records a turn.
     pub(super) fn count(&mut self, forced: bool) {
         self.since_forced = if forced { 0 } else { (self.since_forced + 1).min(FORCED_ONE_IN) };
     }

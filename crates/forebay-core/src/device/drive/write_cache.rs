@@ -29,9 +29,10 @@ pub(super) struct Dirty {
 pub(super) struct WriteCache {
     spec: WriteCacheSpec,
     runs: Vec<Dirty>,
-    /// The first sector of each of `runs` and the one after its last: what is searched most.
+    /// The first sector of each of `runs` and the sector after its last one, which are searched
+    /// most often.
     extents: Vec<(u64, u64)>,
-    /// Where they lie.
+    /// Their positions.
     spots: Spots,
     /// Runs so far.
     count: u64,
@@ -52,7 +53,7 @@ impl WriteCache {
         WriteCache { spec, runs, extents, spots, count: 0, writing, sectors: 0, drains: false }
     }
 
-    /// Whether a write could ever be taken.
+    /// Returns whether the cache could ever accept a write of this length.
     pub(super) fn fits(&self, count: u64) -> bool {
         count <= self.spec.extent_sectors.min(self.spec.sectors)
     }
@@ -63,7 +64,7 @@ impl WriteCache {
         let place = usize::from(self.joined(first, count).is_none());
         let left = (self.spec.extents as usize).checked_sub(self.runs.len() + place)?;
         let sectors_left = self.spec.sectors.checked_sub(self.sectors + count)?;
-        // The latest go last: as many of them as there is room for may still be on their way.
+        // The newest ones go last: as many as fit may still be in flight.
         let (mut places, mut sectors) = (0, 0);
         for (until, taken) in self.writing.iter().rev().take_while(|(until, _)| now < *until) {
             (places, sectors) = (places + 1, sectors + taken);
@@ -74,22 +75,22 @@ impl WriteCache {
         Some(now)
     }
 
-    /// Whether it has all of `count` sectors from `first` on.
+    /// Returns whether it has all of `count` sectors from `first` on.
     pub(super) fn holds(&self, first: u64, count: u64) -> bool {
         self.any(|from, to| (from <= first) & (first + count <= to))
     }
 
-    /// Whether `sector` is in one of the runs that the arm has yet to write.
+    /// Returns whether `sector` is in one of the runs that the arm has yet to write.
     pub(super) fn reaches(&self, sector: u64) -> bool {
         self.any(|from, to| (from <= sector) & (sector < to))
     }
 
-    /// Whether any run is as `is` wants it. Without branches: which one is anybody's guess.
+    /// Returns whether any run is as `is` wants it. Without branches: which one is anybody's guess.
     fn any(&self, is: impl Fn(u64, u64) -> bool) -> bool {
         self.extents.iter().fold(false, |any, (from, to)| any | is(*from, *to))
     }
 
-    /// The run that a write would join.
+    /// Returns the run that a write would join.
     fn joined(&self, first: u64, count: u64) -> Option<usize> {
         let (limit, end) = (self.spec.extent_sectors, first + count);
         let goes_on = |from: u64, to: u64| first == to && end - from <= limit;
@@ -97,7 +98,7 @@ impl WriteCache {
         self.extents.iter().position(|&(from, to)| joins(from, to))
     }
 
-    /// Takes a write for which there is room.
+    /// Adds a write, for which there must be space.
     pub(super) fn put(&mut self, write: Dirty) {
         let end = write.first + write.count;
         match self.joined(write.first, write.count) {
@@ -127,7 +128,7 @@ impl WriteCache {
         &self.runs
     }
 
-    /// The run that the head reaches first, and when, as [`Spots::nearest`] has it.
+    /// Returns the run that the head reaches first, and when, as [`Spots::nearest`] has it.
     pub(super) fn nearest(
         &self,
         mechanism: &Mechanism,
@@ -150,8 +151,8 @@ impl WriteCache {
         run
     }
 
-    /// A run of `count` sectors that was taken is on the media `until` then; those that were by
-    /// `now` need no place.
+    /// Records that a run of `count` sectors will be on the media at `until`; runs that were by
+    /// `now` need no space.
     pub(super) fn writes(&mut self, now: u64, count: u64, until: u64) {
         while self.writing.front().is_some_and(|(until, _)| *until <= now) {
             self.writing.pop_front();
@@ -159,20 +160,20 @@ impl WriteCache {
         self.writing.push_back((until, count));
     }
 
-    /// When the last run that was taken is on the media.
+    /// Returns when the last run that was taken is on the media.
     pub(super) fn written_at(&self) -> u64 {
         self.writing.back().map_or(0, |(until, _)| *until)
     }
 
-    /// Whether its runs are in line for the arm: from three quarters of the places or the memory
-    /// taken until half of both is. The shares are assumed: no data sheet tells them.
+    /// Returns whether its runs are in line for the arm: from three quarters of the places or the
+    /// memory taken until half of both is. The shares are assumed: no data sheet tells them.
     pub(super) fn drains(&self) -> bool {
         self.drains
     }
 }
 
 impl Dirty {
-    /// When the arm may start for it: when all its data are over the bus.
+    /// Returns when the arm may start for it: when all its data are over the bus.
     fn from(&self) -> u64 {
         let (begins, ns) = self.data;
         self.ready.max(begins + (ns * self.count as f64) as u64)

@@ -82,8 +82,8 @@ struct Row {
 }
 
 impl Row {
-    /// The time from a track's start to its sector `index`; a whole turn for the one after its
-    /// last, as fewer than 2^PLACES roundings up stay below a nanosecond.
+    /// Returns the time from a track's start to its sector `index`; a whole turn for the one after
+    /// its last, as fewer than 2^PLACES roundings up stay below a nanosecond.
     #[inline]
     fn time(&self, index: u64) -> u64 {
         (index * self.sector_time) >> PLACES
@@ -105,8 +105,8 @@ pub(super) struct Geometry {
     pub(super) cylinders: u32,
 }
 
-/// How long the head needs from the end of a track to the start of the next: the skew, plus as
-/// many revolutions as the switch is too slow for it. All in ns.
+/// Returns how long the head needs from the end of a track to the start of the next: the skew, plus
+/// as many revolutions as the switch is too slow for it. All in ns.
 pub(in crate::device) fn step(switch: u64, skew: u64, revolution: u64) -> u64 {
     skew + switch.saturating_sub(skew).div_ceil(revolution) * revolution
 }
@@ -153,13 +153,13 @@ impl Geometry {
         })
     }
 
-    /// Where `sector`, which is on the disk, lies.
+    /// Returns the position of `sector`, which must be on the disk.
     #[inline]
     pub(super) fn place(&self, sector: u64) -> Place {
         self.run(sector, 1).0
     }
 
-    /// Where the first and the last of `count` > 0 sectors from `first` on lie.
+    /// Returns where the first and the last of `count` > 0 sectors from `first` on lie.
     #[inline]
     pub(super) fn run(&self, first: u64, count: u64) -> (Place, Place) {
         let row = self.row(first);
@@ -188,7 +188,8 @@ impl Geometry {
         }
     }
 
-    /// The time that `count` sectors from `first` on take under the heads, switches left out.
+    /// Returns the time that `count` sectors from `first` on take under the heads, switches left
+    /// out.
     pub(super) fn media_time(&self, first: u64, count: u64) -> u64 {
         let (mut sector, end) = (first, (first + count).min(self.sectors));
         let mut time = 0;
@@ -262,14 +263,14 @@ pub struct Layout {
     pub cylinder_switch: Nanos,
     /// Sustained rate at the outer edge, switches included, bytes per second.
     pub outer_bytes_per_s: f64,
-    /// The same at the inner edge.
+    /// The rate at the inner edge.
     pub inner_bytes_per_s: f64,
-    /// How many zones to make.
+    /// The number of zones.
     pub zones: u32,
 }
 
-/// Equally wide zones whose sustained rates fall (or rise) evenly from the outer to the inner
-/// edge, with as many cylinders as the capacity takes.
+/// Returns equally wide zones whose sustained rates change evenly from the outer to the inner edge,
+/// with as many cylinders as the capacity needs.
 pub fn zones(layout: &Layout) -> Result<Vec<Zone>, SpecError> {
     let count = layout.zones;
     if count == 0 || count > MAX_ZONES as u32 {
@@ -292,8 +293,8 @@ pub fn zones(layout: &Layout) -> Result<Vec<Zone>, SpecError> {
         let track = (rate * cylinder_s / heads / f64::from(SECTOR)).round();
         if !(1.0..=f64::from(MAX_TRACK)).contains(&track) {
             return Err(SpecError(format!(
-                "zone {zone}: {rate} bytes per second make {track} sectors per track, expected 1 \
-                 to {MAX_TRACK}"
+                "zone {zone}: {rate} bytes per second correspond to {track} sectors per track, \
+                 expected 1 to {MAX_TRACK}"
             )));
         }
         tracks.push(track as u32);
@@ -302,7 +303,7 @@ pub fn zones(layout: &Layout) -> Result<Vec<Zone>, SpecError> {
     let width = layout.capacity_bytes.div_ceil(u64::from(SECTOR)).div_ceil(row);
     if width == 0 || width.saturating_mul(u64::from(count)) > u64::from(MAX_CYLINDERS) {
         return Err(SpecError(format!(
-            "capacity: got {} bytes, which take {} cylinders, expected 1 to {MAX_CYLINDERS}",
+            "capacity: got {} bytes, which need {} cylinders, expected 1 to {MAX_CYLINDERS}",
             layout.capacity_bytes,
             width.saturating_mul(u64::from(count))
         )));

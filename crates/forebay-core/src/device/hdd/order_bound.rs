@@ -40,7 +40,7 @@ pub struct OrderBound {
     pub busy: Nanos,
 }
 
-/// What one scheduler cannot divide.
+/// A piece that no scheduler divides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     op: Op,
@@ -64,7 +64,7 @@ pub struct Pieces<'a> {
 struct End {
     place: Place,
     sector: u64,
-    /// How many end there.
+    /// The number of pieces that end there.
     count: u32,
 }
 
@@ -74,12 +74,12 @@ impl<'a> Pieces<'a> {
         Pieces { disk, pieces: Vec::new(), beyond: false }
     }
 
-    /// How many there are.
+    /// Returns the number of pieces.
     pub fn len(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
@@ -96,7 +96,7 @@ impl<'a> Pieces<'a> {
         self.pieces.push(Piece { op: piece.op, first, end, whole });
     }
 
-    /// The bound; none where a piece reaches beyond the disk.
+    /// Returns the bound, or `None` if a piece reaches beyond the disk.
     pub fn bound(mut self) -> Option<OrderBound> {
         if self.beyond {
             return None;
@@ -109,7 +109,7 @@ impl<'a> Pieces<'a> {
         let mut touched = self.touched();
         let ends = self.ends(&touched);
         touched.dedup();
-        // Neighbours look in the same places, and those that are alike come to the same.
+        // Neighbors search the same locations, and equal pieces have the same result.
         self.pieces.sort_unstable_by_key(|piece| (piece.first, piece.end));
         let (mut bound, mut largest) = (OrderBound::default(), OrderBound::default());
         for alike in self.pieces.chunk_by(|a, b| a == b) {
@@ -135,7 +135,8 @@ impl<'a> Pieces<'a> {
         Some(bound)
     }
 
-    /// What its whole sectors take; those that it shares with others may pass once for all of them.
+    /// Returns the transfer time of the piece's whole sectors; sectors shared with other pieces may
+    /// be transferred once for all of them.
     fn transfer(&self, piece: &Piece) -> Nanos {
         let (first, end) = match piece.whole {
             true => (piece.first, piece.end),
@@ -158,7 +159,8 @@ impl<'a> Pieces<'a> {
         touched.chunk_by(|a, b| a.0 == b.0).map(end).collect()
     }
 
-    /// After which sectors a piece of an operation goes on, sorted, each as often as one ends there.
+    /// Returns the sectors after which pieces continue, sorted, each as often as a piece ends
+    /// there.
     fn touched(&self) -> Vec<(u64, bool)> {
         let mut touched: Vec<_> =
             self.pieces.iter().map(|piece| (piece.end, piece.op == Op::Write)).collect();
@@ -212,7 +214,7 @@ impl<'a> Pieces<'a> {
         self.disk.move_between((from.cylinder, from.head), (to.cylinder, to.head), op)
     }
 
-    /// What getting anywhere so many cylinders away takes at least.
+    /// Returns the minimum time of any move over this many cylinders.
     fn no_less(&self, distance: u32, op: Op) -> Nanos {
         let settle = if op == Op::Write && distance > 0 { self.disk.write_settle } else { 0 };
         Nanos(self.disk.overhead + self.disk.curve.time(distance) + settle)

@@ -20,8 +20,8 @@ impl Parts {
         Parts { zones, shift }
     }
 
-    /// The zone that holds `sector`, where zone `index` ends before `end(index)`; the last one for a
-    /// sector beyond the disk.
+    /// Returns the zone that holds `sector`, where zone `index` ends before `end(index)`; the last
+    /// one for a sector beyond the disk.
     #[inline]
     pub(in crate::device) fn zone(
         &self,

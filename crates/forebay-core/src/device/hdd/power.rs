@@ -25,10 +25,10 @@ pub struct Power {
     pub standby: Option<Standby>,
 }
 
-/// A disk at rest, and what it takes to turn again.
+/// The standby power of a disk, and the cost of spinning up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Standby {
-    /// Watts while it stands still.
+    /// Power in watts when the platters stand still.
     pub standby_w: f64,
     /// Joules of one spin-up.
     pub spin_up_j: f64,
@@ -36,7 +36,7 @@ pub struct Standby {
     pub spin_up: Nanos,
 }
 
-/// No spin-up takes longer: ten minutes.
+/// The maximum time of a spin-up: ten minutes.
 const SPIN_UP_LONGEST: u64 = 600_000_000_000;
 
 impl Power {
@@ -66,7 +66,7 @@ impl Power {
     }
 }
 
-/// Whether the platters turn, for how long they did not, and the energy of it all.
+/// Whether the platters rotate, how long they stood still, and the energy used.
 #[derive(Clone, Debug)]
 pub(in crate::device) struct Meter {
     power: Power,
@@ -91,7 +91,8 @@ impl Meter {
         }
     }
 
-    /// When a command taken at `now` can begin: at once, or after the spin-up that it causes.
+    /// Returns when a command taken at `now` can begin: at once, or after the spin-up that it
+    /// causes.
     #[inline]
     pub(in crate::device) fn wake(&mut self, now: u64) -> u64 {
         match self.parked_at.take() {

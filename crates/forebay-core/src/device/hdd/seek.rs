@@ -114,14 +114,14 @@ impl SeekCurve {
             && rest.time(next) < last.0
         {
             return Err(SpecError(format!(
-                "the seek curve falls after the first times: got {last}, then {}",
+                "the seek curve decreases after the first times: got {last}, then {}",
                 Nanos(rest.time(next))
             )));
         }
         Ok(SeekCurve { points, ..rest })
     }
 
-    /// The time to move over `distance` cylinders.
+    /// Returns the time to move over `distance` cylinders.
     #[inline]
     pub(in crate::device) fn time(&self, distance: u32) -> u64 {
         if distance == 0 {
@@ -133,8 +133,8 @@ impl SeekCurve {
     #[inline]
     fn at(&self, distance: u32) -> f64 {
         let cylinders = f64::from(distance);
-        // Both arms are computed: which one is taken is anybody's guess, and a wrong guess of the
-        // processor costs more than a root.
+        // Computes both branches: which one applies is unpredictable, and a branch misprediction
+        // costs more than a square root.
         let short = self.short_ns + self.root_ns * cylinders.sqrt();
         let long = self.long_ns + self.cylinder_ns * cylinders;
         std::hint::select_unpredictable(distance < self.knee, short, long)
@@ -143,7 +143,10 @@ impl SeekCurve {
     /// Both arms are monotone by their slopes' signs, so only the ends and the knee need a look.
     fn check(&self, farthest: u32) -> Result<(), SpecError> {
         let falls = |where_: &str, what: String| {
-            Err(SpecError(format!("the seek curve falls {where_}: {what}, expected it to rise")))
+            Err(SpecError(format!(
+                "the seek curve decreases {where_}: {what}, expected it to \
+                increase"
+            )))
         };
         for figure in [self.short_ns, self.root_ns, self.long_ns, self.cylinder_ns] {
             if !figure.is_finite() {
@@ -180,7 +183,7 @@ impl SeekCurve {
 struct Points {
     distances: Vec<u32>,
     times: Vec<u64>,
-    /// An equation takes over after the last point.
+    /// Whether an equation applies after the last point.
     ends: bool,
 }
 
@@ -190,12 +193,15 @@ impl Points {
             points.iter().map(|(distance, time)| (*distance, time.0)).unzip();
         if points.is_empty() || distances[0] == 0 || !distances.is_sorted_by(|a, b| a < b) {
             return Err(SpecError(
-                "seek: got distances that do not rise from 1 cylinder on, expected them to".into(),
+                "seek: got distances that are not ascending from 1 cylinder on, expected \
+                 ascending distances"
+                    .into(),
             ));
         }
         if let Some(pair) = points.windows(2).find(|pair| pair[1].1 < pair[0].1) {
             return Err(SpecError(format!(
-                "the seek curve falls from {} to {} cylinders: got {}, then {}, expected it to rise",
+                "the seek curve decreases from {} to {} cylinders: got {}, then {}, expected it \
+                 to increase",
                 pair[0].0, pair[1].0, pair[0].1, pair[1].1
             )));
         }
@@ -205,7 +211,7 @@ impl Points {
         Ok(Points { distances, times, ends })
     }
 
-    /// The time over `distance`; `None` where the equation has to say.
+    /// Returns the time over `distance`; `None` where the equation has to say.
     #[inline]
     fn time(&self, distance: u32) -> Option<u64> {
         let last = self.distances.len().checked_sub(1)?;
@@ -239,7 +245,7 @@ fn solve(figures: [Nanos; 3], knee_share: f64, cylinders: u32) -> Result<SeekCur
     }
     if !(track_to_track <= average && average <= full_stroke) {
         return Err(SpecError(format!(
-            "seek: got track-to-track {}, average {}, full stroke {}, expected them to rise",
+            "seek: got track-to-track {}, average {}, full stroke {}, expected increasing times",
             figures[0], figures[1], figures[2]
         )));
     }
@@ -267,9 +273,9 @@ fn solve(figures: [Nanos; 3], knee_share: f64, cylinders: u32) -> Result<SeekCur
     let cylinder_ns = (rise - root_ns * (root - 1.0)) / (far - f64::from(knee));
     if root_ns < 0.0 || cylinder_ns < 0.0 {
         return Err(SpecError(format!(
-            "the seek curve falls: no rising curve with its knee at {knee_share} of the cylinders \
-             has track-to-track {}, average {}, full stroke {}; change the knee share or check \
-             the figures",
+            "the seek curve decreases: no increasing curve with its knee at {knee_share} of the \
+             cylinders has track-to-track {}, average {}, full stroke {}; change the knee share \
+             or check the figures",
             figures[0], figures[1], figures[2]
         )));
     }
@@ -341,10 +347,10 @@ mod tests {
             let points = points.iter().map(|&(d, t)| (d, Nanos(t))).collect();
             SeekCurve::new(&SeekSpec::Table(points), 100).unwrap_err().0
         };
-        assert!(said(&[(1, 10), (2, 9)]).contains("falls from 1 to 2 cylinders"));
-        assert!(said(&[(2, 10), (2, 19)]).contains("do not rise"));
+        assert!(said(&[(1, 10), (2, 9)]).contains("decreases from 1 to 2 cylinders"));
+        assert!(said(&[(2, 10), (2, 19)]).contains("are not ascending"));
         assert!(said(&[(1, 0), (2, 9_000_000_000)]).contains("beyond"));
-        assert!(said(&[]).contains("do not rise"));
+        assert!(said(&[]).contains("are not ascending"));
     }
 
     #[test]
@@ -363,7 +369,7 @@ mod tests {
         let curve = SeekCurve::new(&with(&[90, 120, 130]), 100).unwrap();
         assert_eq!([1, 2, 3, 4, 99].map(|d| curve.time(d)), [90, 120, 130, 200, 1_190]);
         let error = SeekCurve::new(&with(&[90, 120, 201]), 100).unwrap_err();
-        assert!(error.0.contains("falls after the first times"), "{error}");
+        assert!(error.0.contains("decreases after the first times"), "{error}");
     }
 
     #[test]
@@ -376,12 +382,12 @@ mod tests {
             cylinder_ns,
             knee: 100,
         };
-        assert!(said(bare(-1.0, 1e6, 1.0)).contains("falls before the knee"));
-        assert!(said(bare(10.0, 1e6, 0.5)).contains("falls at the knee"));
-        assert!(said(bare(10.0, 2e6, -0.5)).contains("falls after the knee"));
+        assert!(said(bare(-1.0, 1e6, 1.0)).contains("decreases before the knee"));
+        assert!(said(bare(10.0, 1e6, 0.5)).contains("decreases at the knee"));
+        assert!(said(bare(10.0, 2e6, -0.5)).contains("decreases after the knee"));
         assert!(said(bare(f64::NAN, 2e6, 1.0)).contains("NaN"));
         assert!(said(bare(1.0, 2e6, 1e9)).contains("expected 0 to"));
-        assert!(said(sheet(9.0, 8.5, 18.0, 0.2)).contains("expected them to rise"));
+        assert!(said(sheet(9.0, 8.5, 18.0, 0.2)).contains("expected increasing times"));
         assert!(said(sheet(0.8, 17.9, 18.0, 0.2)).contains("change the knee share"));
         assert!(said(sheet(0.8, 8.5, 18.0, 1.0)).contains("between 0 and 1"));
         assert!(SeekCurve::new(&sheet(0.8, 8.5, 18.0, 0.2), 3).is_err());

@@ -51,7 +51,7 @@ fn serve(disk: &mut Hdd, start_us: u64, io: Request) -> Completion {
     disk.finish(at)
 }
 
-/// When it was done and its seek, rotation and transfer, all in microseconds.
+/// Returns when it was done and its seek, rotation and transfer, all in microseconds.
 fn times(done: Completion) -> [u64; 4] {
     let Mechanics { seek, rotation, transfer, .. } = done.mechanics;
     [done.at, seek, rotation, transfer].map(|time| time.0 / 1_000)
@@ -66,7 +66,7 @@ fn a_first_read_waits_for_its_sector() {
     assert_eq!(times(serve(&mut disk, 0, io(Op::Read, 2, 10))), [1_200, 0, 0, 1_000]);
     let phased = HddSpec { start_phase: Nanos::from_micros(400), ..tiny() };
     let mut disk = Hdd::new(phased).unwrap();
-    // The platters stand at 0.6 ms when the overhead is over: sector 5 has just gone by.
+    // The platters are at 0.6 ms when the overhead is over, so sector 5 has just passed.
     assert_eq!(times(serve(&mut disk, 0, io(Op::Read, 5, 10))), [11_100, 0, 9_900, 1_000]);
 }
 

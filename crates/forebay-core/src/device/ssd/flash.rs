@@ -72,7 +72,8 @@ impl Flash {
         (done + transfer).max(*channel)
     }
 
-    /// When a die has read a page, ahead of what waits in the buffer but not of what it is doing.
+    /// Returns when a die has read a page, which precedes buffered writes but not the current
+    /// operation.
     #[inline]
     fn sense(&mut self, die: usize, ready: u64, read_ns: u64) -> u64 {
         let backlog = self.die_free[die].saturating_sub(ready);
@@ -104,7 +105,7 @@ impl Flash {
         done
     }
 
-    /// The flash at a time, for garbage collection to work on.
+    /// Returns the flash at a time, for garbage collection to work on.
     #[inline]
     pub(super) fn at(&mut self, at: u64) -> Collecting<'_> {
         Collecting { flash: self, at }

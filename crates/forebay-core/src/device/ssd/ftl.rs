@@ -24,7 +24,7 @@ use crate::contract::spec::SpecError;
 /// Which block is collected next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Collection {
-    /// The one with the fewest valid pages.
+    /// The block with the fewest valid pages.
     #[default]
     Greedy,
     /// The one with the best ratio of space gained to pages moved, times its age: (1 - u) / 2u · age
@@ -47,7 +47,7 @@ pub struct Shape {
     pub stripe_pages: u32,
 }
 
-/// What the flash has to do, told while the layer decides.
+/// Receives the flash operations as the translation layer decides on them.
 pub(super) trait Work {
     /// A page of a die is read, to be written elsewhere on it.
     fn copied(&mut self, die: u32);
@@ -148,7 +148,7 @@ pub(super) struct Ftl {
 }
 
 impl Ftl {
-    /// A layer whose first `filled` logical pages hold data, written in order.
+    /// Returns a layer whose first `filled` logical pages hold data, written in order.
     pub(super) fn new(shape: Shape, collection: Collection, filled: u32) -> Result<Ftl, SpecError> {
         check(&shape, filled)?;
         let blocks = shape.dies * shape.blocks_per_die;
@@ -175,7 +175,7 @@ impl Ftl {
         Ok(ftl)
     }
 
-    /// Counts what the first fill left on a die; answers how many blocks it used.
+    /// Records the state of a die after the first fill; returns the number of blocks used.
     fn fill_blocks(&mut self, die: u32) -> u32 {
         let Shape { dies, stripe_pages, pages_per_block, blocks_per_die, .. } = self.shape;
         let row = u64::from(dies) * u64::from(stripe_pages);
@@ -194,13 +194,13 @@ impl Ftl {
         used
     }
 
-    /// The die a logical page lives on.
+    /// Returns the die a logical page lives on.
     #[inline]
     pub(super) fn die(&self, page: u32) -> u32 {
         page / self.shape.stripe_pages % self.shape.dies
     }
 
-    /// Where the first fill puts a logical page.
+    /// Returns where the first fill puts a logical page.
     #[inline]
     fn home(&self, page: u32) -> u32 {
         let Shape { dies, stripe_pages, blocks_per_die, pages_per_block, .. } = self.shape;
@@ -209,7 +209,7 @@ impl Ftl {
         stripe % dies * blocks_per_die * pages_per_block + on_die
     }
 
-    /// The logical page whose home this flash page is.
+    /// Returns the logical page whose home this flash page is.
     #[inline]
     fn resident(&self, flash: u32) -> u32 {
         let Shape { dies, stripe_pages, blocks_per_die, pages_per_block, .. } = self.shape;
@@ -218,7 +218,7 @@ impl Ftl {
         (on_die / stripe_pages * dies + die) * stripe_pages + on_die % stripe_pages
     }
 
-    /// The flash page that holds a logical one.
+    /// Returns the flash page that holds a logical one.
     #[inline]
     pub(super) fn lookup(&self, page: u32) -> Option<u32> {
         match self.map.get(page) {
@@ -228,7 +228,7 @@ impl Ftl {
         }
     }
 
-    /// The logical page that a flash page holds.
+    /// Returns the logical page that a flash page holds.
     #[inline]
     fn held(&self, flash: u32) -> Option<u32> {
         match self.owner.get(flash) {
@@ -300,7 +300,8 @@ impl Ftl {
         self.advance(die, victim, victim.a_write, work);
     }
 
-    /// The next block to collect, and how fast, for a block to be free when the host has filled `open`.
+    /// Returns the next block to collect, and how fast, for a block to be free when the host has
+    /// filled `open`.
     fn next_victim(&self, die: u32, open: Open) -> Option<Victim> {
         let block = self.victim(die)?;
         let Die { free, moves, .. } = &self.dies[die as usize];
@@ -325,7 +326,7 @@ impl Ftl {
         true
     }
 
-    /// Moves at most so many valid pages of a victim, and erases it once none is left.
+    /// Moves at most this many valid pages of a victim, and erases it once none is left.
     fn advance(&mut self, die: u32, mut victim: Victim, pages_most: u32, work: &mut impl Work) {
         let block = victim.block as usize;
         let first = victim.block * self.shape.pages_per_block;
@@ -374,7 +375,8 @@ impl Ftl {
         work.copied(die);
     }
 
-    /// The block of a die that is best collected; none if no block has anything to gain.
+    /// Returns the block of a die that is best collected, or `None` if no block has anything to
+    /// gain.
     fn victim(&self, die: u32) -> Option<u32> {
         let first = die * self.shape.blocks_per_die;
         let pages = self.shape.pages_per_block;
@@ -395,7 +397,7 @@ impl Ftl {
         if used == 0.0 { f64::INFINITY } else { (1.0 - used) / (2.0 * used) * age }
     }
 
-    /// The same shape, never filled.
+    /// Returns the same layout without any data.
     pub(super) fn emptied(&self) -> Ftl {
         let shape = self.shape;
         let first = |die| die * shape.blocks_per_die;
@@ -440,7 +442,7 @@ impl Ftl {
 }
 
 impl Shape {
-    /// The place after this one in its block.
+    /// Returns the place after this one in its block.
     #[inline]
     fn after(&self, open: Open) -> Option<Open> {
         let next = open.next + 1;
@@ -462,7 +464,7 @@ impl Work for Untimed {
     fn erased(&mut self, _die: u32) {}
 }
 
-/// The next number of a generator with 64 bits of state (Steele, Lea and Flood 2014).
+/// Returns the next number of a generator with 64 bits of state (Steele, Lea and Flood 2014).
 fn splitmix(state: &mut u64) -> u64 {
     let number = mixed(*state);
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -485,7 +487,8 @@ fn check(shape: &Shape, filled: u32) -> Result<(), SpecError> {
     let blocks = u64::from(dies) * u64::from(blocks_per_die);
     if blocks > BLOCKS_MAX {
         return Err(SpecError(format!(
-            "flash: got {blocks} erase blocks, expected at most {BLOCKS_MAX}; give more pages a block"
+            "flash: got {blocks} erase blocks, expected at most {BLOCKS_MAX}; use more pages per \
+             block"
         )));
     }
     if blocks.saturating_mul(pages_per_block.into()) >= u64::from(NONE) {
@@ -496,13 +499,14 @@ fn check(shape: &Shape, filled: u32) -> Result<(), SpecError> {
     let need = shape.logical_pages_per_die();
     if need > room {
         return Err(SpecError(format!(
-            "flash: got {need} logical pages a die, expected at most {room}: all blocks but \
+            "flash: got {need} logical pages per die, expected at most {room}: all blocks but \
              {OVERHEAD_BLOCKS}, which garbage collection needs"
         )));
     }
     if filled > logical_pages {
         return Err(SpecError(format!(
-            "flash: got {filled} pages filled, expected at most the {logical_pages} there are"
+            "flash: got {filled} filled pages, expected at most {logical_pages}, the number of \
+             pages"
         )));
     }
     Ok(())

@@ -1,28 +1,28 @@
 //! Times that differ between pages: a few modes, each with its share.
 //!
-//! A flash cell stores several bits, some of which are faster to read than others, so a drive's
-//! reads take one of a few times. The mode of a page depends on its number, so that the page always
-//! takes the same time.
+//! A flash cell stores several bits, some of which can be read faster than others, so the reads of
+//! a drive have a few different times. The mode of a page depends on its number, so a page always
+//! has the same time.
 
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 
-/// One of a few times.
+/// One of several times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mode {
-    /// How long it takes.
+    /// The duration.
     pub time: Nanos,
-    /// The share of pages that take so long.
+    /// The share of pages with this time.
     pub share: f64,
 }
 
-/// How long something takes, and for how much of that it keeps others waiting.
+/// The duration of an operation, and the part of it during which others must wait.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Modes {
     /// One or more; shares add up to 1.
     pub modes: Vec<Mode>,
-    /// The part of each time for which the die, or the buffer's entrance, is taken. The rest goes
-    /// before, and occupies nothing.
+    /// The part of each time during which the die, or the entrance of the buffer, is busy. The rest
+    /// comes before and blocks nothing.
     pub busy_share: f64,
 }
 
@@ -34,7 +34,7 @@ const SHARES_MISS: f64 = 0.01;
 const LONGEST: u64 = 1_000_000_000;
 
 impl From<Nanos> for Modes {
-    /// The same time for all, taken as a whole.
+    /// Creates a single mode: the same time for all operations, during which others wait.
     fn from(time: Nanos) -> Modes {
         Modes { modes: vec![Mode { time, share: 1.0 }], busy_share: 1.0 }
     }
@@ -57,7 +57,7 @@ impl Modes {
         }
         for Mode { time, share } in &self.modes {
             if !(1..=LONGEST).contains(&time.0) {
-                return refuse(format!("{} ns", time.0), "at most one second, and some time");
+                return refuse(format!("{} ns", time.0), "more than 0 and at most one second");
             }
             if !(0.0..=1.0).contains(share) {
                 return refuse(format!("a share of {share}"), "0 to 1");
@@ -106,7 +106,8 @@ impl Times {
     }
 }
 
-/// A number that has nothing of the order of those given (the finisher of Steele, Lea and Flood 2014).
+/// Mixes the bits of a number so that the order of inputs is lost (the finalizer of Steele, Lea and
+/// Flood 2014).
 #[inline]
 pub(super) fn mixed(number: u64) -> u64 {
     let mut x = number.wrapping_add(0x9e37_79b9_7f4a_7c15);

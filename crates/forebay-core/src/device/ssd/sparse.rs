@@ -18,7 +18,7 @@ impl Sparse {
         Sparse { pieces: vec![0; len.div_ceil(PIECE)], numbers: Vec::new(), len }
     }
 
-    /// The number at `at`; none beyond the end.
+    /// Returns the number at `at`; none beyond the end.
     #[inline]
     pub(super) fn get(&self, at: u32) -> Option<u32> {
         let at = at as usize;

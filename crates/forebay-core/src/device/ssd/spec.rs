@@ -21,9 +21,9 @@ pub struct Power {
 pub struct Precondition {
     /// Share of the logical capacity that holds data, written in order from the start.
     pub filled_share: f64,
-    /// Then as many random page writes, as a share of what is filled.
+    /// The number of random page writes after that, as a share of the filled pages.
     pub overwrites_share: f64,
-    /// Seed of those.
+    /// The seed of these writes.
     pub seed: u64,
 }
 
@@ -34,22 +34,22 @@ impl Default for Precondition {
     }
 }
 
-/// Where commands pass one after the other, which limits how many a second there are.
+/// Where commands pass one at a time, which limits their rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ceiling {
     /// Before the flash, when a command arrives.
     #[default]
     Arrival,
-    /// Behind the flash, when a command is done.
+    /// After the flash, when a command completes.
     Completion,
 }
 
-/// How the write buffer takes a write in.
+/// How the write buffer accepts writes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entrance {
-    /// How long that takes.
+    /// The time of an entrance.
     pub times: Modes,
-    /// Writes that are taken in at a time.
+    /// The number of writes that can enter at a time.
     pub lanes: u32,
 }
 
@@ -84,13 +84,13 @@ pub struct SsdSpec {
     pub duplex: bool,
     /// How long a command occupies the controller: the reciprocal of the most commands a second.
     pub command: Nanos,
-    /// Where it does.
+    /// Where the rate limit applies.
     pub ceiling: Ceiling,
-    /// How long a write does.
+    /// The time that a write takes.
     pub write_command: Nanos,
     /// Where a write does.
     pub write_ceiling: Ceiling,
-    /// What a command takes before its data move.
+    /// The overhead of a command before its data is transferred.
     pub overhead: Nanos,
     /// How a write gets into the buffer, if that takes more than the link.
     pub entrance: Option<Entrance>,
@@ -149,9 +149,9 @@ impl SsdSpec {
         })
     }
 
-    /// A drive of about `capacity_bytes` that behaves alike: of each die's blocks the same share is
-    /// spare beyond those that it always keeps back, which do not shrink with the drive. The capacity
-    /// is the nearest that takes whole blocks of each die, one at least.
+    /// Returns a drive of about `capacity_bytes` that behaves alike: of each die's blocks the same
+    /// share is spare beyond those that it always keeps back, which do not shrink with the drive.
+    /// The capacity is the nearest that takes whole blocks of each die, one at least.
     pub fn resized(&self, capacity_bytes: u64) -> SsdSpec {
         let block_bytes = f64::from(self.pages_per_block) * f64::from(self.page_bytes);
         let row_bytes = f64::from(self.dies()) * block_bytes;
@@ -209,7 +209,11 @@ impl SsdSpec {
             ("overhead", self.overhead, 0),
         ] {
             if !(least..=LONGEST).contains(&time.0) {
-                return refuse(what, format!("{} ns", time.0), "at most one second, and some time");
+                return refuse(
+                    what,
+                    format!("{} ns", time.0),
+                    "more than 0 and at most one second",
+                );
             }
         }
         for (what, rate) in
@@ -247,7 +251,7 @@ impl SsdSpec {
         let overwritten = f64::from(self.filled_pages()) * overwrites_share;
         if overwritten > OVERWRITES_MAX {
             let got = format!("{overwritten:.0} pages in all");
-            return refuse("overwrites", got, "at most 1e9; a smaller drive behaves alike");
+            return refuse("overwrites", got, "at most 1e9; a smaller drive behaves similarly");
         }
         if self.len_max < self.page_bytes {
             return refuse("longest command", self.len_max.to_string(), "a page or more");

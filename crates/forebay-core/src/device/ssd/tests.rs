@@ -61,7 +61,8 @@ fn done_us(spec: SsdSpec, ios: &[Request]) -> Vec<u64> {
 
 #[test]
 fn what_was_read_or_written_last_is_read_without_its_die() {
-    // Room for two pages: page 2 takes the place of page 0. A hit takes the command and the link alone.
+    // There is space for two pages, so page 2 replaces page 0. A hit takes only the time of the
+    // command and the link.
     let cached = SsdSpec { read_cache_bytes: 2 << 12, ..spec() };
     let mut ssd = Ssd::new(cached).unwrap();
     let mut now = Nanos(10_000_000);
@@ -242,7 +243,7 @@ fn no_write_to_a_worn_drive_waits_for_a_whole_block() {
         ssd.start(now, io(id, Op::Write, state % (64 << 8), 1));
     }
     assert!(ssd.wear().moved_pages > 20_000, "{:?}", ssd.wear());
-    // A block's valid pages take some 15 ms; an erase takes 3.
+    // Moving the valid pages of a block takes about 15 ms, and an erase 3 ms.
     assert!(longest < Nanos::from_millis(11), "{longest}");
 }
 

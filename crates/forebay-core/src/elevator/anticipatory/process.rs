@@ -4,7 +4,7 @@
 use crate::contract::time::Nanos;
 use crate::elevator::history::ThinkTime;
 
-/// Think times count as this at most (20 ms), given as half of it.
+/// The limit for think times (20 ms), stored as half of it.
 const THINK_HALF_MAX: Nanos = Nanos::from_millis(10);
 
 /// A distance counts as four mean distances and this at most.
@@ -41,9 +41,9 @@ pub(super) struct Process {
     think: ThinkTime,
     seeks: SeekDistance,
     has_read: bool,
-    /// Its waited-for requests in the queue.
+    /// The number of its synchronous requests in the queue.
     pub(super) queued: u32,
-    /// Its waited-for requests at the device.
+    /// The number of its synchronous requests at the device.
     pub(super) in_flight: u32,
 }
 
@@ -64,23 +64,23 @@ impl Process {
         self.queued += 1;
     }
 
-    /// One of its requests has completed.
+    /// Records that one of its requests has completed.
     pub(super) fn completed(&mut self, now: Nanos) {
         self.in_flight -= 1;
         self.think.last_end = now;
     }
 
-    /// When its last request completed.
+    /// Returns when its last request completed.
     pub(super) fn idle_since(&self) -> Nanos {
         self.think.last_end
     }
 
-    /// Whether it has read only once so far.
+    /// Returns whether it has read only once so far.
     pub(super) fn is_new(&self) -> bool {
         self.think.mean().is_none()
     }
 
-    /// Whether its next read can be expected within `span` of its last one.
+    /// Returns whether its next read can be expected within `span` of its last one.
     pub(super) fn reads_on_within(&self, span: Nanos, newcomers: &Newcomers) -> bool {
         match self.think.mean() {
             Some(mean) => mean <= span,
@@ -88,13 +88,14 @@ impl Process {
         }
     }
 
-    /// How far from its last request its next one is, on average.
+    /// Returns the mean distance between consecutive requests of the process.
     pub(super) fn seek_mean(&self) -> u64 {
         self.seeks.mean
     }
 }
 
-/// What processes that have read once do next: what is believed of the next such process.
+/// Statistics on what processes do after their first read, as a prediction for the next such
+/// process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Newcomers {
     /// Share that never read again, of 256: an exponential mean in which each weighs one eighth.
@@ -109,7 +110,7 @@ impl Newcomers {
         self.think = Some(self.think.map_or(think, |mean| Nanos((7 * mean.0 + think.0) / 8)));
     }
 
-    /// One was waited for in vain.
+    /// Records that the scheduler waited for a process in vain.
     pub(super) fn end(&mut self) {
         self.ended = (7 * self.ended + 256) / 8;
     }

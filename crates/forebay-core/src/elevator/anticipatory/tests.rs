@@ -8,7 +8,7 @@ fn run(config: AnticipatoryConfig) -> Run<Anticipatory> {
     Run::new(Anticipatory::new(config), true)
 }
 
-/// A sequential reader of stream 0 and, from the start, far reads of stream 1.
+/// Returns a sequential reader of stream 0 and, from the start, far reads of stream 1.
 fn reader_against_far_reads(config: AnticipatoryConfig, think_ms: f64) -> Run<Anticipatory> {
     let mut run = run(config);
     run.until = ms(100.0);
@@ -57,7 +57,7 @@ fn a_close_read_of_another_process_ends_the_wait() {
     let arrivals = vec![read(0.0, 0, 0), read(0.5, 1, 5000 * MIB), read(3.0, 2, MIB)];
     run.run(arrivals, |_, _| None);
     let order: Vec<(u32, Nanos)> = run.given.iter().map(|io| (io.stream, io.at)).collect();
-    // Then stream 2 is waited for, from the completion of its read on.
+    // Then the scheduler waits for stream 2, from the completion of its read on.
     assert_eq!(order, [(0, ms(0.0)), (2, ms(3.0)), (1, ms(4.0 + 6.7))]);
 }
 

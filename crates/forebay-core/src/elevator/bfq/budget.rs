@@ -1,4 +1,4 @@
-//! Budgets: how many bytes a queue may use in a turn, and what it is charged at the end.
+//! Budgets: how many bytes a queue may use per turn, and what it is charged at the end.
 
 use super::service::Ended;
 use crate::contract::time::Nanos;
@@ -7,13 +7,13 @@ use crate::contract::time::Nanos;
 const FIRST_BUDGET_MAX: u64 = 16_384 * 512;
 /// A turn so short says nothing of a rate but whether its queue seeks.
 const SPAN_MIN: Nanos = Nanos::from_millis(1);
-/// Whether a queue is slow is told from turns longer than this.
+/// Only turns longer than this show whether a queue is slow.
 const SLOW_SPAN_MIN: Nanos = Nanos::from_millis(20);
 /// The rate of a disk that needs [`RAISED_FOR`] of raising, in bytes per second; at first two thirds of that are taken.
 const RATE_REFERENCE: u64 = 14_000 * 1_000_000 / 65_536 * 512;
-/// How long a queue is raised on such a disk.
+/// How long the weight of a queue is raised on the reference disk.
 const RAISED_FOR: Nanos = Nanos::from_secs(7);
-/// What that comes to on others.
+/// The range of that duration on other disks.
 const RAISED_FOR_RANGE: [Nanos; 2] = [Nanos::from_secs(3), Nanos::from_secs(25)];
 /// Requests and time that a measurement of the rate needs, and when it is complete.
 const SAMPLES_MIN: u32 = 32;
@@ -21,7 +21,7 @@ const MEASURED_FOR_MIN: Nanos = Nanos::from_millis(300);
 const MEASURED_FOR: Nanos = Nanos::from_secs(1);
 /// A pause of the device so long ends a measurement.
 const PAUSE: Nanos = Nanos::from_millis(100);
-/// What follows within this time is taken to be continuous.
+/// Requests that follow within this time count as continuous.
 const IMMEDIATE: Nanos = Nanos::from_millis(2);
 /// No rate that is believed exceeds this (20 sectors a microsecond), and a request that took longer than at the lower one
 /// (a 1024th of a sector a microsecond) ends a measurement.
@@ -49,7 +49,7 @@ pub(super) struct BudgetMax {
 }
 
 impl BudgetMax {
-    /// `fixed_bytes` if that is not 0, else found out.
+    /// Creates a budget of `fixed_bytes`, or one that is measured if that is 0.
     pub(super) fn new(fixed_bytes: u64, timeout: Nanos) -> Self {
         BudgetMax {
             bytes: if fixed_bytes > 0 { fixed_bytes } else { FIRST_BUDGET_MAX },
@@ -73,7 +73,8 @@ impl BudgetMax {
         self.bytes
     }
 
-    /// What a queue begins with: less than the largest, which is believed after eleven turns.
+    /// Returns the initial budget of a queue: less than the maximum, which is trusted after eleven
+    /// turns.
     #[inline]
     pub(super) fn first(&self) -> u64 {
         self.believed() / 3 * 2
@@ -83,7 +84,7 @@ impl BudgetMax {
         if self.is_fixed || self.turns >= 194 { self.bytes } else { FIRST_BUDGET_MAX }
     }
 
-    /// The smallest budget.
+    /// Returns the smallest budget.
     #[inline]
     pub(super) fn least(&self) -> u64 {
         (self.believed() / 32).max(1)
@@ -94,13 +95,14 @@ impl BudgetMax {
         self.turns = (self.turns * 7 + 256) / 8;
     }
 
-    /// How long a queue is raised.
+    /// Returns how long the weight of a queue is raised.
     pub(super) fn raised_for(&self) -> Nanos {
         let [least, most] = RAISED_FOR_RANGE;
         Nanos(share(RAISED_FOR.0, Nanos(RATE_REFERENCE), Nanos(self.rate))).clamp(least, most)
     }
 
-    /// A request of `bytes` is given to the device, which has `under_way` others; `is_near` the one before.
+    /// Records that a request of `bytes` was dispatched to the device, which has `under_way`
+    /// others; `is_near` says whether it is close to the previous one.
     pub(super) fn give(&mut self, now: Nanos, bytes: u64, under_way: u32, is_near: bool) {
         if self.samples > 0 && now - self.last_given > PAUSE && under_way == 0 {
             self.measured();
@@ -136,7 +138,7 @@ impl BudgetMax {
         self.last_ended = now;
     }
 
-    /// Ends a measurement, and takes it into account if it says something.
+    /// Ends a measurement, and uses it if it is meaningful.
     fn measured(&mut self) {
         let BudgetMax { samples, sequential, first_given, last_ended, .. } = *self;
         self.samples = 0;
@@ -156,12 +158,13 @@ impl BudgetMax {
         }
     }
 
-    /// What the time used is worth in bytes.
+    /// Returns the number of bytes that correspond to the time used.
     pub(super) fn worth(&self, span: Nanos) -> u64 {
         share(self.bytes, span.min(self.timeout), self.timeout)
     }
 
-    /// Whether a queue that was given `bytes` in `span` is charged for time, and for how long.
+    /// Returns whether a queue that dispatched `bytes` in `span` is charged for time, and for how
+    /// long.
     pub(super) fn slow(
         &self,
         bytes: u64,
@@ -176,18 +179,19 @@ impl BudgetMax {
         }
     }
 
-    /// The budget after one of `budget` bytes, of which `served` were used, ended as `how`; `has_more` requests are at
-    /// the device.
+    /// Returns the budget that follows a turn with `budget`, of which `served` bytes were used, and
+    /// which ended as `how`; `has_more` says whether it has requests at the device.
     pub(super) fn next(&self, budget: u64, served: u64, how: Ended, has_more: bool) -> u64 {
         let least = self.least();
         let next = match how {
-            // It may ask for more only when that has ended.
+            // The queue may issue more only when those requests have completed.
             Ended::TooIdle if has_more => budget.saturating_mul(2).min(self.bytes),
-            // It leaves the disk waiting: a small budget makes it harmless, and soon served.
+            // The queue leaves the disk idle: a small budget makes it harmless, and it is served
+            // soon.
             Ended::TooIdle if budget > 5 * least => budget - 4 * least,
             Ended::TooIdle => least,
             Ended::TimedOut => budget.saturating_mul(2).min(self.bytes),
-            // It could use more.
+            // The queue could use more.
             Ended::Exhausted => budget.saturating_mul(4).min(self.bytes),
             Ended::NoRequests => served.max(least),
             Ended::Preempted => budget,

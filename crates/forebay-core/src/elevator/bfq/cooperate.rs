@@ -20,16 +20,16 @@ use crate::contract::time::Nanos;
 
 /// Requests within this many bytes (8192 sectors) are close.
 const CLOSE_BYTES: u64 = 8192 * 512;
-/// Queues that were given something for longer than this cooperate no more.
+/// Queues that have been served for longer than this no longer cooperate.
 const TOO_LATE: Nanos = Nanos::from_millis(100);
 /// Streams that begin within this time of the first one are held against that one, later ones begin a task.
 const FAMILY_GAP: Nanos = Nanos::from_millis(600);
-/// How long a stream has to show that it is better by itself.
+/// How long a stream has to show that it is better on its own.
 const FAMILY_AFTER: Nanos = Nanos::from_millis(600);
 
 impl Bfq {
-    /// The queue for a waited-for request: its stream's own, the one it shares, or one
-    /// that it comes to share now.
+    /// Returns the queue for a request that the scheduler waits for: the queue of its stream, the
+    /// queue that it shares, or one that it begins to share now.
     #[inline]
     pub(super) fn queue_of(&self, bio: &Request) -> u32 {
         let (stream, own) = (bio.stream, bio.stream + 1);
@@ -45,7 +45,7 @@ impl Bfq {
         }
     }
 
-    /// Lets `stream` use queue `place`, which [`Bfq::queue_of`] said it shall.
+    /// Makes `stream` use queue `place`, the result of [`Bfq::queue_of`].
     #[inline]
     pub(super) fn attach(&mut self, now: Nanos, stream: u32, place: u32) {
         self.know(stream);
@@ -86,7 +86,7 @@ impl Bfq {
         }
     }
 
-    /// The queue of the task that `place` is found to belong to.
+    /// Returns the queue of the task that `place` probably belongs to.
     fn family(&self, now: Nanos, place: u32) -> Option<u32> {
         let queue = &self.queues[place as usize];
         let eldest = queue.sibling.filter(|_| self.is_known_well(now, place))?;
@@ -130,7 +130,7 @@ impl Bfq {
         }
     }
 
-    /// A queue that a stream, alone in queue `place`, can share when it asks for `offset`.
+    /// Returns a queue that a stream, alone in queue `place`, can share when it asks for `offset`.
     #[inline]
     fn partner(&self, now: Nanos, place: u32, offset: u64) -> Option<u32> {
         let may = |queue: &super::StreamQueue| {
@@ -146,7 +146,7 @@ impl Bfq {
         (queue.streams > 0 && !queue.splitting && may(queue)).then_some(other)
     }
 
-    /// A waited-for queue other than `place` that is or will be served close to `offset`.
+    /// Returns a waited-for queue other than `place` that is or will be served close to `offset`.
     fn close_queue(&self, place: u32, offset: u64) -> Option<u32> {
         let is_close = |at: u64| at.abs_diff(offset) <= CLOSE_BYTES;
         let active = self.active.filter(|&active| active != place && active != ASYNC);

@@ -11,30 +11,30 @@ use super::{ASYNC, Bfq};
 use crate::contract::time::Nanos;
 use crate::elevator::queue::{Queue, QueuedId};
 
-/// The limit begins anew after this.
+/// The limit is reset after this time.
 const RENEWED_AFTER: Nanos = Nanos::from_secs(1);
-/// It is not tried again so soon after it was lowered.
+/// The limit is not raised again this soon after it was lowered.
 const TRIED_AFTER: Nanos = Nanos::from_millis(10);
 /// A short think time counts for the limit only so long after that was changed.
 const SETTLED_AFTER: Nanos = Nanos::from_millis(100);
-/// Who asks so soon after the end of another's request may have waited for it.
+/// A request that arrives this soon after the completion of another one may have waited for it.
 const WOKEN_WITHIN: Nanos = Nanos::from_millis(4);
-/// So often in a row makes the other a waker, within this many idle times.
+/// This many times in a row, each within this many idle times, make the other queue a waker.
 const WOKEN_TIMES: u32 = 3;
 const WOKEN_IDLES: u64 = 128;
 
-/// What is known of a queue.
+/// The injection state of a queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Injection {
     /// Requests at the device up to which others are injected.
     limit: u32,
-    /// What a first request takes without any; none before that is known.
+    /// The time of a first request without injection, or `None` before it has been measured.
     alone: Option<Nanos>,
-    /// When the limit was lowered or begun anew.
+    /// When the limit was lowered or reset.
     pub(super) changed: Nanos,
     /// The queue that it waits for.
     waker: Option<u32>,
-    /// One that may be, how often in a row it seemed so, and since when.
+    /// A queue that may be a waker, how often in a row it seemed so, and since when.
     suspect: Option<u32>,
     times: u32,
     since: Nanos,
@@ -42,10 +42,10 @@ pub(super) struct Injection {
     woken: Vec<u32>,
 }
 
-/// The trial under way.
+/// The current trial.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trial {
-    /// When the request came that is timed, and which one it is, once it is given.
+    /// When the measured request arrived, and which one it is, once it has been dispatched.
     came: Nanos,
     awaited: bool,
     timed: Option<QueuedId>,
@@ -54,7 +54,7 @@ pub(super) struct Trial {
 }
 
 impl Bfq {
-    /// Begins the limit of a queue anew.
+    /// Resets the limit of a queue.
     fn renew_limit(&mut self, now: Nanos, place: u32) {
         self.trial.timed = None;
         let queue = self.queue(place);
@@ -79,7 +79,7 @@ impl Bfq {
         }
     }
 
-    /// A waited-for request comes for `place`, whose stream has no other.
+    /// Records the arrival of a synchronous request for `place`, whose stream has no other.
     pub(super) fn first_comes(&mut self, now: Nanos, place: u32) {
         self.look_for_waker(now, place);
         if now >= self.queues[place as usize].injection.changed + RENEWED_AFTER {
@@ -118,7 +118,7 @@ impl Bfq {
         }
     }
 
-    /// A request of the active queue is given: it may be the one to time.
+    /// Records that a request of the active queue was dispatched, which may be the one to measure.
     #[inline]
     pub(super) fn time(&mut self, id: QueuedId) {
         if std::mem::take(&mut self.trial.awaited) {
@@ -159,7 +159,7 @@ impl Bfq {
         self.trial = Trial::default();
     }
 
-    /// The queue to give a request of while `place`, which is active, has none.
+    /// Returns the queue to give a request of while `place`, which is active, has none.
     pub(super) fn injected(&mut self, now: Nanos, place: u32, queue: &Queue) -> Option<u32> {
         let active = &self.queues[place as usize];
         if !active.is_shared()
@@ -184,7 +184,7 @@ impl Bfq {
         Some(other)
     }
 
-    /// Whether queue `other` has a request within what is left of its budget.
+    /// Returns whether queue `other` has a request that fits into the rest of its budget.
     fn can_afford(&self, other: u32, queue: &Queue) -> bool {
         let next = self.queues[other as usize].order.next();
         next.is_some_and(|(_, id)| {
@@ -192,11 +192,11 @@ impl Bfq {
         })
     }
 
-    /// The queue to inject from, if the limit allows.
+    /// Returns the queue to inject from, if the limit allows.
     fn choose(&self, now: Nanos, place: u32, queue: &Queue) -> Option<u32> {
         let active = &self.queues[place as usize];
         let Injection { limit, alone, .. } = active.injection;
-        // It has been waited for in vain for so long that the device is wasted.
+        // The scheduler has waited for it in vain for so long that the device is underused.
         let waits_long = self.turn.idle_since.is_some_and(|since| {
             self.idle_timer.is_some() && now >= since + self.config.slice_idle
         });

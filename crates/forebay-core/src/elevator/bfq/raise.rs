@@ -9,13 +9,13 @@
 
 use crate::contract::time::Nanos;
 
-/// How many times more a raised queue weighs.
+/// The factor by which the weight of a queue is raised.
 const RAISE: u32 = 30;
-/// The same of one at a steady pace.
+/// The factor for a queue with a steady rate.
 const STEADY_RAISE: u32 = 100 * RAISE;
-/// For how long the latter lasts after each time that it ran dry.
+/// How long the raised weight of a steady queue lasts after each time that the queue was empty.
 const STEADY_FOR: Nanos = Nanos::from_millis(300);
-/// Bytes a second that such a stream may ask for (7000 sectors).
+/// The maximum rate of such a stream in bytes a second (7000 sectors).
 const STEADY_RATE: u64 = 7000 * 512;
 /// Clock ticks that it stays away longer than a greedy one might.
 const STEADY_GAP: Nanos = Nanos::from_millis(16);
@@ -24,7 +24,7 @@ const STEADY_GAP: Nanos = Nanos::from_millis(16);
 pub(super) const PAUSE_MIN: Nanos = Nanos::from_secs(2);
 /// After a pause of this length it is of no burst.
 const BURST_OVER: Nanos = Nanos::from_secs(10);
-/// More bytes than this are no person's request (120,000 sectors).
+/// A stream with more bytes than this is not interactive (120,000 sectors).
 const RAISED_BYTES_MAX: u64 = 120_000 * 512;
 /// A pause of the asynchronous queue after which it is raised.
 const ASYNC_PAUSE: Nanos = Nanos::from_millis(500);
@@ -46,7 +46,8 @@ pub(super) struct Burst {
 }
 
 impl Burst {
-    /// The burst of a stream that begins, if it is of one. One begins while nobody else is busy.
+    /// Returns the burst of a stream that begins, if it is of one. One begins while nobody else is
+    /// busy.
     pub(super) fn begins(&mut self, now: Nanos, is_alone: bool) -> Option<u32> {
         if self.streams == 0 && !is_alone {
             return None;
@@ -68,9 +69,9 @@ impl Burst {
 /// Why a queue is raised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
-    /// It began, or was silent.
+    /// The stream is new, or was idle.
     Interactive,
-    /// It asks for little at a steady pace, and was interactive before until so long.
+    /// The stream has a low steady rate, and was interactive until this time.
     Steady { interactive_until: Option<Nanos> },
 }
 
@@ -80,22 +81,22 @@ pub(super) struct Raised {
     why: Option<Why>,
     since: Nanos,
     lasts: Nanos,
-    /// Bytes that it was given while raised.
+    /// Bytes dispatched while the weight was raised.
     given: u64,
-    /// Since when it has had no request anywhere; none before its first.
+    /// Since when the queue has had no requests anywhere; `None` before its first.
     pub(super) idle_since: Option<Nanos>,
     /// The burst that it began in.
     pub(super) burst: Option<u32>,
-    /// Since when it has had requests, and bytes that it was given of them.
+    /// Since when the queue has had requests, and the bytes dispatched since then.
     pub(super) busy_since: Nanos,
     pub(super) busy_bytes: u64,
     /// Not before this does it keep to a steady pace.
     steady_from: Nanos,
-    /// That is to be found out when its last request has ended.
+    /// Whether this must be determined when its last request completes.
     looks: bool,
 }
 
-/// What is known of a queue when it gets requests again.
+/// The state of a queue when it gets requests again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entering {
     pub(super) now: Nanos,
@@ -103,14 +104,14 @@ pub(super) struct Entering {
     pub(super) may_raise: bool,
     /// Whether all its requests seek: then none of its paces is a player's.
     pub(super) always_seeks: bool,
-    /// Requests of it at the device.
+    /// The number of its requests at the device.
     pub(super) in_flight: u32,
-    /// How long an interactive queue is raised.
+    /// How long the weight of an interactive queue is raised.
     pub(super) lasts: Nanos,
 }
 
 impl Raised {
-    /// A queue that begins.
+    /// Creates a queue that begins.
     pub(super) fn new(now: Nanos, burst: Option<u32>) -> Raised {
         Raised { since: now, steady_from: now, burst, ..Raised::default() }
     }
@@ -120,7 +121,7 @@ impl Raised {
         self.burst.is_some_and(|number| burst.large.binary_search(&number).is_ok())
     }
 
-    /// How many times its weight it weighs.
+    /// Returns the current factor of its weight.
     #[inline]
     pub(super) fn factor(&self) -> u32 {
         match self.why {
@@ -135,7 +136,7 @@ impl Raised {
         self.why.is_some()
     }
 
-    /// Whether it is raised for its steady pace.
+    /// Returns whether it is raised for its steady pace.
     #[inline]
     pub(super) fn is_steady(&self) -> bool {
         matches!(self.why, Some(Why::Steady { .. }))
@@ -175,7 +176,7 @@ impl Raised {
         !was_raised && self.is_raised()
     }
 
-    /// Its first request after none.
+    /// Called when the first request arrives after none.
     pub(super) fn backlogged(&mut self, now: Nanos) {
         (self.busy_since, self.busy_bytes, self.looks) = (now, 0, false);
     }
@@ -194,12 +195,12 @@ impl Raised {
         };
     }
 
-    /// It is raised no longer: another queue is in its place.
+    /// Ends the raised weight: another queue has replaced it.
     pub(super) fn lower(&mut self) {
         self.why = None;
     }
 
-    /// It is raised as `other` is, unless it is.
+    /// Raises the weight like that of `other`, unless it is already raised.
     pub(super) fn inherit(&mut self, other: &Raised) {
         if !self.is_raised() && other.is_raised() {
             (self.why, self.since, self.lasts) = (other.why, other.since, other.lasts);
@@ -216,7 +217,7 @@ impl Raised {
         }
     }
 
-    /// It was given `bytes`.
+    /// Records that `bytes` were dispatched.
     pub(super) fn give(&mut self, bytes: u64) {
         self.busy_bytes += bytes;
         if self.is_raised() {
@@ -248,7 +249,7 @@ impl Raised {
         (self.why, self.since) = (None, now);
     }
 
-    /// Its turn ended without a request in the queue; `in_flight` are at the device.
+    /// Called when its turn ended without a request in the queue; `in_flight` are at the device.
     pub(super) fn dry(&mut self, now: Nanos, in_flight: u32, slice_idle: Nanos) {
         match in_flight {
             0 => self.look(now, slice_idle),

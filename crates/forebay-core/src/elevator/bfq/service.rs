@@ -1,5 +1,5 @@
-//! Turns: which queue has the disk, for how long, when BFQ waits for it, and what it is charged at
-//! the end.
+//! Turns: which queue has the disk and for how long, when BFQ waits for a queue, and what it is
+//! charged at the end.
 
 use super::{ASYNC, Bfq};
 use crate::contract::time::Nanos;
@@ -14,21 +14,21 @@ const QUEUEING_DEPTH: u32 = 3;
 /// Ends of requests while there is that much to give, after which that is told.
 const QUEUEING_SAMPLES: u32 = 32;
 
-/// So many requests of others at the device delay a raised queue's next one.
+/// This many requests of other queues at the device delay the next one of a raised queue.
 const CROWD: u32 = 4;
 
 /// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// It was waited for in vain.
+    /// The scheduler waited for it in vain.
     TooIdle,
-    /// Its time was up.
+    /// Its time was used up.
     TimedOut,
     /// The next request costs more than is left of the budget.
     Exhausted,
-    /// It had no more requests and waiting did not pay.
+    /// The queue had no more requests, and waiting did not pay.
     NoRequests,
-    /// Another queue came that goes first.
+    /// A queue with precedence arrived.
     Preempted,
 }
 
@@ -36,15 +36,15 @@ pub(super) enum Ended {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Turn {
     started: Nanos,
-    /// When it has to end.
+    /// When the turn must end.
     ends: Nanos,
-    /// When waiting for it began, if it is waited for.
+    /// When the wait for the queue began, if there is one.
     pub(super) idle_since: Option<Nanos>,
     /// The oldest request's age was looked at.
     pub(super) fifo_checked: bool,
 }
 
-/// Whether the device queues commands itself, by how many it was given at a time.
+/// Whether the device queues commands itself, judged by how many it had at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Depth {
     pub(super) deepest: u32,
@@ -54,7 +54,7 @@ pub(super) struct Depth {
 }
 
 impl Bfq {
-    /// The queue to take a request from; none to wait for the active one.
+    /// Returns the queue to take a request from; none to wait for the active one.
     pub(super) fn select(&mut self, now: Nanos, queue: &Queue) -> Option<u32> {
         if let Some(place) = self.active
             && self.is_timed_out(now, place)
@@ -98,7 +98,7 @@ impl Bfq {
         Some(place)
     }
 
-    /// The budget of a queue: enough for its next request at least.
+    /// Returns the budget of a queue: enough for its next request at least.
     #[inline]
     pub(super) fn budget_for_next(&self, place: u32, queue: &Queue) -> u64 {
         let waiting = &self.queues[place as usize];
@@ -106,7 +106,8 @@ impl Bfq {
         waiting.budget.max(next)
     }
 
-    /// Whether the active queue's time is up: where it is waited for, only if it has used little.
+    /// Returns whether the active queue's time is up: where it is waited for, only if it has used
+    /// little.
     fn is_timed_out(&self, now: Nanos, place: u32) -> bool {
         now >= self.turn.ends && (self.idle_timer.is_none() || self.has_much_left(place))
     }
@@ -145,7 +146,7 @@ impl Bfq {
         self.list(place);
     }
 
-    /// Who seeks gets a share of time, for its share of bytes would cost everyone dear.
+    /// Charges a seeking queue for time, because its share of bytes would cost all others too much.
     fn charge_time(&mut self, place: u32, span: Nanos, how: Ended) {
         let ending = &self.queues[place as usize];
         let served = self.fair.served(place);
@@ -174,16 +175,16 @@ impl Bfq {
         self.queue(place).budget = budget;
     }
 
-    /// Whether waiting for the next request of `place` makes the disk faster: it reads on nearby; or the disk does one
-    /// request at a time. While others are raised it would harm them.
+    /// Returns whether waiting for the next request of `place` makes the disk faster: it reads on
+    /// nearby; or the disk does one request at a time. While others are raised it would harm them.
     pub(super) fn idling_boosts(&self, place: u32) -> bool {
         let queue = &self.queues[place as usize];
         let reads_on = !queue.is_seeky() && queue.is_io_bound && queue.thinks_briefly;
         (self.device.queues == Some(false) || reads_on) && self.raised_busy() == 0
     }
 
-    /// Whether it has to be waited for to get its share: another queue would get it, or has it at the device. A queue
-    /// that is alone is waited for because another may come.
+    /// Returns whether it has to be waited for to get its share: another queue would get it, or has
+    /// it at the device. A queue that is alone is waited for because another may come.
     fn needs_idling(&self, place: u32) -> bool {
         let queue = &self.queues[place as usize];
         if queue.streams == 0 && queue.is_sync {
@@ -195,7 +196,7 @@ impl Bfq {
         is_rushed || self.is_asymmetric(place) || busy == 1
     }
 
-    /// Whether `place`, which has no requests, is to be waited for.
+    /// Returns whether `place`, which has no requests, is to be waited for.
     pub(super) fn is_better_idle(&self, place: u32) -> bool {
         let queue = &self.queues[place as usize];
         let may = place != ASYNC && self.config.slice_idle > Nanos::ZERO && queue.streams > 0;
@@ -260,7 +261,7 @@ impl Bfq {
         }
     }
 
-    /// Looks at how many requests the device has; one of them ends.
+    /// Samples the number of requests at the device when one of them completes.
     pub(super) fn look_at_depth(&mut self) {
         let Bfq { in_flight, queued, .. } = *self;
         self.device.deepest = self.device.deepest.max(in_flight);

@@ -13,7 +13,7 @@ pub(super) const WEIGHT: u32 = 100;
 /// More far requests than this of the last 32 make a queue seeky.
 const FAR_MAX: u32 = 19;
 
-/// How far back it is told whether a queue always has requests.
+/// The period over which the scheduler tracks whether a queue always has requests.
 const WINDOW: Nanos = Nanos::from_millis(200);
 
 /// A BFQ queue.
@@ -23,7 +23,7 @@ pub(super) struct StreamQueue {
     pub(super) is_sync: bool,
     pub(super) weight: u32,
     pub(super) raised: Raised,
-    /// What its raising was before it came to share a queue.
+    /// The raised weight of the stream before it joined a shared queue.
     pub(super) raised_alone: Option<Raised>,
     /// Bytes that its turns may have; 0 before its first.
     pub(super) budget: u64,
@@ -34,28 +34,28 @@ pub(super) struct StreamQueue {
     pub(super) think: ThinkTime,
     /// Whether it thinks for less than half of the time that it is waited for; unless known otherwise.
     pub(super) thinks_briefly: bool,
-    /// It ran dry in its last turn, with some of its budget left.
+    /// Whether it ran out of requests in its last turn, with some of its budget left.
     pub(super) may_be_back: bool,
     pub(super) injection: Injection,
-    /// Whether it nearly always has requests, from how long it had none since when.
+    /// Whether the queue almost always has requests, determined from the time without any.
     pub(super) is_io_bound: bool,
     observed_since: Nanos,
     idle_for: Nanos,
-    /// When it was first given something since it last had no requests.
+    /// When the queue's first request since it was last empty was dispatched.
     pub(super) first_given: Nanos,
-    /// When its first request came; none before.
+    /// When its first request arrived; `None` before that.
     pub(super) created: Option<Nanos>,
-    /// When its stream came back to it.
+    /// When its stream returned to it.
     pub(super) split: Option<Nanos>,
-    /// Where the scheduler lists this queue by position, if it does.
+    /// The position under which the scheduler lists this queue, if it does.
     pub(super) listed_at: Option<u64>,
     /// Streams that use it.
     pub(super) streams: u32,
-    /// Its streams no longer cooperate and shall use queues of their own.
+    /// Whether its streams no longer cooperate and should use separate queues.
     pub(super) splitting: bool,
     /// A queue that began shortly before it, to share when it is known well enough.
     pub(super) sibling: Option<u32>,
-    /// Its streams began together and are one task: they never part.
+    /// Whether its streams started together and are one task, so that they are never separated.
     pub(super) is_family: bool,
 }
 
@@ -89,7 +89,7 @@ impl StreamQueue {
         }
     }
 
-    /// Its first request comes.
+    /// Called when its first request arrives.
     pub(super) fn begin(&mut self, now: Nanos, raised: Raised, budget: u64) {
         self.created = Some(now);
         (self.raised, self.budget) = (raised, budget);
@@ -98,7 +98,7 @@ impl StreamQueue {
         self.injection.changed = now;
     }
 
-    /// Its weight, raising included.
+    /// Returns its weight, raising included.
     #[inline]
     pub(super) fn weight(&self) -> u32 {
         self.weight.saturating_mul(self.raised.factor())
@@ -109,19 +109,19 @@ impl StreamQueue {
         self.seeks.far() > FAR_MAX
     }
 
-    /// Whether each of the last 32 requests needed a seek.
+    /// Returns whether each of the last 32 requests needed a seek.
     #[inline]
     pub(super) fn always_seeks(&self) -> bool {
         self.seeks.far() == u32::BITS
     }
 
-    /// Whether several streams use it.
+    /// Returns whether several streams use it.
     #[inline]
     pub(super) fn is_shared(&self) -> bool {
         self.streams > 1
     }
 
-    /// Whether it has no request anywhere.
+    /// Returns whether it has no request anywhere.
     #[inline]
     pub(super) fn is_quiet(&self) -> bool {
         self.order.is_empty() && self.in_flight == 0
@@ -143,7 +143,7 @@ impl StreamQueue {
         }
     }
 
-    /// It was given `bytes`.
+    /// Records that `bytes` were dispatched.
     pub(super) fn give(&mut self, now: Nanos, bytes: u64) {
         if self.raised.busy_bytes == 0 {
             self.first_given = now;

@@ -4,7 +4,7 @@ use super::*;
 use crate::elevator::trial::{LEN, MIB, Run, ms, on, read, write};
 use proptest::prelude::*;
 
-/// Neither latency nor estimates: what is tested is fairness and idling alone.
+/// Disables low latency and estimates, to test only fairness and idling.
 const PLAIN: BfqConfig = BfqConfig {
     slice_idle: Nanos::from_millis(8),
     timeout: Nanos::from_millis(125),
@@ -27,8 +27,8 @@ fn bytes_of(given: &[Request], stream: u32) -> u64 {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Two streams that always have four requests waiting: at any moment their service over weight
-    /// is apart by a budget over either weight at most.
+    /// Two streams always have four requests waiting: at any moment, their service divided by
+    /// weight differs by at most a budget divided by either weight.
     #[test]
     fn two_backlogged_streams_get_their_shares(
         weights in (1u32..=1000, 1u32..=1000),
@@ -102,7 +102,8 @@ fn one_that_thinks_long_is_not_waited_for() {
 
 #[test]
 fn streams_that_read_one_file_by_turns_share_a_queue() {
-    // Each reads every second 64 KiB: apart, each is waited for while the other asks.
+    // Each stream reads every second 64 KiB. In separate queues, the scheduler waits for each while
+    // the other has requests.
     let longest_turn = |apart: u64| {
         let mut run = run(PLAIN);
         run.until = ms(500.0);
@@ -118,7 +119,7 @@ fn streams_that_read_one_file_by_turns_share_a_queue() {
 fn a_shared_queue_that_seeks_is_parted() {
     let mut run = run(PLAIN);
     run.until = ms(4000.0);
-    // Had they begun together, they would stay together.
+    // If they had started together, they would stay together.
     let arrivals = vec![read(0.0, 0, 0), read(200.0, 1, LEN.into())];
     let mut count = 0;
     run.run(arrivals, |now, done| {

@@ -27,25 +27,25 @@ fn virtual_span(bytes: u64, weight: u32) -> u128 {
     (u128::from(bytes) << FRACTION) / u128::from(weight.max(1))
 }
 
-/// Where a queue is.
+/// The state of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Place {
-    /// It has no requests, and what it was served counts no more.
+    /// The queue has no requests, and its past service no longer counts.
     #[default]
     Forgotten,
-    /// It has none, and its last service ends later than the virtual time.
+    /// The queue has no requests, and its last service ends later than the virtual time.
     Resting,
     Waiting,
     Serving,
 }
 
-/// What a queue is to the fair scheduler.
+/// The state of a queue in the fair scheduler.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entity {
     weight: u32,
     start: u128,
     finish: u128,
-    /// Bytes that it may be given in a turn, and what it was given of them.
+    /// The number of bytes that the queue may dispatch per turn, and the number dispatched so far.
     budget: u64,
     served: u64,
     place: Place,
@@ -61,7 +61,7 @@ impl Entity {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wf2q {
     entities: Vec<Entity>,
-    /// In the order in which they were entered.
+    /// Queues in the order in which they were entered.
     waiting: Vec<u32>,
     resting: Vec<u32>,
     serving: Option<u32>,
@@ -80,7 +80,7 @@ impl Wf2q {
         &mut self.entities[queue as usize]
     }
 
-    /// Whether a queue neither waits nor is in service.
+    /// Returns whether a queue neither waits nor is in service.
     #[inline]
     pub(super) fn is_idle(&self, queue: u32) -> bool {
         matches!(self.entities[queue as usize].place, Place::Forgotten | Place::Resting)
@@ -92,13 +92,13 @@ impl Wf2q {
         self.waiting.len() + usize::from(self.serving.is_some())
     }
 
-    /// Those queues, the one in service first and of the others the one that was entered last.
+    /// Returns these queues: first the one in service, then the others with the latest entry first.
     #[inline]
     pub(super) fn each_busy(&self) -> impl Iterator<Item = u32> + '_ {
         self.serving.into_iter().chain(self.waiting.iter().rev().copied())
     }
 
-    /// The weight of a queue and that of all, unless the queue is forgotten.
+    /// Returns the weight of a queue and that of all, unless the queue is forgotten.
     #[inline]
     pub(super) fn share(&self, queue: u32) -> Option<(u32, u64)> {
         let Entity { weight, place, .. } = self.entities[queue as usize];
@@ -110,21 +110,21 @@ impl Wf2q {
         self.entities[queue as usize].budget
     }
 
-    /// Bytes that a queue was given of its budget.
+    /// Returns the bytes of its budget that a queue has used.
     #[inline]
     pub(super) fn served(&self, queue: u32) -> u64 {
         self.entities[queue as usize].served
     }
 
-    /// Bytes that are left of it.
+    /// Returns the remaining bytes of the budget.
     #[inline]
     pub(super) fn left(&self, queue: u32) -> u64 {
         let Entity { budget, served, .. } = self.entities[queue as usize];
         budget.saturating_sub(served)
     }
 
-    /// An idle queue has requests. Where it is `back` soon, its last turn goes on: it starts where that ended, and is
-    /// moved on by its lag over `raised` at most.
+    /// Adds an idle queue that has requests again. If it is `back` soon, its last turn continues:
+    /// it starts where that turn ended, delayed by at most its lag divided by `raised`.
     pub(super) fn enter(&mut self, queue: u32, weight: u32, budget: u64, back: Option<u32>) {
         debug_assert!(self.is_idle(queue), "entering what is there");
         let now = self.virtual_time;
@@ -170,7 +170,7 @@ impl Wf2q {
         entity.weight = weight;
     }
 
-    /// Takes the next queue into service; nobody is.
+    /// Starts service of the next queue, while no queue is in service.
     pub(super) fn serve_next(&mut self) -> Option<u32> {
         let entities = &self.entities;
         let of = |queue: &u32| &entities[*queue as usize];
@@ -185,7 +185,7 @@ impl Wf2q {
         Some(queue)
     }
 
-    /// A busy queue was given `bytes`.
+    /// Records that `bytes` of a busy queue were dispatched.
     #[inline]
     pub(super) fn serve(&mut self, queue: u32, bytes: u64) {
         self.entity(queue).served += bytes;
@@ -202,7 +202,8 @@ impl Wf2q {
         self.serve(queue, more);
     }
 
-    /// Ends the service of the queue that has it, which goes on waiting with a weight and a budget if it has requests.
+    /// Ends the service of the current queue, which waits again with a weight and a budget if it
+    /// has requests.
     pub(super) fn end_service(&mut self, waits: Option<(u32, u64)>) {
         let Some(queue) = self.serving.take() else { return };
         let Some((weight, budget)) = waits else { return self.rest(queue) };

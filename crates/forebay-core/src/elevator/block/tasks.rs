@@ -31,7 +31,8 @@ impl<E: Elevator> BlockLayer<E> {
         Ok(())
     }
 
-    /// There is no room for the rest of `request`, of which so many bytes have entered: its stream falls asleep.
+    /// Puts the stream of `request` to sleep, because there is no free request for the rest of it
+    /// after the bytes already queued.
     pub(super) fn sleep(&mut self, request: &Request, bytes: Bytes, client: u32, entered: u32) {
         let first_tags = self.first_tags(request);
         self.gate.hold(*request, bytes, Some(client), entered);
@@ -43,7 +44,7 @@ impl<E: Elevator> BlockLayer<E> {
         while let Some(stream) = self.gate.wake_throttled(now) {
             self.run_task(now, stream, u32::MAX);
         }
-        // One whose bios all merge leaves the place that it was woken for to the next one.
+        // A task whose bios all merge leaves its slot to the next one.
         while let Some(stream) = self.gate.wake_for(now, kind) {
             let before = self.gate.count(kind);
             self.run_task(now, stream, u32::MAX);
@@ -58,7 +59,7 @@ impl<E: Elevator> BlockLayer<E> {
             }
             self.gate.wake(count);
             let (before, mut has_submitted) = (self.gate.total(), false);
-            // They run side by side: each takes a tag in turn.
+            // The tasks run side by side: each takes a tag in turn.
             while let Some(stream) = self.gate.next_awake() {
                 let (ran, stays) = self.run_task(now, stream, self.gate.total() + 1);
                 has_submitted |= ran;
@@ -72,8 +73,8 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// `stream` submits what it holds, until there is no room or `total_max` requests are in the queue. Answers whether
-    /// it submitted anything, and whether it could go on.
+    /// Makes `stream` submit its bios until there is no free slot or `total_max` requests are in
+    /// the queue. Returns whether it submitted anything, and whether it could continue.
     fn run_task(&mut self, now: Nanos, stream: u32, total_max: u32) -> (bool, bool) {
         let mut has_submitted = false;
         while let Some(first) = self.gate.first(stream).copied() {
@@ -97,7 +98,7 @@ impl<E: Elevator> BlockLayer<E> {
         (has_submitted, false)
     }
 
-    /// The turn of a request that was held has come: names it.
+    /// Names a held request whose turn has come.
     fn turn(&mut self, now: Nanos, request: Request, bytes: Bytes) -> u32 {
         let client = self.clients.open(request, bytes);
         self.clients.held(client, now - request.at);

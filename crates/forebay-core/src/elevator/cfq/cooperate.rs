@@ -17,7 +17,7 @@ impl Cfq {
         offset.abs_diff(self.head) <= CLOSE_BYTES
     }
 
-    /// A queue that can go on where `place`, which has no requests, ends.
+    /// Returns a queue that can go on where `place`, which has no requests, ends.
     #[inline]
     pub(super) fn close_queue(&self, place: u32) -> Option<u32> {
         if place == ASYNC || self.queues[place as usize].seeks.is_seeky() {
@@ -53,7 +53,7 @@ impl Cfq {
         }
     }
 
-    /// The queue for the next waited-for request of `stream`.
+    /// Returns the queue for the next waited-for request of `stream`.
     #[inline]
     pub(super) fn queue_of(&self, stream: u32) -> u32 {
         let known = self.streams.get(stream as usize).and_then(|stream| stream.queue);
@@ -65,8 +65,8 @@ impl Cfq {
         queue.merges_into.unwrap_or(place)
     }
 
-    /// A queue that no stream uses, preferably this stream's own. There are as many queues as
-    /// streams, and this stream needs one, so there is one.
+    /// Returns a queue that no stream uses, preferably this stream's own. There are as many queues
+    /// as streams, and this stream needs one, so there is one.
     fn vacant(&self, stream: u32) -> u32 {
         let own = stream + 1;
         if self.queues.get(own as usize).is_none_or(|queue| queue.streams == 0) {
@@ -76,7 +76,7 @@ impl Cfq {
         free.map_or(own, |free| free as u32 + 1)
     }
 
-    /// Lets `stream` use queue `place`, which [`Cfq::queue_of`] said it shall.
+    /// Makes `stream` use queue `place`, the result of [`Cfq::queue_of`].
     #[inline]
     pub(super) fn attach(&mut self, now: Nanos, stream: u32, place: u32) {
         let index = stream as usize;

@@ -11,8 +11,8 @@ use crate::contract::time::Nanos;
 const KIND_SLICE_MIN: Nanos = Nanos::from_millis(2);
 
 impl Cfq {
-    /// The queue to serve now, which becomes the active one; none to wait for the active one.
-    /// There are requests.
+    /// Returns the queue to serve now, which becomes the active one; none to wait for the active
+    /// one. There are requests.
     #[inline]
     pub(super) fn select(&mut self, now: Nanos) -> Option<u32> {
         let mut close = None;
@@ -37,7 +37,7 @@ impl Cfq {
         Some(place)
     }
 
-    /// Whether the active queue, without requests, waits for its own at the device.
+    /// Returns whether the active queue, without requests, waits for its own at the device.
     fn waits_for_device(&mut self, now: Nanos, place: u32) -> bool {
         let queue = self.queue(place);
         let Slice { is_new, start, end, .. } = queue.slice;
@@ -57,7 +57,7 @@ impl Cfq {
         self.list(place);
     }
 
-    /// The first queue of the kind whose turn it is.
+    /// Returns the first queue of the kind whose turn it is.
     fn first_queue(&mut self, now: Nanos) -> Option<u32> {
         let tree = &self.trees[self.serving as usize];
         if tree.len() == 0 || self.kind_end.is_none_or(|end| now > end) {
@@ -85,7 +85,7 @@ impl Cfq {
         self.kind_end = Some(now + slice.max(KIND_SLICE_MIN));
     }
 
-    /// Whether the active queue, which has requests, may have another one at the device.
+    /// Returns whether the active queue, which has requests, may have another one at the device.
     #[inline]
     pub(super) fn may_give(&self, now: Nanos, place: u32) -> bool {
         let queue = &self.queues[place as usize];
@@ -113,7 +113,7 @@ impl Cfq {
         queue.in_flight < most
     }
 
-    /// Whether what is at the device will use up the slice.
+    /// Returns whether the requests at the device will use up the slice.
     #[inline]
     fn is_used_soon(&self, now: Nanos, place: u32) -> bool {
         let queue = &self.queues[place as usize];
@@ -140,7 +140,7 @@ impl Cfq {
         }
     }
 
-    /// Whether a request at `offset`, new in queue `place`, ends the active queue's slice.
+    /// Returns whether a request at `offset`, new in queue `place`, ends the active queue's slice.
     #[inline]
     pub(super) fn should_preempt(&self, now: Nanos, place: u32, offset: u64) -> bool {
         let Some(active) = self.active else { return false };
@@ -156,11 +156,11 @@ impl Cfq {
         if seeks && self.serving == Kind::SyncNoidle || !self.should_idle(active) {
             return true;
         }
-        // As good as what is waited for.
+        // This queue is as good as the one that is waited for.
         place != ASYNC && self.idle_timer.is_some() && self.is_close(offset)
     }
 
-    /// Ends the active queue's slice in favour of `place`, which goes to the front.
+    /// Ends the active queue's slice in favor of `place`, which goes to the front.
     pub(super) fn preempt(&mut self, now: Nanos, place: u32) {
         let old = self.active.map(|active| self.queues[active as usize].kind());
         self.expire(now, true);

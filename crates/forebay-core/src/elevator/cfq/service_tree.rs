@@ -8,14 +8,15 @@ use crate::contract::time::Nanos;
 use crate::elevator::history::ThinkTime;
 use crate::elevator::sorted::Sorted;
 
-/// Kinds of service, which take turns.
+/// Kinds of service, which are served in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Waited for, one queue after another: sequential streams.
     SyncIdle,
-    /// Waited for, all of them together: streams that seek or think long.
+    /// Synchronous streams that seek or think for a long time; the scheduler waits for all of them
+    /// together.
     SyncNoidle,
-    /// Nobody waits for it.
+    /// Asynchronous requests.
     Async,
 }
 

@@ -1,4 +1,5 @@
-//! Slices: how long a queue has the disk, when CFQ waits for it, and what it is charged at the end.
+//! Slices: how long a queue has the disk, when CFQ waits for a queue, and what it is charged at the
+//! end.
 
 use super::service_tree::Kind;
 use super::stream_queue::Slice;
@@ -22,7 +23,7 @@ impl Cfq {
         if place == ASYNC { self.config.slice_async } else { self.config.slice_sync }
     }
 
-    /// The slice of a queue: in low latency, so much less as there are too many queues.
+    /// Returns the slice of a queue: in low latency, so much less as there are too many queues.
     fn slice_len(&mut self, place: u32) -> Nanos {
         let slice = self.slice_base(place);
         if !self.config.low_latency {
@@ -50,7 +51,7 @@ impl Cfq {
     /// Puts a queue into the tree of its kind, for a turn that comes later the more queues there
     /// are and the shorter its slices are than the longest.
     pub(super) fn place(&mut self, now: Nanos, place: u32) {
-        // A queue that enters is not counted, so it goes before one that had its slice just now.
+        // A queue that enters is not counted, so it precedes one whose slice has just ended.
         let others = self.busy() as i64 - 1;
         self.displace(place);
         // The longest slice is that of the best priority: each of its four steps adds a fifth.
@@ -69,7 +70,8 @@ impl Cfq {
         }
     }
 
-    /// Ends the active queue's slice. Given `charged`, what is left or overrun counts next time.
+    /// Ends the active queue's slice. If `charged`, the unused or exceeded time counts in its next
+    /// slice.
     pub(super) fn expire(&mut self, now: Nanos, charged: bool) {
         let Some(place) = self.active.take() else { return };
         self.idle_timer = None;
@@ -124,7 +126,7 @@ impl Cfq {
         }
     }
 
-    /// Whether a queue should be waited for: a sequential one, or the last seeking one.
+    /// Returns whether a queue should be waited for: a sequential one, or the last seeking one.
     #[inline]
     pub(super) fn should_idle(&self, place: u32) -> bool {
         let idle = self.config.slice_idle;

@@ -16,7 +16,7 @@ pub(super) struct Slice {
     pub(super) end: Nanos,
     /// Nanoseconds left unused (positive) or overrun (negative) by the last slice.
     pub(super) residual: i64,
-    /// Requests given in this slice.
+    /// The number of requests dispatched in this slice.
     pub(super) given: u32,
     /// The oldest request's age was looked at in this slice.
     pub(super) fifo_checked: bool,
@@ -33,7 +33,7 @@ impl Slice {
 #[derive(Clone, Debug)]
 pub(super) struct StreamQueue {
     pub(super) order: SeekOrder,
-    /// Where the scheduler lists this queue by position, if it does.
+    /// The position under which the scheduler lists this queue, if it does.
     pub(super) listed_at: Option<u64>,
     pub(super) is_sync: bool,
     /// The kind and key under which it waits for service, while it has requests or is active.
@@ -42,9 +42,9 @@ pub(super) struct StreamQueue {
     pub(super) in_flight: u32,
     pub(super) slice: Slice,
     pub(super) seeks: SeekHistory,
-    /// Waiting for its next request pays, from what is known of it.
+    /// Whether waiting for the stream's next request is expected to pay.
     pub(super) idle_window: bool,
-    /// It once held several requests at a time, which excuses its seeks.
+    /// Whether it once had several requests at a time, which excuses its seeks.
     pub(super) deep: bool,
     /// Streams that use it.
     pub(super) streams: u32,
@@ -75,14 +75,14 @@ impl StreamQueue {
         }
     }
 
-    /// Forgets what was learnt of the streams before, keeping requests and place.
+    /// Resets the statistics of the streams, keeping requests and position.
     pub(super) fn renew(&mut self) {
         self.seeks = SeekHistory::default();
         self.idle_window = self.is_sync;
         (self.deep, self.shared, self.splitting, self.merges_into) = (false, false, false, None);
     }
 
-    /// The kind of service it gets when it is placed anew.
+    /// Returns the kind of service that it gets when it is next queued.
     #[inline]
     pub(super) fn kind(&self) -> Kind {
         match (self.is_sync, self.idle_window) {
@@ -92,7 +92,7 @@ impl StreamQueue {
         }
     }
 
-    /// Takes `id` off the queue to give it.
+    /// Removes `id` from the queue to dispatch it.
     #[inline]
     pub(super) fn give(&mut self, id: QueuedId, back: BackSeek, queue: &mut Queue) {
         self.order.take(id, back, queue);
@@ -100,7 +100,7 @@ impl StreamQueue {
         self.slice.given += 1;
     }
 
-    /// The oldest request if it is older than `expire`; asked for once a slice.
+    /// Returns the oldest request if it is older than `expire`; asked for once a slice.
     #[inline]
     pub(super) fn expired(&mut self, now: Nanos, expire: Nanos, queue: &Queue) -> Option<QueuedId> {
         if std::mem::replace(&mut self.slice.fifo_checked, true) {

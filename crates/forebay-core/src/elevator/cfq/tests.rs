@@ -70,7 +70,7 @@ fn async_writes_go_on_beside_a_busy_reader() {
     let mut arrivals: Vec<_> = (0..300).map(|i| write(0.0, 9, 5000 * MIB + i * MIB)).collect();
     arrivals.push(read(0.0, 0, 0));
     run.run(arrivals, |now, done| on(now, done, 0.1, LEN.into()).filter(|_| done.op == Op::Read));
-    // Each read interrupts them, so they get a request or two for each slice of the reader.
+    // Each read interrupts them, so they get one or two requests for each slice of the reader.
     let writes = || run.given.iter().filter(|io| io.op == Op::Write).map(|io| io.at);
     let longest_gap = writes().zip(writes().skip(1)).map(|(a, b)| b - a).max();
     assert!(longest_gap < Some(ms(250.0)), "{longest_gap:?}");

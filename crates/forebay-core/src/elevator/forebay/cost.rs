@@ -9,15 +9,15 @@ use crate::contract::time::Nanos;
 /// The rate is learnt from I/Os of this length and more.
 const LONG_BYTES: u32 = 64 << 10;
 
-/// What going on after a pause costs fades over as many moves elsewhere.
+/// The cost of continuing after a pause decays over this many moves elsewhere.
 const FORGET: u64 = 1024;
 
-/// How an I/O lies to the one given before it.
+/// The position of an I/O relative to the previously dispatched one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Elsewhere.
     Away,
-    /// Just ahead, after the device had been idle.
+    /// Just ahead of the head, after the device has been idle.
     OnAfterPause,
     /// Just ahead, without a pause.
     On,
@@ -28,9 +28,9 @@ pub(super) enum Step {
 pub(super) struct Cost {
     /// The least time that a byte takes, ns in 1024ths. It rises slowly, for rates differ by zone.
     byte: u64,
-    /// To get elsewhere.
+    /// The cost of moving elsewhere.
     away: Nanos,
-    /// To go on after a pause.
+    /// The cost of continuing after a pause.
     on: Nanos,
     /// The whole of an I/O, of all kinds together and of each.
     service: Nanos,
@@ -53,7 +53,8 @@ impl Default for Cost {
 }
 
 impl Cost {
-    /// An I/O of `kind` and of `len` bytes given at `given` was answered `now`.
+    /// Learns from an I/O of `kind` and of `len` bytes that was dispatched at `given` and completed
+    /// at `now`.
     pub(super) fn learn(&mut self, now: Nanos, given: Nanos, kind: usize, len: u32, step: Step) {
         let took = now - given.max(self.answered);
         self.answered = now;
@@ -75,17 +76,17 @@ impl Cost {
         }
     }
 
-    /// What it saves to go on, even after a pause, and not to come back later.
+    /// Returns the saving of continuing, even after a pause, instead of coming back later.
     pub(super) fn saving(&self) -> Nanos {
         self.away - self.on
     }
 
-    /// The mean time of an I/O.
+    /// Returns the mean time of an I/O.
     pub(super) fn service(&self) -> Nanos {
         self.service
     }
 
-    /// The mean time of an I/O of `kind`.
+    /// Returns the mean time of an I/O of `kind`.
     pub(super) fn service_of(&self, kind: usize) -> Nanos {
         self.service_of[kind]
     }

@@ -7,7 +7,7 @@
 use crate::contract::policy::Figure;
 use crate::contract::time::Nanos;
 
-/// What was seen so far.
+/// The observations so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Kept {
     longest: Nanos,

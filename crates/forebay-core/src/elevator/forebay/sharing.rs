@@ -13,32 +13,34 @@ use super::super::queue::{Queue, QueuedId};
 use super::{Forebay, READS, Side, WRITES};
 use crate::contract::time::Nanos;
 
-/// Writes that take more than so many times as long as the reads that wait are bulk.
+/// Writes that take more than this many times as long as the waiting reads are bulk.
 const BULK: u64 = 16;
 
-/// While somebody is late, both kinds share a sweep only if the reads take so many times as long.
+/// While a request is late, both kinds share a sweep only if the reads take this many times as
+/// long.
 const BULK_LATE: u64 = 2;
 
-/// Late, in percent of the bound: as soon as the oldest has waited so long, until none has waited
-/// for more than the latter.
+/// The waits, in percent of the bound, at which lateness begins and ends: it begins when the oldest
+/// request has waited for the first, and ends when no request has waited for more than the second.
 const LATE_FROM: u64 = 40;
 const LATE_UNTIL: u64 = 10;
 
 /// How the kinds share the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sharing {
-    /// One sweep over both.
+    /// One sweep over both kinds.
     Together,
     /// The sweep over both, left for turns of reads alone.
     Excursions,
-    /// Somebody is late; both are given together for all that, as there is little to write.
+    /// A request is late, but both kinds are still dispatched together, because there are few
+    /// writes.
     TogetherLate,
-    /// Somebody is late: turns of reads alone and of writes alone.
+    /// A request is late: separate turns of reads and of writes.
     Turns,
 }
 
 impl Side {
-    /// The request that a sweep at `place` comes to next.
+    /// Returns the next request of a sweep at `place`.
     pub(super) fn next_from(&self, place: u64) -> Option<(u64, QueuedId)> {
         self.sorted.at_or_above(place).or(self.sorted.first())
     }
@@ -62,13 +64,14 @@ impl Forebay {
         if together { Sharing::Together } else { Sharing::Excursions }
     }
 
-    /// The next request of either kind upwards from where the sweep is.
+    /// Returns the next request of either kind upwards from where the sweep is.
     pub(super) fn on_the_way(&self) -> Option<QueuedId> {
         let next = self.sides.iter().filter_map(|side| side.next_from(self.place));
         next.min_by_key(|&(offset, _)| offset.wrapping_sub(self.place)).map(|(_, id)| id)
     }
 
-    /// Whether what is given now is not of the sweep over both, which goes on where it is.
+    /// Returns whether the current dispatches interrupt the common sweep, which will resume where
+    /// it stopped.
     pub(super) fn is_excursion(&self) -> bool {
         self.sharing == Sharing::Excursions && self.turn == READS
     }

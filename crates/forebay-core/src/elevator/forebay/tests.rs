@@ -9,8 +9,8 @@ fn run(config: ForebayConfig) -> Run<Forebay> {
     Run::new(Forebay::new(config), false)
 }
 
-/// A file read by two threads by turns, each request after `think_ms`, and far reads of a third
-/// that all come at 10 ms.
+/// Returns a file read by two threads by turns, each request after `think_ms`, and far reads of a
+/// third that all come at 10 ms.
 fn file_against_far_reads(config: ForebayConfig, think_ms: f64) -> Run<Forebay> {
     let mut run = run(config);
     run.until = ms(300.0);
@@ -23,7 +23,7 @@ fn file_against_far_reads(config: ForebayConfig, think_ms: f64) -> Run<Forebay> 
     run
 }
 
-/// Reads of the file that were given after the far ones had come.
+/// Returns the number of reads of the file that were dispatched after the distant ones had arrived.
 fn of_the_file(run: &Run<Forebay>) -> usize {
     run.given.iter().filter(|io| io.offset < 50_000 * MIB && io.at > ms(10.0)).count()
 }
@@ -51,7 +51,8 @@ fn without_waiting_nobody_is_held_back_for_an_answer() {
 
 #[test]
 fn waiting_ends_where_a_move_costs_less() {
-    // All requests take 1 ms wherever they are: moves cost nothing, which is soon found out.
+    // All requests take 1 ms wherever they are: moves cost nothing, which the scheduler learns
+    // quickly.
     let mut run = run(ForebayConfig::default());
     run.until = ms(20_000.0);
     let arrivals = vec![read(0.0, 0, 0), read(0.0, 1, 5000 * MIB)];
@@ -78,7 +79,8 @@ fn a_sweep_goes_up_and_begins_again_below() {
     assert_eq!(order, [100, 300, 500, 600, 900, 50]);
 }
 
-/// Reads and writes of streams that always ask ahead of the head, and a write far behind it.
+/// Reads and writes of streams that always issue requests ahead of the head, and a write far behind
+/// it.
 fn busy_streams(config: ForebayConfig, until_ms: f64) -> Run<Forebay> {
     let mut run = run(config);
     (run.depth, run.until) = (8, ms(until_ms));
@@ -107,7 +109,8 @@ fn what_lies_on_the_way_is_taken_along() {
 
 #[test]
 fn kinds_take_turns_while_somebody_is_late_and_never_run_the_device_dry() {
-    // Two fifths of the bound are 1.6 s; the write that is passed over has to go at 3.9 s or so.
+    // Two fifths of the bound are 1.6 s; the write that is passed over must be served at about 3.9
+    // s.
     let run = busy_streams(ForebayConfig { bound: ms(4000.0), ..ForebayConfig::default() }, 3500.0);
     let turns = |from: f64, to: f64| -> Vec<usize> {
         let given: Vec<_> =
@@ -149,7 +152,7 @@ fn no_request_waits_beyond_the_bound() {
         let config = ForebayConfig { bound: ms(300.0), ..ForebayConfig::default() };
         let mut run = run(config);
         run.until = ms(3000.0);
-        // One far behind the head, and 60 streams that always ask ahead of it.
+        // One request far behind the head, and 60 streams that always issue requests ahead of it.
         let busy = (1..61).map(|stream| kind(0.0, stream, (1000 + u64::from(stream)) * MIB));
         let arrivals: Vec<Request> = busy.chain([kind(5.0, 0, 0)]).collect();
         run.run(arrivals, |now, done| on(now, done, 0.0, 100 * MIB).filter(|_| done.stream != 0));

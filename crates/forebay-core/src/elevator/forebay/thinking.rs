@@ -9,12 +9,12 @@ use crate::contract::time::Nanos;
 
 /// Classes of time; the last has no end.
 const CLASSES: usize = 9;
-/// Where the first class ends.
+/// The end of the first class.
 const FIRST: Nanos = Nanos(125_000);
-/// The sum of all shares, but for rounding.
+/// The sum of all shares, except for rounding.
 const WHOLE: u32 = 1 << 16;
 
-/// All of them, as a share.
+/// The value that represents a share of 1.
 pub(super) const ALL: u64 = 256;
 
 /// A fading histogram.
@@ -23,10 +23,10 @@ pub(super) struct Thinking {
     shares: [u32; CLASSES],
 }
 
-/// A wait, and what it is expected to bring.
+/// A wait, and its expected gain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pause {
-    /// How long after the answer to give up; zero: not to wait.
+    /// How long after the completion to give up; zero means not to wait.
     pub(super) until: Nanos,
     /// Time saved less time waited, on average.
     pub(super) gain: Nanos,
@@ -44,7 +44,7 @@ impl Default for Thinking {
 }
 
 impl Thinking {
-    /// Counts `think` as one of about the last 2^`last`.
+    /// Counts `think` as one of about the last 2^`last` think times.
     pub(super) fn add(&mut self, think: Nanos, last: u32) {
         let class = (think.0 / FIRST.0).checked_ilog2().map_or(0, |class| class as usize + 1);
         for share in &mut self.shares {
@@ -53,8 +53,8 @@ impl Thinking {
         self.shares[class.min(CLASSES - 1)] += WHOLE >> last;
     }
 
-    /// How long to wait for a request whose coming saves `saving`, where a share `near`, of [`ALL`],
-    /// of those that come save it.
+    /// Returns how long to wait for a request whose arrival saves `saving`, if a share `near`, out
+    /// of [`ALL`], of the arrivals save that much.
     pub(super) fn pause(&self, saving: Nanos, near: u64) -> Pause {
         let all: i64 = self.shares.iter().map(|&share| i64::from(share)).sum();
         let saved = (saving.0.min(1 << 36) * near / ALL) as i64;
@@ -79,9 +79,10 @@ impl Thinking {
 }
 
 impl Pause {
-    /// Whether it, and those that follow it while the stream goes on, gain more than `price`.
+    /// Returns whether waiting for the next request, and for those that follow while the stream
+    /// continues, gains more than `price`.
     pub(super) fn is_worth(&self, price: Nanos) -> bool {
-        // As many on average as it takes until one is in vain.
+        // The expected number of successful waits before one fails.
         let each = self.gain.0.saturating_mul(ALL);
         self.until > Nanos::ZERO && each >= price.0.saturating_mul(ALL + 1 - self.share)
     }
@@ -106,7 +107,7 @@ mod tests {
         let even = counted(&[0.8]);
         assert_eq!(even.pause(ms(5.0), ALL).until, ms(1.0));
         assert_eq!(even.pause(ms(0.7), ALL), Pause::default(), "0.75 ms waited for 0.7 ms");
-        // Half come at once, half much later: those are not worth it.
+        // Half arrive at once, and half much later, which are not worth waiting for.
         let either = counted(&[0.05, 12.0]);
         assert_eq!(either.pause(ms(5.0), ALL).until, ms(0.125));
         assert_eq!(either.pause(ms(50.0), ALL).until, ms(16.0), "unless there is a lot to save");

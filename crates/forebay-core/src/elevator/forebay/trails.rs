@@ -33,20 +33,20 @@ pub(super) type TrailId = u32;
 /// One stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trail {
-    /// Where it goes on.
+    /// The expected start of the next request.
     end: u64,
-    /// The process that asked last.
+    /// The process that issued the last request.
     process: Option<u32>,
-    /// Its requests in the queue.
+    /// The number of its requests in the queue.
     pub(super) queued: u32,
-    /// Its requests at the device.
+    /// The number of its requests at the device.
     pub(super) in_flight: u32,
-    /// When its last answer came.
+    /// When its last request completed.
     pub(super) answered: Nanos,
     thinking: Thinking,
     /// Share, of [`ALL`], of requests after an answer that came near the end of the one before.
     near: u64,
-    /// When it was used last, as a count of uses.
+    /// When it was last used, as a count of uses.
     used: u64,
 }
 
@@ -81,13 +81,14 @@ impl Trail {
         self.thinking.pause(saving, self.near)
     }
 
-    /// How long it has thought until `now`; nothing where it has not, or has not yet been answered.
+    /// Returns its think time until `now`, or `None` if it is not thinking, or has not been
+    /// answered yet.
     fn think(&self, now: Nanos) -> Option<Nanos> {
         let thinks = self.used > 0 && self.queued + self.in_flight == 0;
         thinks.then(|| now - self.answered)
     }
 
-    /// It reaches to `end` now.
+    /// Extends the trail to `end`.
     pub(super) fn reach(&mut self, end: u64) {
         self.end = self.end.max(end);
     }
@@ -127,14 +128,14 @@ impl Trails {
         self.thinking.add(Nanos(u64::MAX), OF_ALL);
     }
 
-    /// The trail that a request at `offset` continues: the one that ends nearest before it.
+    /// Returns the trail that a request at `offset` continues: the one that ends nearest before it.
     fn ending_at(&self, offset: u64) -> Option<TrailId> {
         let gap = |trail: &Trail| offset.checked_sub(trail.end).filter(|&gap| gap <= GAP_BYTES);
         let gaps = self.trails.iter().enumerate().filter_map(|(id, t)| Some((gap(t)?, id)));
         gaps.min().map(|(_, id)| id as TrailId)
     }
 
-    /// A new trail, in place of the one unused longest where there are enough.
+    /// Returns a new trail, reusing the one unused for longest if there are enough.
     fn give(&mut self) -> TrailId {
         let fresh = Trail { thinking: self.thinking, near: ALL, ..Trail::default() };
         if self.trails.len() >= TRAILS_MAX {
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(trails[id].pause(Nanos::from_millis(2)).until, Nanos::ZERO);
         (0..9).for_each(|_| trails.missed(id));
         assert_eq!(trails[id].pause(saving).until, Nanos::ZERO);
-        // A new one is taken to think as all did.
+        // A new trail is assumed to have the mean think time of all trails.
         let other = read(&mut trails, 100, 7, 5000 * MIB);
         assert_eq!(
             trails[other].pause(saving).until,

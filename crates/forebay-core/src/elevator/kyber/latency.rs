@@ -18,20 +18,20 @@ const QUARTERS: u32 = 4;
 /// The first four are within the target; the last one has no end.
 const BUCKETS: usize = 8;
 
-/// One domain's latencies.
+/// The latencies of one domain.
 #[derive(Clone, Debug)]
 pub(super) struct Latencies {
     quarter: Nanos,
     at_device: [u32; BUCKETS],
     in_all: [u32; BUCKETS],
-    /// When few latencies are enough.
+    /// From this time on, few latencies are enough.
     until: Option<Nanos>,
-    /// What was seen since admission and has not been acted on.
+    /// The measured percentile that has not been used yet.
     p99: Option<u32>,
 }
 
 impl Latencies {
-    /// With none yet.
+    /// Creates the state without any latencies.
     pub(super) fn new(target: Nanos) -> Latencies {
         let quarter = Nanos((target.0 / u64::from(QUARTERS)).max(1));
         let buckets = [0; BUCKETS];
@@ -48,13 +48,13 @@ impl Latencies {
         self.in_all[all] += 1;
     }
 
-    /// Whether a tenth and more of the latencies at the device miss the target.
+    /// Returns whether a tenth and more of the latencies at the device miss the target.
     pub(super) fn is_congested(&mut self, now: Nanos) -> bool {
         percentile(&mut self.at_device, 90, &mut self.until, now).is_some_and(|at| at >= QUARTERS)
     }
 
-    /// By what share to scale the tokens, if at all, where a domain is `congested` or none is. What
-    /// was known of the latencies is kept until it counts.
+    /// Returns the factor for the tokens, if any, given whether a domain is `congested`. The
+    /// measured latencies are kept until they are used.
     pub(super) fn scale(&mut self, now: Nanos, congested: bool) -> Option<(u32, u32)> {
         let seen = percentile(&mut self.in_all, 99, &mut self.until, now);
         let p99 = if congested {
@@ -68,7 +68,7 @@ impl Latencies {
     }
 }
 
-/// The bucket of a percentile, which empties them; nothing before enough is known.
+/// Returns the bucket of a percentile, which empties them; nothing before enough is known.
 fn percentile(
     buckets: &mut [u32; BUCKETS],
     percent: u32,

@@ -45,7 +45,7 @@ fn what_has_arrived_is_taken_over_at_once() {
         layer.submit_bare(Nanos::ZERO, read(0.0, stream, place * MIB));
     }
     let first = layer.dispatch(Nanos::ZERO, 0).map(|io| io.offset);
-    // It comes late, and touches one that merges no more.
+    // The request arrives late, and is adjacent to one that is no longer merged.
     layer.submit_bare(Nanos::ZERO, Request { len: 4096, ..read(0.0, 1, 3 * MIB - 4096) });
     let rest: Vec<_> = all(&mut layer).iter().map(|io| io.offset).collect();
     assert_eq!(first, Some(5 * MIB));

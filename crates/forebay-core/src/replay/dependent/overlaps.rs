@@ -20,12 +20,12 @@ type ByAddress = [BTreeSet<(u64, u32)>; CLASSES];
 /// Active requests by address.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overlaps {
-    /// Those that change data and are not wide, which all others have to look at.
+    /// Requests that change data and are not wide, which all others must consider.
     changing: ByAddress,
-    /// Those that do not.
+    /// Requests that do not change data.
     reading: ByAddress,
     wide: Vec<u32>,
-    /// Kept for its room.
+    /// The result of a search, kept to reuse its memory.
     pub(super) found: Vec<u32>,
 }
 
@@ -58,7 +58,8 @@ impl Overlaps {
         narrow.all(BTreeSet::is_empty) && self.wide.is_empty()
     }
 
-    /// Adds those that `request` overlaps, where either changes the data, to `found`: by address, wide ones last.
+    /// Adds to `found` the requests that `request` overlaps, if either changes the data: by
+    /// address, wide ones last.
     pub(super) fn find(&self, request: &Request, active: &Slab<Active>, found: &mut Vec<u32>) {
         if request.len == 0 {
             return;
@@ -76,7 +77,7 @@ impl Overlaps {
     }
 }
 
-/// The longest request of a class.
+/// Returns the longest request of a class.
 const fn class_bytes(class: usize) -> u32 {
     SHORTEST_CLASS_BYTES << (2 * class)
 }
@@ -85,7 +86,7 @@ fn changes(request: &Request) -> bool {
     matches!(request.op, Op::Write | Op::Trim)
 }
 
-/// Whether two requests must keep their order.
+/// Returns whether two requests must keep their order.
 pub(super) fn conflict(a: &Request, b: &Request) -> bool {
     (changes(a) || changes(b)) && a.offset < b.end() && b.offset < a.end()
 }
@@ -97,7 +98,7 @@ mod tests {
     use crate::contract::request::Flags;
     use crate::contract::time::Nanos;
 
-    /// What is found is what looking at all finds, by address, wide ones last.
+    /// The search gives the same result as examining all requests, by address, wide ones last.
     #[test]
     fn what_overlaps_is_found_in_order() {
         let mut state = 1_u64;

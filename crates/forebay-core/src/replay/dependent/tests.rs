@@ -4,7 +4,7 @@ use crate::contract::bytes::Null;
 use crate::contract::request::{Flags, Op};
 use proptest::prelude::*;
 
-/// When each request was issued, and when it ended, on a device that takes `took` for each.
+/// Returns when each request was issued, and when it ended, on a device that takes `took` for each.
 fn run(recorded: &[(Request, Option<Nanos>)], took: &[u64], times: f64) -> Vec<(u64, u64)> {
     let intensity = Intensity::new(times).unwrap();
     let mut workload = Dependent::new(recorded.iter().copied(), intensity);
@@ -41,14 +41,15 @@ fn request(index: usize, at: u64, place: u64, len: u32, op: Op, stream: u32) -> 
         id: index as u64,
         len,
         stream,
-        // Its place in the recording, in what nobody looks at.
+        // Its index in the recording, stored in an unused field.
         lane: index as u16,
         op,
         flags: Flags::NONE,
     }
 }
 
-/// One row of a recording: gap, place, length, operation, stream, latency, what it takes now.
+/// One row of a recording: gap, offset, length, operation, stream, latency, and the duration in
+/// this run.
 type Row = (u64, u64, usize, usize, u32, Option<u64>, u64);
 
 fn rows() -> impl Strategy<Value = Vec<Row>> {
@@ -57,7 +58,8 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
     prop::collection::vec(row, 1..100)
 }
 
-/// Of these rows, in ms. The last stream is of unknown tasks, whose requests never overlap.
+/// Returns the recording of these rows, in ms. The last stream is of unknown tasks, whose requests
+/// never overlap.
 fn recording(rows: &[Row]) -> (Vec<(Request, Option<Nanos>)>, Vec<u64>) {
     const MS: u64 = 1_000_000;
     let mut at = 0;
@@ -78,7 +80,7 @@ fn recording(rows: &[Row]) -> (Vec<(Request, Option<Nanos>)>, Vec<u64>) {
     rows.iter().enumerate().map(one).unzip()
 }
 
-/// When the requests are issued and answered, by the module's definition, word by word.
+/// Returns when the requests are issued and answered, by the module's definition, word by word.
 fn expected(recorded: &[(Request, Option<Nanos>)], took: &[u64], times: u64) -> Vec<(u64, u64)> {
     let mut ran: Vec<(u64, u64)> = Vec::new();
     for (index, (request, _)) in recorded.iter().enumerate() {
@@ -93,7 +95,7 @@ fn expected(recorded: &[(Request, Option<Nanos>)], took: &[u64], times: u64) -> 
             let near = !is_anonymous || came + NEAR >= request.at;
             (ours(other) && came <= request.at && near).then_some((came.0, ran.1))
         });
-        // Of answers of one instant that of the later request.
+        // Among completions at one instant, the one of the later request counts.
         let latest = answers.enumerate().max_by_key(|(place, (came, _))| (*came, *place));
         let mut issue = match latest {
             Some((_, (came, now))) => now + (request.at.0 - came) / times,
@@ -145,8 +147,8 @@ proptest! {
 
 const MS: u64 = 1_000_000;
 
-/// Two reads of one stream, 100 ms each as recorded, 50 ms of thought between, and a write of the
-/// page cache during the second.
+/// Two reads of one stream, 100 ms each in the recording, with a think time of 50 ms, and a
+/// page-cache write during the second.
 fn reader() -> [(Request, Option<Nanos>); 3] {
     let latency = Some(Nanos(100 * MS));
     let mut write = request(2, 200 * MS, 2, 4096, Op::Write, 0);
@@ -180,7 +182,8 @@ fn an_unknown_task_follows_what_it_overlaps() {
     let over = request(1, 150 * MS, 0, 4096, Op::Write, 0);
     let over = anonymous((over, later.1));
     let last = anonymous((request(2, 600 * MS, 9, 4096, Op::Read, 0), None));
-    // Its answer was due 50 ms before; one that is no nearer, and overlaps nothing, is free to go.
+    // Its dependency was due 50 ms before; a request that is not closer, and overlaps nothing, may
+    // be issued.
     assert_eq!(issued_ms(&[read, over, last], [400, 1, 1], 1.0), [0, 450, 600]);
     assert_eq!(issued_ms(&[read, later, last], [400, 1, 1], 1.0), [0, 150, 600]);
 }

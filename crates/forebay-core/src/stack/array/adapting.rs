@@ -22,7 +22,7 @@ pub(super) struct Adapting {
     levels: Vec<Level>,
     costs: Costs,
     first: First,
-    /// Of what clients move, so many percent may go into switches; 0 is no bound.
+    /// The percentage of the clients' data that switches may move; 0 means no limit.
     percent: u64,
     /// Bytes that may, a hundred times over.
     budget: u64,
@@ -33,29 +33,29 @@ pub(super) struct Adapting {
 /// Periods: in each one, all units pay the rent of the space that they take.
 struct Ticks {
     period: Nanos,
-    /// When the next pass over all units begins, and how far this one is.
+    /// When the next pass over all units begins, and how far the current one is.
     due: Nanos,
     next: Option<u64>,
 }
 
-/// A rule with what it keeps of each unit.
+/// A rule with its state for each unit.
 trait Units {
-    /// A unit of this layout was asked for something; where it goes.
+    /// Records a request to a unit of this layout, and returns the unit's new layout.
     fn seen(&mut self, costs: &Costs, number: u64, layout: Layout, class: Class) -> Option<Layout>;
-    /// Whether anything is kept of it.
+    /// Returns whether the rule has a state for the unit.
     fn knows(&self, number: u64) -> bool;
     fn account(&self) -> Account;
 }
 
-/// What all units paid in the cost model, and what they would have at the least who knew everything,
-/// their first layouts too.
+/// The cost of all units in the cost model, and the minimum cost for a rule that knows all requests
+/// and chooses the first layouts too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Account {
     pub(super) paid: u64,
     pub(super) optimum: u64,
 }
 
-/// What is kept of a unit.
+/// The state of a unit.
 struct Kept<U> {
     unit: U,
     layout: Layout,
@@ -119,7 +119,7 @@ impl Adapting {
         100.0 * regret(paid, optimum)
     }
 
-    /// With a bound on what switches move: so many percent of what clients do.
+    /// With a bound on what switches move: this many percent of what clients do.
     pub(super) fn bounded(self, percent: u64) -> Adapting {
         Adapting { percent, ..self }
     }
@@ -130,7 +130,8 @@ impl Adapting {
         Adapting { ticks: Some(Ticks { period, due: period, next: None }), ..self }
     }
 
-    /// The units that pay now, of so many in all: a few with each request, until all have paid.
+    /// Returns the units that pay now, of this many in all: a few with each request, until all have
+    /// paid.
     pub(super) fn paying(&mut self, now: Nanos, units: u64) -> Range<u64> {
         let Some(ticks) = &mut self.ticks else { return 0..0 };
         if ticks.next.is_none() && now >= ticks.due {
@@ -154,14 +155,14 @@ impl Adapting {
         self.levels.get(usize::from(to)).copied()
     }
 
-    /// Clients have moved so many bytes.
+    /// Records that clients have moved this many bytes.
     pub(super) fn moved(&mut self, bytes: u64) {
         // What was not used for long does not come all at once.
         self.budget =
             (self.budget + self.percent.saturating_mul(bytes)).min(self.percent * BURST_BYTES);
     }
 
-    /// Whether a switch that moves so many bytes is within the bound.
+    /// Returns whether a switch that moves this many bytes is within the bound.
     pub(super) fn may_move(&mut self, bytes: u64) -> bool {
         if self.percent == 0 {
             return true;
@@ -175,13 +176,14 @@ impl Adapting {
         self.levels.iter().position(|known| *known == level).map(|layout| layout as Layout)
     }
 
-    /// The level of a unit that is first asked to write so many chunks.
+    /// Returns the level of a unit whose first write has this many chunks.
     pub(super) fn first(&self, chunks: usize) -> Option<Level> {
         let layout = self.first.layout(&self.costs, self.costs.class(Op::Write, chunks));
         self.levels.get(usize::from(layout)).copied()
     }
 
-    /// A unit of this level was asked for so many chunks; the level it is to go to.
+    /// Reports a request for this many chunks to a unit of this level; returns the level to switch
+    /// to.
     pub(super) fn seen(
         &mut self,
         number: u64,
@@ -191,7 +193,7 @@ impl Adapting {
     ) -> Option<Level> {
         let layout = self.layout(level)?;
         let class = self.costs.class(op, chunks);
-        // What costs the same everywhere, as reads do, is no reason to go anywhere.
+        // Requests with the same cost everywhere, such as reads, are no reason to switch.
         if self.costs.row(class).windows(2).all(|pair| pair[0] == pair[1]) {
             return None;
         }
@@ -201,8 +203,8 @@ impl Adapting {
 }
 
 impl Array {
-    /// The rule sees what a unit of this level was asked for; where it says so, and the bound lets it, the
-    /// unit goes to another level next. Answers whether it does.
+    /// Reports a request to a unit of this level to the rule. If the rule requests a switch and the
+    /// limit permits it, schedules the switch. Returns whether it does.
     pub(super) fn adapt(&mut self, key: u32, parts: &[Part], level: Level, kind: Kind) -> bool {
         let Some(adapting) = &mut self.adapting else { return false };
         adapting.moved(parts.iter().map(|part| u64::from(part.len)).sum());
@@ -215,7 +217,7 @@ impl Array {
         to.is_some_and(|to| self.follow(self.jobs[key as usize].number, to, kind))
     }
 
-    /// Some units pay for their space, where that is asked for; who pays too much shrinks.
+    /// Charges some units for their space, if that is configured; units that pay too much shrink.
     pub(super) fn charge(&mut self, now: Nanos) {
         let units = self.table.units();
         let paying = self.adapting.as_mut().map_or(0..0, |adapting| adapting.paying(now, units));
@@ -260,11 +262,11 @@ mod tests {
         // 27 points a write to 100.
         assert!((0..3).all(|_| seen(Level::RAID6, 1).is_none()));
         assert_eq!(seen(Level::RAID6, 1), Some(Level::TRIPLE));
-        // It did not get there: it begins anew.
+        // The switch did not happen, so the rule starts afresh.
         assert!((0..3).all(|_| seen(Level::RAID6, 1).is_none()));
         assert_eq!(seen(Level::RAID6, 1), Some(Level::TRIPLE));
         assert_eq!(seen(Level::TRIPLE, 4), None);
-        // A level that is none of its own stays.
+        // A level that the rule does not manage is kept.
         assert_eq!(seen(Level::Striped { parities: 1 }, 1), None);
     }
 

@@ -6,8 +6,9 @@ use super::level::{Level, Roles, each};
 use super::unit::{Place, Unit};
 
 impl Array {
-    /// Gives the roles of a unit places to be written to: fresh ones, or where they have none. A role
-    /// that no drive takes is lost. None, and nothing changes, where drives would take it but are full.
+    /// Assigns cells to the roles of a unit: new cells, or cells for roles without one. A role that
+    /// no drive accepts is lost. Returns `None` without any change if drives would accept the roles
+    /// but are full.
     pub(super) fn allot(
         &mut self,
         number: u64,
@@ -36,14 +37,15 @@ impl Array {
         Some(())
     }
 
-    /// No drive takes a role: it is lost by the one that had it, or by one that is missing.
+    /// Marks a role as lost that no drive can hold: lost by the drive that had it, or by a missing
+    /// one.
     pub(super) fn lost(&self, unit: &Unit, level: Level, role: usize) -> Place {
         let place = unit.places[role].lost();
         let missing = || self.drives.missing(unit, level, role, self.chunks());
         place.loser().or_else(missing).map_or(place, Place::lost_by)
     }
 
-    /// Whether a unit has lost a role that some drive may have.
+    /// Returns whether a unit has lost a role that some drive may have.
     pub(super) fn may_be_whole(&self, unit: &Unit) -> bool {
         let Some(level) = unit.level else { return false };
         let is_lost = |role: &usize| unit.places[*role].is_lost();
@@ -52,7 +54,7 @@ impl Array {
         lost.any(|role| may_be(role) && !self.forgoes(unit, level, role))
     }
 
-    /// The same with the cells that are kept back for units that shrink.
+    /// Does the same with the cells that are reserved for shrinking units.
     pub(super) fn allot_kept(
         &mut self,
         number: u64,
@@ -66,26 +68,28 @@ impl Array {
         allotted
     }
 
-    /// Whether there is a drive for a role, full or not.
+    /// Returns whether there is a drive for a role, full or not.
     fn may_be_on_any(&self, unit: &Unit, level: Level, role: usize) -> bool {
         let is_barred = |lane| self.drives.is_barred(lane, unit, level, role, self.chunks());
         self.drives.of(unit.kind).any(|lane| !is_barred(lane))
     }
 
-    /// Whether drives of a kind have room to spare for a level that takes more than the leanest.
+    /// Returns whether drives of a kind have room to spare for a level that takes more than the
+    /// leanest.
     pub(super) fn has_spare(&self, level: Level, kind: Kind) -> bool {
         !self.is_fat(level) || self.is_roomy(level, kind)
     }
 
-    /// Whether a unit of this level can be on drives of a kind, all of which have room to spare.
+    /// Returns whether a unit of this level can be on drives of a kind, all of which have room to
+    /// spare.
     pub(super) fn is_roomy(&self, level: Level, kind: Kind) -> bool {
         let spare = self.spare();
         self.drives.of(kind).count() >= level.width(self.chunks())
             && self.drives.of(kind).all(|lane| self.drives.free(lane) > spare)
     }
 
-    /// The kind of drives that a unit is first written to: the one wanted, or the other where that has no
-    /// room to spare; where none has, the one that promises more than it holds.
+    /// Returns the kind of drives for a new unit: the preferred kind, or the other kind if the
+    /// preferred one has no spare space; if neither has, the kind that promises more than it holds.
     pub(super) fn first_kind(&self, wanted: Kind, level: Level) -> Kind {
         let of_two = self.drives.ssds() != 0;
         if !of_two || self.is_roomy(level, wanted) {

@@ -29,7 +29,8 @@ const UNITS: u64 = 12;
 /// A step in time.
 const STEP: u64 = 1000;
 
-/// How often things fail: one in so many, none if 0; and after how many requests each some drives go.
+/// Fault rates: one in this many operations fails, none if 0; and the number of requests after
+/// which a drive disappears.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rates {
     pub(super) flushes: u64,
@@ -38,7 +39,7 @@ pub(super) struct Rates {
     pub(super) drives: u64,
 }
 
-/// An array, and what its drives are at.
+/// An array and the outstanding I/Os of its drives.
 pub(super) struct Bench {
     pub(super) policy: Placed<Array, Box<dyn Policy + Send>>,
     state: u64,
@@ -91,7 +92,7 @@ impl Bench {
         self.under_way.iter()
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     fn random(&mut self, end: u64) -> u64 {
         self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (self.state >> 33) % end
@@ -101,7 +102,7 @@ impl Bench {
         one_in > 0 && self.random(one_in) == 0
     }
 
-    /// Something is asked.
+    /// Issues a random request.
     fn ask_any(&mut self) {
         let unit = self.array().geometry().unit_bytes() / 4096;
         let blocks = UNITS * unit;
@@ -125,7 +126,7 @@ impl Bench {
         }
     }
 
-    /// Blocks are asked for; answers by which name.
+    /// Issues a request for blocks; returns its name.
     pub(super) fn ask(&mut self, op: Op, flags: Flags, stream: u32, first: u64, count: u64) -> u64 {
         let (id, lane, at) = (self.asked, 0, Nanos(self.step * STEP));
         let (offset, len) = (first * 4096, count as u32 * 4096);
@@ -165,7 +166,7 @@ impl Bench {
         self.call(|policy, cx| policy.complete(cx, &done));
     }
 
-    /// Any I/O that is under way ends.
+    /// Completes a random outstanding I/O.
     fn end_any(&mut self) {
         let at = self.random(self.under_way.len() as u64) as usize;
         let io = self.under_way[at];
@@ -174,7 +175,7 @@ impl Bench {
         }
         let fails = match io.op {
             Op::Flush => self.fails(self.rates.flushes),
-            // Records and labels are taken: without them nothing goes on.
+            // Records and labels always succeed, because nothing works without them.
             Op::Write if !io.flags.has(Flags::FUA) => self.fails(self.rates.writes),
             Op::Read => self.fails(self.rates.reads),
             _ => false,
@@ -182,7 +183,7 @@ impl Bench {
         self.end(at, if fails { Err(Fault::Media) } else { Ok(()) });
     }
 
-    /// All I/Os under way end, and those that follow, as `outcome` says.
+    /// Completes all outstanding I/Os, and those that follow, with the outcomes from `outcome`.
     pub(super) fn end_all(&mut self, mut outcome: impl FnMut(&Request) -> Outcome) {
         while let Some(io) = self.under_way.first() {
             let outcome = outcome(io);
@@ -190,7 +191,7 @@ impl Bench {
         }
     }
 
-    /// The first I/O under way of which that is true ends.
+    /// Completes the first outstanding I/O for which `which` is true.
     pub(super) fn end_one(&mut self, which: impl Fn(&Request) -> bool, outcome: Outcome) {
         let at = self.under_way.iter().position(which);
         self.end(at.expect("such an I/O is under way"), outcome);
@@ -223,7 +224,7 @@ impl Bench {
         medium::check(self.array(), &self.medium);
     }
 
-    /// Whether anything will be due, though nobody asks.
+    /// Returns whether something will become due without new requests.
     pub(super) fn has_due(&self) -> bool {
         self.policy.wakeup().is_some()
     }
@@ -241,7 +242,7 @@ impl Bench {
     }
 }
 
-/// A new array of six drives; one that adapts changes a unit's level at every other write.
+/// Returns a new array of six drives; one that adapts changes a unit's level at every other write.
 pub(super) fn created(first: Level, spare: u32, adapts: bool) -> Array {
     let leanest = if adapts { Level::RAID6 } else { first };
     let sizes = Geometry { units: UNITS, copies_max: 4, ..Geometry::sample(LANES) };

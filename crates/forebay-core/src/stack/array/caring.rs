@@ -19,7 +19,7 @@ const LOOK: u64 = 4096;
 /// Moves between two looks at how full drives are.
 const MOVES_MAX: usize = 16;
 
-/// How far it is.
+/// The progress of maintenance.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Care {
     due: Option<Nanos>,
@@ -35,9 +35,10 @@ pub(super) struct Care {
     moved: Vec<u64>,
     /// A unit is being looked after.
     pub(super) busy: bool,
-    /// Who opens it is answered when all care is taken: those who do, with their streams.
+    /// Whether opening completes only after all maintenance is done: the waiters, with their
+    /// streams.
     pub(super) waits: bool,
-    /// Drives had no room for something: it is tried again once somebody asks for anything from then on.
+    /// Set if drives had no space: maintenance is retried with the first request from this time on.
     retries_from: Option<Nanos>,
     pub(super) waiters: Vec<(u32, u32)>,
 }
@@ -66,8 +67,8 @@ impl Care {
         }
     }
 
-    /// Records have no room, and without them care does not end: who waits for its end, if anybody does. Nothing more
-    /// is taken care of then.
+    /// Called if there is no space for records, without which maintenance cannot end. Returns those
+    /// who wait for its end. No more maintenance happens then.
     pub(super) fn refused(&mut self) -> Vec<u32> {
         if !self.waiters.is_empty() {
             self.due = None;
@@ -75,7 +76,7 @@ impl Care {
         std::mem::take(&mut self.waiters).into_iter().map(|(client, _)| client).collect()
     }
 
-    /// Somebody asks for something: what had no room may have it by now.
+    /// Retries jobs that had no space when a new request arrives.
     pub(super) fn retry(&mut self, now: Nanos) {
         if self.due.is_none() && self.retries_from.is_some_and(|from| from <= now) {
             self.begin(now);
@@ -84,25 +85,25 @@ impl Care {
 }
 
 impl Array {
-    /// The same, which takes care of at most so many bytes of data a second; 0 is no limit.
+    /// Limits maintenance to this many bytes of data a second; 0 means no limit.
     pub fn caring_at(mut self, bytes_a_second: u64) -> Array {
         self.care.rate = bytes_a_second;
         self
     }
 
-    /// The same, which reads all there is once and mends what is wrong.
+    /// Makes the array read everything once and repair damaged data.
     pub fn scrubbing(mut self) -> Array {
         self.care.scrubs = true;
         self
     }
 
-    /// The same, whose opening is answered only when all care is taken and is durable.
+    /// Makes opening complete only after all maintenance is done and durable.
     pub fn mending(mut self) -> Array {
         self.care.waits = true;
         self
     }
 
-    /// The same, whose drives are made alike; it then promises as much as they all have room for. New ones
+    /// Balances the drives and then increases the capacity to what fits on all of them. New drives
     /// are of this kind.
     pub fn growing(mut self, new: Kind) -> Array {
         self.care.grows = Some(new);
@@ -170,7 +171,7 @@ impl Array {
         self.commit(plan);
     }
 
-    /// As many units as there is room for, when a record says so.
+    /// Increases the capacity to the units that fit, once a record says so.
     fn promise_more(&mut self) {
         let (chunks, most) = (self.chunks(), self.geometry.units_max());
         let units = self.drives.units(self.promised_level(), chunks, most);
@@ -180,7 +181,7 @@ impl Array {
         }
     }
 
-    /// What a unit needs.
+    /// Returns the maintenance that a unit needs.
     fn care_for(&self, at: u64) -> Option<Task> {
         let unit = self.unit(at);
         let level = unit.level?;
@@ -190,7 +191,7 @@ impl Array {
             let may = is_lost && !self.forgoes(&unit, level, role);
             may && self.drives.choose(&self.geometry, at, &unit, level, role).is_some()
         };
-        // What was lost may be there again, as with a drive that is back.
+        // Lost data may be available again, for example if a drive has returned.
         let reads_all = self.care.scrubs || unit.lost != Lost::NONE;
         if reads_all || (0..level.roles(self.chunks())).any(is_lost) {
             return Some(Task::Repair { reads_all });

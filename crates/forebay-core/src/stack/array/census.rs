@@ -11,7 +11,7 @@ use crate::contract::request::Lane;
 /// What an array is like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Census {
-    /// Whether it is open: its newest state was found.
+    /// Whether the array is open, with its newest state.
     pub is_open: bool,
     /// How often it was opened.
     pub openings: u64,
@@ -29,15 +29,15 @@ pub struct Census {
     pub ssd_units: u64,
     /// Units with roles that no drive has.
     pub degraded_units: u64,
-    /// Units of which some bytes cannot be read any more.
+    /// The number of units with bytes that can no longer be read.
     pub lost_units: u64,
     /// Bytes of the volume in the ranges that cannot be read any more.
     pub lost_bytes: u64,
-    /// These units, the first [`LOST_LISTED`] of them.
+    /// The first [`LOST_LISTED`] of these units.
     pub lost: Vec<LostUnit>,
 }
 
-/// The most units that a census lists one by one.
+/// The maximum number of units that a census lists.
 pub const LOST_LISTED: usize = 1000;
 
 /// A unit of which some bytes cannot be read any more.
@@ -48,8 +48,8 @@ pub struct LostUnit {
     /// The bytes, in order. Where different chunks have lost blocks at different places, a range may hold
     /// blocks that can be read.
     pub ranges: Vec<LostRange>,
-    /// Numbers of the drives that are missing, or that no longer have what they held of these bytes or of
-    /// what they follow from.
+    /// Numbers of the drives that are missing, or that lost their part of these bytes or of the
+    /// data needed to reconstruct them.
     pub drives: Vec<u8>,
 }
 
@@ -67,18 +67,18 @@ pub struct LostRange {
 pub struct DriveState {
     /// Its number in the volume.
     pub number: u8,
-    /// What it is.
+    /// The kind of the drive.
     pub kind: Kind,
-    /// Whether it is there and used.
+    /// Whether the drive is present and in use.
     pub is_present: bool,
     /// Cells that hold nothing.
     pub free_cells: u32,
-    /// I/Os of it that failed.
+    /// The number of its I/Os that failed.
     pub faults: u32,
 }
 
 impl Array {
-    /// What can be told without looking at all units.
+    /// Returns the figures that are available without examining all units.
     pub(super) fn gauged(&self) -> Vec<Gauge> {
         let gauge = |name, of, value: u64| Gauge { name, of, value: value as f64 };
         let levels = LEVELS.iter().zip(self.levels).filter(|(_, units)| *units > 0);
@@ -103,7 +103,7 @@ impl Array {
         gauges
     }
 
-    /// What a unit has lost; none if all of it can be read.
+    /// Returns the losses of a unit, or `None` if all of it can be read.
     fn lost_of(&self, number: u64, unit: &Unit) -> Option<LostUnit> {
         let (level, chunks) = (unit.level?, self.chunks());
         let told = unit.told(chunks, |place| self.drives.lane(place).is_some());

@@ -29,7 +29,7 @@ const AGE_MAX: Nanos = Nanos::from_millis(5000);
 /// How often a record that a drive does not take is tried there.
 const TRIES_MAX: u32 = 3;
 
-/// What the records say, and the round under way.
+/// The recorded state, and the current round.
 #[derive(Default)]
 pub(super) struct Log {
     pub(super) epoch: u64,
@@ -39,7 +39,7 @@ pub(super) struct Log {
     pub(super) base: u64,
     /// The page that it carries.
     pub(super) page: u64,
-    /// Something has changed that is no unit: a record must say so.
+    /// Something other than a unit has changed, which a record must contain.
     pub(super) owes: bool,
     waiters: Vec<Waiter>,
     pub(super) losses: Losses,
@@ -50,14 +50,14 @@ pub(super) struct Log {
 
 /// A round.
 struct Round {
-    /// Flushes or records under way.
+    /// The number of outstanding flushes or records.
     left: u32,
     waiters: Vec<Waiter>,
     last: u64,
     stretches: Vec<Stretch>,
     sum: u64,
     page: u64,
-    /// Lanes that do not have all records, and those of them that had no room.
+    /// Lanes that do not have all records, and those of them that had no space.
     refused: Vec<usize>,
     full: Vec<usize>,
     tries: u32,
@@ -81,12 +81,12 @@ impl Log {
         self.since.get_or_insert(now);
     }
 
-    /// When a round is to begin at the latest.
+    /// Returns when a round is to begin at the latest.
     pub(super) fn due(&self) -> Option<Nanos> {
         self.since.filter(|_| self.round.is_none()).map(|since| since + AGE_MAX)
     }
 
-    /// Whether so many units are too many for another one.
+    /// Returns whether there is no room for another unit after this many.
     pub(super) fn is_full(&self, changed: usize) -> bool {
         changed >= CHANGED_MAX
     }
@@ -104,7 +104,7 @@ impl Array {
         self.commit(plan);
     }
 
-    /// Begins a round, unless one is under way or there is nothing for it.
+    /// Begins a round, unless a round is in progress or there is nothing to record.
     pub(super) fn commit(&mut self, plan: &mut Plan<'_>) {
         self.ask_for_records(plan.now);
         if !self.log.is_idle() || !self.is_fresh() {
@@ -120,7 +120,7 @@ impl Array {
         self.answer(waiters, plan);
     }
 
-    /// All that those who wait have written is durable, or lost.
+    /// Answers the waiters: all of their writes are durable, or lost.
     fn answer(&mut self, waiters: Vec<Waiter>, plan: &mut Plan<'_>) {
         for waiter in waiters {
             plan.release(waiter.client, self.log.losses.tell(waiter));
@@ -132,7 +132,8 @@ impl Array {
         self.counts.commits += 1;
         self.log.owes = false;
         self.round = std::mem::take(&mut self.changed);
-        // No more than the ring has room for beside the last pages; who waits, waits for all.
+        // At most as many units as the ring can hold in addition to the last pages; waiters wait
+        // for all of them.
         let most = units_a_record(&self.geometry) * geometry::ROUND_MAX as usize;
         if let Some(at) = self.round.keys().nth(most).copied() {
             self.changed = self.round.split_off(&at);
@@ -160,7 +161,7 @@ impl Array {
     }
 
     pub(super) fn flushed(&mut self, lane: usize, outcome: Outcome, plan: &mut Plan<'_>) {
-        // Of one that is gone, all was suspected already.
+        // Everything on a drive that disappeared was suspected already.
         if let Err(fault) = outcome
             && self.drives.present().any(|it| it == lane)
         {
@@ -224,7 +225,7 @@ impl Array {
         self.send_records(plan);
     }
 
-    /// On how many drives a record is.
+    /// Returns the number of drives that get each record.
     fn copies(&self) -> usize {
         COPIES.max(self.first.tolerates() + 1)
     }
@@ -270,7 +271,7 @@ impl Array {
         }
         let copies = self.copies();
         if let Some(round) = &mut self.log.round {
-            // Once more to all: those that have them get the same bytes.
+            // Writes the records to all lanes again; those that have them get the same bytes.
             round.refused = targets(present, last + u64::from(tries), copies);
         }
         // Others were tried.
@@ -280,7 +281,8 @@ impl Array {
         self.send_records(plan);
     }
 
-    /// Who waits for a round is told that there is no room for its records; these are written later.
+    /// Reports to those who wait for a round that there is no space for its records, which are
+    /// written later.
     pub(super) fn refuse_waiters(&mut self, plan: &mut Plan<'_>) {
         if matches!(self.phase, Phase::Opening(_)) {
             return self.give_up(Fault::Full, plan);
@@ -320,7 +322,7 @@ impl Array {
         }
     }
 
-    /// No drive takes records any more: nothing becomes durable.
+    /// Stops after no drive accepts records any more: nothing becomes durable.
     pub(super) fn give_up(&mut self, fault: Fault, plan: &mut Plan<'_>) {
         self.free_written_again(plan.slots);
         self.phase = Phase::Failed(fault);
@@ -353,7 +355,7 @@ impl Array {
     }
 }
 
-/// A record at a place of a buffer, with its sum.
+/// Returns a record at a place of a buffer, with its sum.
 fn seal(bytes: &[u8], to: Bytes, plan: &mut Plan<'_>) -> u64 {
     let len = bytes.len() as u32;
     plan.slots.put(to.len(len), bytes);
@@ -362,7 +364,7 @@ fn seal(bytes: &[u8], to: Bytes, plan: &mut Plan<'_>) -> u64 {
     sum
 }
 
-/// Some of the drives that are there, others every time.
+/// Returns some of the drives that are present, different ones each time.
 fn targets(present: Vec<usize>, turn: u64, copies: usize) -> Vec<usize> {
     let (count, first) = (present.len(), turn as usize);
     (0..count.min(copies)).map(|step| present[(first + step) % count]).collect()

@@ -13,7 +13,7 @@ const FAULTS_MAX: u32 = 32;
 /// In what time recent faults count half. A drive that dies fails far more often than that; a few bad sectors a
 /// year do not add up. (md decays the read errors of a drive by as much.)
 const FAULTS_HALVE: Nanos = Nanos(3_600 * 1_000_000_000);
-/// A role goes from one drive to another where that has so many cells more free.
+/// A role moves to another drive if that drive has this many more free cells.
 const SLOPE: u32 = 32;
 
 #[derive(Clone, Debug)]
@@ -25,18 +25,18 @@ pub(super) struct Drive {
     pub(super) space: Space,
     /// Since it was opened.
     pub(super) faults: u32,
-    /// Those that still count, as of that time.
+    /// The number of faults that still count, as of that time.
     recent: u32,
     decayed: Nanos,
     /// Which of all flushes that failed was its last.
     lapse: u32,
 }
 
-/// All of them, by lane.
+/// All drives, by lane.
 #[derive(Clone, Debug)]
 pub(super) struct Drives {
     all: Vec<Drive>,
-    /// By number: the lane, if it is there.
+    /// By number: the lane of the drive, if it is present.
     lanes: Vec<Option<u8>>,
     /// Flushes that failed.
     lapses: u32,
@@ -90,12 +90,12 @@ impl Drives {
         (0..self.all.len()).filter(|lane| self.all[*lane].present)
     }
 
-    /// Lanes of drives of a kind that are there.
+    /// Returns the lanes of the present drives of a kind.
     pub(super) fn of(&self, kind: Kind) -> impl Iterator<Item = usize> + '_ {
         self.present().filter(move |lane| self.all[*lane].kind == kind)
     }
 
-    /// The lane of a place, if its drive is there.
+    /// Returns the lane of a place, if its drive is present.
     #[inline]
     pub(super) fn lane(&self, place: Place) -> Option<usize> {
         let (drive, _) = place.cell()?;
@@ -117,12 +117,12 @@ impl Drives {
         self.all[lane].number
     }
 
-    /// Whether all drives of the volume are there.
+    /// Returns whether all drives of the volume are present.
     pub(super) fn is_whole(&self) -> bool {
         KINDS.iter().all(|kind| self.missing_of(*kind) == 0)
     }
 
-    /// How many drives of a kind are missing.
+    /// Returns the number of missing drives of a kind.
     pub(super) fn missing_of(&self, kind: Kind) -> usize {
         let is_ssd = |member: usize| self.ssds >> member & 1 == 1;
         let is_missing = |(member, number): &(usize, &u8)| {
@@ -133,12 +133,12 @@ impl Drives {
         self.members.iter().enumerate().filter(is_missing).count()
     }
 
-    /// The numbers of all drives of the volume, present or not.
+    /// Returns the numbers of all drives of the volume, present or not.
     pub(super) fn members(&self) -> [u8; LANES_MAX as usize] {
         self.members
     }
 
-    /// A bit for each of them: it is a solid-state drive.
+    /// Returns a bit for each of them: it is a solid-state drive.
     pub(super) fn ssds(&self) -> u32 {
         self.ssds
     }
@@ -163,7 +163,8 @@ impl Drives {
         self.lapses
     }
 
-    /// Whether a place may have lost what it got when that many flushes had failed.
+    /// Returns whether a place may have lost the data written to it when this many flushes had
+    /// failed.
     pub(super) fn has_lapsed(&self, place: Place, since: u32) -> bool {
         self.lane(place).is_some_and(|lane| self.all[lane].lapse > since)
     }
@@ -192,24 +193,25 @@ impl Drives {
         self.all[lane].lapse = self.lapses;
     }
 
-    /// So many cells each, by lane, in an array that has none taken yet.
+    /// Sets the number of cells of each drive, by lane, in an array without allocated cells.
     pub(super) fn with_cells(&mut self, cells: &[u32]) {
         self.all.iter_mut().zip(cells).for_each(|(drive, cells)| drive.space = Space::new(*cells));
     }
 
-    /// How many units of a level there is room for, with spare cells left: at most `units_max`.
+    /// Returns how many units of a level there is room for, with spare cells left: at most
+    /// `units_max`.
     pub(super) fn units(&self, level: Level, chunks: usize, units_max: u64) -> u64 {
         let units = KINDS.map(|kind| self.units_of(kind, level, chunks, units_max));
         units.iter().sum::<u64>().min(units_max)
     }
 
-    /// The same for drives of a kind.
+    /// Does the same for drives of a kind.
     pub(super) fn units_of(&self, kind: Kind, level: Level, chunks: usize, units_max: u64) -> u64 {
         let cells = self.of(kind).map(|lane| self.all[lane].space.cells());
         units_on(cells, level, chunks, units_max)
     }
 
-    /// The same with drives of that kind that are missing, which have so many cells each.
+    /// Does the same including missing drives of that kind, which have this many cells each.
     pub(super) fn units_with_missing(
         &self,
         kind: Kind,
@@ -231,7 +233,8 @@ impl Drives {
         self.all[lane].space.free()
     }
 
-    /// A drive of the array that is not there and that a role may have been on, as far as others tell.
+    /// Returns a missing drive of the array that a role may have been on, judging by the other
+    /// roles.
     pub(super) fn missing(
         &self,
         unit: &Unit,
@@ -247,13 +250,13 @@ impl Drives {
         self.members.into_iter().filter(|number| *number > 0).find(is_missing)
     }
 
-    /// A free cell of a drive.
+    /// Returns a free cell of a drive.
     pub(super) fn take(&mut self, lane: usize) -> Option<Place> {
         let drive = &mut self.all[lane];
         drive.space.take().map(|cell| Place::at(drive.number, cell))
     }
 
-    /// A cell is free again. Those of drives that are not there do not matter.
+    /// Frees a cell. Cells of missing drives do not matter.
     pub(super) fn give(&mut self, place: Place) {
         if let (Some(lane), Some((_, cell))) = (self.lane(place), place.cell()) {
             self.all[lane].space.give(cell);
@@ -268,10 +271,10 @@ impl Drives {
         }
     }
 
-    /// Where a role of a unit is to be: its drive if that is of the unit's kind and has room, else one of that kind
-    /// that has nothing of the unit that the role must not share a drive with, nor lost it unless there is no
-    /// other, full or not; of these one with least of the unit, least of the neighbouring chunk, most room, and by
-    /// chance.
+    /// Returns where a role of a unit is to be: its drive if that is of the unit's kind and has
+    /// room, else one of that kind that has nothing of the unit that the role must not share a
+    /// drive with, nor lost it unless there is no other, full or not; of these one with least of
+    /// the unit, least of the neighboring chunk, most room, and by chance.
     pub(super) fn choose(
         &self,
         geometry: &Geometry,
@@ -310,15 +313,16 @@ impl Drives {
             .min_by_key(rank)
     }
 
-    /// The lanes, a bit each, of drives that lost what a role must not share a drive with. On one of them it would
-    /// be missing beside that where the drive goes: two roles for one drive.
+    /// Returns the lanes, one bit each, of drives that lost a role which must not be on the same
+    /// drive as this one. On such a drive, this role would be missing together with the other if
+    /// the drive fails: two roles for one drive.
     fn losers(&self, unit: &Unit, level: Level, role: usize, chunks: usize) -> u32 {
         let losers = level.apart(role, chunks).filter_map(|other| unit.places[other].loser());
         let lanes = losers.filter_map(|number| self.lanes[usize::from(number)]);
         lanes.fold(0, |lanes, lane| lanes | 1 << lane)
     }
 
-    /// Whether a drive holds what a role must not share one with.
+    /// Returns whether a drive holds what a role must not share one with.
     pub(super) fn is_barred(
         &self,
         lane: usize,
@@ -330,12 +334,13 @@ impl Drives {
         level.apart(role, chunks).any(|other| self.lane(unit.places[other]) == Some(lane))
     }
 
-    /// A role of a unit on a drive that is far fuller than another that could have it, and that other.
+    /// Returns a role of a unit on a drive that is far fuller than another that could have it, and
+    /// that other.
     pub(super) fn roomier(&self, unit: &Unit, chunks: usize) -> Option<(usize, usize)> {
         self.roomier_by(unit, chunks, SLOPE)
     }
 
-    /// The same where the other has so many cells more free.
+    /// Does the same if the other drive has at least this many more free cells.
     pub(super) fn roomier_by(
         &self,
         unit: &Unit,
@@ -356,12 +361,12 @@ impl Drives {
         Some((role, lane))
     }
 
-    /// Whether a place is on a drive of another kind.
+    /// Returns whether a place is on a drive of another kind.
     pub(super) fn is_on_other(&self, place: Place, kind: Kind) -> bool {
         self.lane(place).is_some_and(|lane| self.all[lane].kind != kind)
     }
 
-    /// Whether all of a unit can be read from drives that are there.
+    /// Returns whether all of a unit can be read from the drives that are present.
     pub(super) fn has_all(&self, unit: &Unit, chunks: usize) -> bool {
         unit.told(chunks, |place| self.lane(place).is_some()) == super::level::all(chunks)
     }
@@ -377,7 +382,7 @@ impl Drives {
     }
 }
 
-/// How many units of a level drives of so many cells have room for, with spare cells left.
+/// Returns the number of units of a level that fit on drives with these cells, leaving spare cells.
 pub(super) fn units_on(
     cells: impl Iterator<Item = u32>,
     level: Level,
@@ -540,7 +545,7 @@ mod tests {
         let mut fault = || drives.fault(5, Nanos::ZERO);
         assert!((0..32).all(|_| !fault()) && fault() && drives.fail(5));
         assert!(!drives.has_all(&striped, 4));
-        // A role whose drive is gone goes elsewhere, if there is an elsewhere.
+        // A role whose drive has disappeared moves to another drive, if there is one.
         assert_eq!(drives.choose(&geometry, 1, &striped, Level::RAID6, 0).is_none(), {
             drives.lane(striped.places[0]).is_none()
         });

@@ -12,21 +12,21 @@ use crate::contract::outcome::Fault;
 use crate::contract::time::Nanos;
 use crate::stack::placed::Plan;
 
-/// How long until a write that found no room is tried again: often enough that clients go on soon, seldom
-/// enough that a full volume stays idle.
+/// The delay before a write that found no space is retried: short enough that clients continue
+/// soon, long enough that a full volume stays idle.
 const PAUSE: Nanos = Nanos::from_millis(250);
 /// How long a client waits for room at most. Clients of NBD give up after 30 s or more.
 const WAIT_MAX: Nanos = Nanos::from_millis(10_000);
-/// How long until care that found no room is tried again, if somebody asks for anything then.
+/// The time before maintenance that found no space is retried, if a request arrives then.
 pub(super) const CARE_PAUSE: Nanos = Nanos::from_millis(30_000);
 
-/// What waits for room on drives.
+/// What waits for space on drives.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Full {
     /// Since when writes were refused, with none taken since: of data, and of records.
     since: Option<Nanos>,
     records_since: Option<Nanos>,
-    /// When all that waits is tried again.
+    /// When all waiting jobs are retried.
     due: Option<Nanos>,
     /// Parts of writes, by unit.
     parts: Vec<(u64, Part)>,
@@ -39,29 +39,30 @@ impl Full {
         self.due
     }
 
-    /// Whether writes are refused.
+    /// Returns whether writes are refused.
     pub(super) fn is_full(&self) -> bool {
         self.since.or(self.records_since).is_some()
     }
 
-    /// Data were taken.
+    /// Records that a drive accepted data.
     pub(super) fn took_data(&mut self) {
         self.since = None;
     }
 
-    /// Records were taken.
+    /// Records that a drive accepted records.
     pub(super) fn took_records(&mut self) {
         self.records_since = None;
     }
 }
 
-/// Whether nobody waits any more who was refused now, and others since that time.
+/// Returns whether nobody waits any more who was refused now, and others since that time.
 fn is_waited_out(since: &mut Option<Nanos>, now: Nanos) -> bool {
     now >= *since.get_or_insert(now) + WAIT_MAX
 }
 
 impl Array {
-    /// A drive had no room for what a job writes: its clients wait for room, unless they did.
+    /// A drive had no space for a write of a job: its clients wait for space, unless they have
+    /// waited already.
     pub(super) fn await_room_for(&mut self, key: u32, plan: &mut Plan<'_>) {
         let waited_out = is_waited_out(&mut self.full.since, plan.now);
         self.full.due.get_or_insert(plan.now + PAUSE);
@@ -78,7 +79,8 @@ impl Array {
         }
     }
 
-    /// No drive has room for the records of a round: they are written later. Who has waited is told.
+    /// No drive has space for the records of a round: they are written later. Reports that to those
+    /// who have waited.
     pub(super) fn await_room_for_records(&mut self, plan: &mut Plan<'_>) {
         self.full.records = true;
         match is_waited_out(&mut self.full.records_since, plan.now) {
@@ -108,14 +110,14 @@ impl Array {
         }
     }
 
-    /// Nothing is written any more: who waits for room is told.
+    /// Fails writes that wait for space, because nothing can be written any more.
     pub(super) fn refuse_parts(&mut self, fault: Fault, plan: &mut Plan<'_>) {
         for (_, part) in std::mem::take(&mut self.full.parts) {
             plan.release(part.client, Err(fault));
         }
     }
 
-    /// Tries again what waits for room.
+    /// Retries the jobs that wait for space.
     pub(super) fn retry_full(&mut self, plan: &mut Plan<'_>) {
         self.full.due = None;
         for (number, part) in std::mem::take(&mut self.full.parts) {
@@ -147,7 +149,7 @@ mod tests {
         if io.op == Op::Write { Err(Fault::Full) } else { Ok(()) }
     }
 
-    /// There is room for data, but for no record.
+    /// There is space for data, but not for records.
     fn full_of_records(io: &Request) -> Outcome {
         if io.offset < RECORDS { full(io) } else { Ok(()) }
     }
@@ -213,7 +215,7 @@ mod tests {
         assert_eq!(bench.answers.get(&flush), None);
         pass(&mut bench, Nanos::from_millis(1000) + PAUSE, full_of_records);
         assert_eq!(bench.answers[&flush], Err(Fault::Full));
-        // Data are written meanwhile; who asks now is told soon.
+        // Other data is written in the meantime, so new requests are answered soon.
         let id = bench.ask(Op::Write, Flags::NONE, 0, 4, 4);
         bench.end_all(full_of_records);
         assert_eq!(bench.answers[&id], Ok(()));
@@ -221,7 +223,7 @@ mod tests {
         pass(&mut bench, PAUSE, full_of_records);
         assert_eq!(bench.answers[&flush], Err(Fault::Full));
         assert_all_used(&bench);
-        // Nobody waits, so nothing is tried until somebody asks.
+        // Nobody waits, so nothing is retried until the next request.
         assert_eq!(bench.array().full.due(), None);
         let flushes = [0, 1].map(|stream| bench.ask(Op::Flush, Flags::NONE, stream, 0, 0));
         pass(&mut bench, PAUSE, |_| Ok(()));

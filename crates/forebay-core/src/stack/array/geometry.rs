@@ -15,7 +15,7 @@ pub(super) const RECORD: u32 = 8192;
 pub(super) const PAGE: u32 = 4096;
 /// Records of a round at most.
 pub(super) const ROUND_MAX: u64 = 256;
-/// How many times as many pages the ring has room for, so that an array may grow.
+/// The factor by which the ring is larger than its pages need, so that an array can grow.
 const GROWTH: u64 = 2;
 /// The most lanes of an array.
 pub(super) const LANES_MAX: u16 = 32;
@@ -25,7 +25,7 @@ pub(super) const LANES_MAX: u16 = 32;
 pub enum Update {
     /// In another cell: what is durable stays whole until a record says otherwise.
     Fresh,
-    /// Where it was, as the paper has it: a power cut while a stripe is written leaves its parity wrong.
+    /// In place, as in the paper: a power cut during a write of a stripe leaves its parity wrong.
     InPlace,
 }
 
@@ -56,8 +56,8 @@ impl Geometry {
     /// Bytes of a record.
     pub const RECORD_BYTES: u64 = RECORD as u64;
 
-    /// The sizes with which all of `units` have room at the leanest level and `spare` cells a drive are
-    /// left; none if that cannot be.
+    /// Returns the sizes with which all of `units` have room at the leanest level and `spare` cells
+    /// a drive are left, or `None` if that cannot be.
     pub fn new(sizes: Geometry, leanest: Level, spare: u32) -> Option<Geometry> {
         let Geometry { lanes, chunk_bytes, chunks, copies_max, units, .. } = sizes;
         let roles = leanest.roles(chunks.into()) as u64;
@@ -78,8 +78,8 @@ impl Geometry {
         is_fit.then_some(Geometry { cells, ring, ..sizes })
     }
 
-    /// The largest array on sets of drives of so many bytes each, some of whose cells are spare. A unit is
-    /// on drives of one set, all of which count as much as the least of them.
+    /// Returns the largest array on sets of drives with these sizes, some of whose cells are spare.
+    /// Each unit is on drives of one set, all of which count as much as the smallest of them.
     pub fn fitting(sizes: Geometry, leanest: Level, sets: &[&[u64]]) -> Option<Geometry> {
         let of = |set: &[u64], less: u64| {
             let bytes = set.iter().min()?.checked_sub(less)?;
@@ -102,7 +102,7 @@ impl Geometry {
         Some(alone)
     }
 
-    /// The largest array on drives of `lane_bytes`, some of whose cells are spare.
+    /// Returns the largest array on drives of `lane_bytes`, some of whose cells are spare.
     fn fitting_set(sizes: Geometry, leanest: Level, lane_bytes: u64) -> Option<Geometry> {
         let with = |units: u64| {
             let bare = Geometry::new(Geometry { units, ..sizes }, leanest, 0)?;
@@ -120,7 +120,7 @@ impl Geometry {
         with(fits).filter(|_| fits > 0)
     }
 
-    /// Whether its units can have this level.
+    /// Returns whether its units can have this level.
     pub fn takes(&self, level: Level) -> bool {
         let chunks = self.chunks.into();
         level.roles(chunks) <= self.roles_max() && level.width(chunks) <= self.lanes.into()
@@ -146,15 +146,15 @@ impl Geometry {
         self.units.div_ceil(self.units_a_page()).max(1)
     }
 
-    /// The same with more units, if the ring has room for the records of their pages and two rounds
-    /// beyond.
+    /// Returns the same with more units, if the ring has room for the records of their pages and
+    /// two rounds beyond.
     pub(super) fn grown(&self, units: u64) -> Option<Geometry> {
         let grown = Geometry { units, ..*self };
         let has_room = grown.pages() + 2 * ROUND_MAX <= self.ring;
         (has_room && units >= self.units && units < 1 << 48).then_some(grown)
     }
 
-    /// The most units that [`Geometry::grown`] takes.
+    /// Returns the maximum number of units that [`Geometry::grown`] accepts.
     pub(super) fn units_max(&self) -> u64 {
         self.ring.saturating_sub(2 * ROUND_MAX) * self.units_a_page()
     }
@@ -164,7 +164,7 @@ impl Geometry {
         ring_at() + sequence % self.ring.max(1) * u64::from(RECORD)
     }
 
-    /// How many records fit from this one to the ring's end.
+    /// Returns how many records fit from this one to the ring's end.
     pub(super) fn records_from(&self, sequence: u64) -> u64 {
         let ring = self.ring.max(1);
         ring - sequence % ring
@@ -178,38 +178,38 @@ impl Geometry {
         if self.update == Update::Fresh { BLOCK } else { 0 }
     }
 
-    /// Bytes of a cell: a chunk and what is known of it.
+    /// Returns the bytes of a cell: a chunk and its trailer.
     pub fn cell_bytes(&self) -> u64 {
         u64::from(self.chunk_bytes + self.trailer_bytes())
     }
 
-    /// First byte of a cell.
+    /// Returns the first byte of a cell.
     pub(super) fn cell_at(&self, cell: u32) -> u64 {
         self.cells_at() + u64::from(cell) * self.cell_bytes()
     }
 
-    /// How many cells a drive of so many bytes has.
+    /// Returns the number of cells on a drive of this size.
     pub fn cells_in(&self, lane_bytes: u64) -> u32 {
         let cells = lane_bytes.saturating_sub(self.cells_at()) / self.cell_bytes();
         u32::try_from(cells).unwrap_or(u32::MAX)
     }
 
-    /// Bytes that it needs of each drive.
+    /// Returns the number of bytes needed on each drive.
     pub fn lane_bytes(&self) -> u64 {
         self.cell_at(self.cells)
     }
 
-    /// Bytes of a unit's data.
+    /// Returns the size of a unit's data in bytes.
     pub fn unit_bytes(&self) -> u64 {
         u64::from(self.chunk_bytes) * u64::from(self.chunks)
     }
 
-    /// Bytes that clients may use.
+    /// Returns the number of bytes available to clients.
     pub fn capacity_bytes(&self) -> u64 {
         self.units * self.unit_bytes()
     }
 
-    /// Bytes that it can grow to: those whose records the ring has room for.
+    /// Returns the maximum capacity, for which the ring has space for records.
     pub fn capacity_max_bytes(&self) -> u64 {
         self.units_max() * self.unit_bytes()
     }
@@ -238,7 +238,7 @@ impl Geometry {
     }
 }
 
-/// How many cells of a drive are spare: none of what is promised needs them.
+/// Returns the number of spare cells of a drive, which the capacity does not include.
 pub(super) fn spare_cells(cells: u32) -> u32 {
     (cells / 64).max(64)
 }

@@ -19,7 +19,7 @@ pub struct Hint {
     pub kind: Option<Kind>,
 }
 
-/// What is asked for a unit.
+/// The hinted placement of a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) level: Option<Level>,
@@ -54,15 +54,15 @@ impl Hints {
 }
 
 impl Array {
-    /// The same, some of whose units are kept as these say. Those that are not kept so are moved in the
-    /// background once it is open, where there is room to spare. Levels that it does not take
-    /// ([`Geometry::takes`]) are not heeded.
+    /// Adds hints for some units. Once the array is open, units that do not match are moved in the
+    /// background, as far as there is spare space. Hints for unsupported levels
+    /// ([`Geometry::takes`]) are ignored.
     pub fn hinted(self, hints: &[Hint]) -> Array {
         let hints = Hints::new(hints, &self.geometry);
         Array { hints, ..self }
     }
 
-    /// The kind of drives that a unit is to be on.
+    /// Returns the kind of drives that a unit is to be on.
     pub(super) fn hinted_kind(&self, number: u64) -> Kind {
         self.hints.of(number).kind.unwrap_or_default()
     }

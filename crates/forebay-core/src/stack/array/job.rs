@@ -9,7 +9,7 @@ use super::salvage::Salvage;
 use super::unit::Unit;
 use crate::contract::bytes::{Buf, Bytes};
 
-/// For what a job is done.
+/// The purpose of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doing {
     Read,
@@ -44,7 +44,7 @@ pub(super) struct Job {
     pub(super) touched: Roles,
     pub(super) covered: Roles,
     pub(super) method: Method,
-    /// Roles that were read, and that could not be.
+    /// Roles that were read, and those that could not be read.
     pub(super) read: Roles,
     pub(super) bad: Roles,
     /// Sums of all roles that are read, where trailers need not be.
@@ -53,23 +53,24 @@ pub(super) struct Job {
     pub(super) bufs: [Buf; ROLES_MAX],
     /// Parities of another level than that which was read.
     pub(super) parities: [Buf; 2],
-    /// What is written to each role.
+    /// The data written to each role.
     pub(super) contents: [Bytes; ROLES_MAX],
-    /// Roles that are to be written, and those that were not.
+    /// Roles to write, and those whose write failed.
     pub(super) writes: Roles,
     pub(super) failed: Roles,
     pub(super) tries: u8,
-    /// How often it found no room.
+    /// The number of times that it found no space.
     pub(super) waits: u32,
-    /// I/Os under way.
+    /// The number of outstanding I/Os.
     pub(super) left: u32,
     pub(super) writing: bool,
-    /// Roles that were given to be written, now or in an earlier try, and how many flushes had failed then.
+    /// Roles whose writes were issued, now or in an earlier attempt, and the number of failed
+    /// flushes at that time.
     pub(super) given: Roles,
     pub(super) lapses: [u32; ROLES_MAX],
-    /// What each block tells, where whole chunks do not tell enough.
+    /// The contents of each block, if complete chunks are not enough.
     pub(super) salvage: Option<Box<Salvage>>,
-    /// A drive had no room for what it was to write.
+    /// Whether a drive had no space for its write.
     pub(super) lacks_room: bool,
 }
 
@@ -106,7 +107,7 @@ impl Job {
         }
     }
 
-    /// Takes over what is asked.
+    /// Adds the tasks to the job.
     pub(super) fn ask(&mut self, tasks: &[Task]) {
         for task in tasks {
             let (doing, part) = match *task {
@@ -126,8 +127,8 @@ impl Job {
         self.parts.first().map_or(crate::contract::request::BACKGROUND, |part| part.stream)
     }
 
-    /// Which chunks its parts touch, and which bytes of them, in whole `grain`s and `whole` chunks
-    /// where that is asked for.
+    /// Determines which chunks its parts touch, and which of their bytes, in multiples of `grain`,
+    /// or in complete chunks if `whole`.
     pub(super) fn span(&mut self, chunk: u32, grain: u32, whole: bool) {
         let (mut lo, mut hi) = (chunk, 0);
         self.touched = 0;
@@ -147,15 +148,16 @@ impl Job {
         }
     }
 
-    /// Whether its parts together fill a chunk from `lo` to `hi`.
+    /// Returns whether its parts together fill a chunk from `lo` to `hi`.
     fn covers(&self, number: u32, chunk: u32) -> bool {
         self.fills(number, chunk, self.lo, self.hi)
     }
 
-    /// Whether its parts together fill a chunk from byte `from` to byte `to`.
+    /// Returns whether its parts together fill a chunk from byte `from` to byte `to`.
     pub(super) fn fills(&self, number: u32, chunk: u32, from: u32, to: u32) -> bool {
         let mut end = from;
-        // Few parts: the one that goes on furthest, again and again.
+        // There are few parts, so it is enough to look repeatedly for the one that extends
+        // furthest.
         loop {
             let touching = self.parts.iter().filter_map(|part| touched(part, number, chunk));
             let next = touching.filter(|(from, _)| *from <= end).map(|(_, to)| to).max();
@@ -167,7 +169,7 @@ impl Job {
         }
     }
 
-    /// The part that alone fills a chunk and that no later one touches.
+    /// Returns the part that alone fills a chunk and that no later one touches.
     pub(super) fn sole(&self, number: u32, chunk: u32) -> Option<Bytes> {
         let mut touching = self.parts.iter().rev();
         let last = touching.find(|part| touched(part, number, chunk).is_some())?;
@@ -177,13 +179,13 @@ impl Job {
     }
 }
 
-/// The bytes of a chunk that a part touches, counted from the chunk's first.
+/// Returns the bytes of a chunk that a part touches, counted from the chunk's first.
 pub(super) fn within(part: &Part, number: u32, chunk: u32) -> (u32, u32) {
     let first = number * chunk;
     (part.from.max(first) - first, part.end().min(first + chunk).max(first) - first)
 }
 
-/// The same, if there are any.
+/// Returns the touched bytes of a chunk, if there are any.
 pub(super) fn touched(part: &Part, number: u32, chunk: u32) -> Option<(u32, u32)> {
     let touches = part.from < (number + 1) * chunk && part.end() > number * chunk;
     touches.then(|| within(part, number, chunk))

@@ -1,6 +1,6 @@
 //! Kinds of drives. All roles of a unit are on drives of one kind, which form a *set*.
 
-/// What a drive is.
+/// The kind of a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A hard disk.
@@ -14,7 +14,7 @@ pub enum Kind {
 pub const KINDS: [Kind; 2] = [Kind::Hdd, Kind::Ssd];
 
 impl Kind {
-    /// Its name: `hdd`, `ssd`.
+    /// Returns its name: `hdd`, `ssd`.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Hdd => "hdd",
@@ -27,7 +27,7 @@ impl Kind {
         KINDS.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The other one.
+    /// Returns the other kind.
     pub(super) fn other(self) -> Kind {
         match self {
             Kind::Hdd => Kind::Ssd,

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::unit::Place;
 
-/// Cells whose sums are kept at most: about 10 MB, for 4 GiB of chunks of 64 KiB.
+/// The maximum number of cells with cached checksums: about 10 MB, for 4 GiB of chunks of 64 KiB.
 const CELLS: usize = 1 << 16;
 
 /// The sum of each block of a cell; none where there is no content.
 pub(super) type Sums = Arc<[u64]>;
 
-/// Sums by cell; a newer one takes the place of another whose number ends alike.
+/// Checksums by cell; a newer entry replaces one whose number has the same low bits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     cells: Vec<Option<(Place, Sums)>>,
@@ -29,7 +29,8 @@ impl Known {
         self.cells[Known::at(place)] = Some((place, sums));
     }
 
-    /// Those of a cell with that very content: the place's check tells.
+    /// Returns the checksums of a cell with exactly this content, according to the check in the
+    /// place.
     pub(super) fn get(&self, place: Place) -> Option<Sums> {
         let (known, sums) = self.cells.get(Known::at(place))?.as_ref()?;
         (*known == place).then(|| Arc::clone(sums))

@@ -14,7 +14,7 @@ use super::Array;
 use super::unit::{Place, Unit};
 use crate::contract::outcome::{Fault, Outcome};
 
-/// By unit: cells that a coming state has lost, of which jobs under way may know nothing.
+/// By unit: cells lost by an upcoming state, which current jobs may not know about.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Doubted {
     units: BTreeMap<u64, Vec<Place>>,
@@ -33,7 +33,7 @@ impl Doubted {
         places.is_some_and(|places| places.iter().any(|it| it.is_same_cell(place)))
     }
 
-    /// The cells, to look at.
+    /// Returns the cells, to look at.
     #[cfg(test)]
     fn all(&self) -> impl Iterator<Item = (u64, Place)> + '_ {
         self.units.iter().flat_map(|(number, places)| places.iter().map(|it| (*number, *it)))
@@ -62,7 +62,7 @@ impl Array {
         }
     }
 
-    /// The same where the only job under way begins anew.
+    /// Does the same if the only current job starts again.
     pub(super) fn free_doubted(&mut self, number: u64) {
         for place in self.doubted.units.remove(&number).into_iter().flatten() {
             let mut dropped = Unit::EMPTY;
@@ -99,7 +99,7 @@ pub(super) mod tests {
     use super::super::{Array, Phase};
     use super::*;
 
-    /// Every cell of a drive that is there is taken by one unit that names it, or free.
+    /// Checks that every cell of a present drive is either free or named by exactly one unit.
     pub(in super::super) fn check(array: &Array) {
         if matches!(array.phase, Phase::Failed(_)) {
             return;
@@ -136,7 +136,8 @@ pub(super) mod tests {
         }
     }
 
-    /// What fails: flushes, writes and reads, one in so many, and after how many requests a drive goes.
+    /// Fault rates: flushes, writes and reads (one in this many), and the number of requests after
+    /// which a drive disappears.
     const RATES: [(u64, u64, u64, u64); 7] = [
         (1, 0, 0, 0),
         (2, 0, 0, 0),

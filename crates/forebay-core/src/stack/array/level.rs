@@ -11,7 +11,7 @@ pub(super) const ROLES_MAX: usize = 16;
 /// A set of roles, a bit each.
 pub(super) type Roles = u16;
 
-/// How a unit's chunks are kept.
+/// The redundancy of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// On a drive each, with 0 to 2 parities: RAID 0, 5, 6.
@@ -21,7 +21,7 @@ pub enum Level {
     },
     /// On several drives each: RAID 10.
     Mirrored {
-        /// How many copies of a chunk there are, the first included.
+        /// The number of copies of a chunk, including the first.
         copies: u8,
     },
 }
@@ -32,7 +32,7 @@ impl Level {
     /// Three copies: as much as two drives may fail, as with [`Level::RAID6`].
     pub const TRIPLE: Level = Level::Mirrored { copies: 3 };
 
-    /// Its name: `raid0`, `raid5`, `raid6`, `raid10` (two copies), `raid10x3`, `raid10x4`.
+    /// Returns its name: `raid0`, `raid5`, `raid6`, `raid10` (two copies), `raid10x3`, `raid10x4`.
     pub fn name(self) -> &'static str {
         match self {
             Level::Striped { parities: 0 } => "raid0",
@@ -50,7 +50,7 @@ impl Level {
         LEVELS.into_iter().find(|level| level.name() == name)
     }
 
-    /// Where it is among [`LEVELS`].
+    /// Returns its index in [`LEVELS`].
     pub(super) fn place(self) -> usize {
         LEVELS.iter().position(|level| *level == self).unwrap_or(0)
     }
@@ -67,7 +67,7 @@ impl Level {
         LEVELS.into_iter().find(|level| level.code() == code)
     }
 
-    /// How many roles there are with `chunks` data chunks.
+    /// Returns the number of roles with `chunks` data chunks.
     pub fn roles(self, chunks: usize) -> usize {
         match self {
             Level::Striped { parities } => chunks + usize::from(parities),
@@ -75,7 +75,7 @@ impl Level {
         }
     }
 
-    /// How many drives have to be there.
+    /// Returns the number of drives needed.
     pub fn width(self, chunks: usize) -> usize {
         match self {
             Level::Striped { parities } => chunks + usize::from(parities),
@@ -83,7 +83,7 @@ impl Level {
         }
     }
 
-    /// How many drives may fail without loss.
+    /// Returns the number of drives that may fail without loss.
     pub fn tolerates(self) -> usize {
         match self {
             Level::Striped { parities } => usize::from(parities),
@@ -91,7 +91,7 @@ impl Level {
         }
     }
 
-    /// The data chunks that can be told from these roles.
+    /// Returns the data chunks that can be reconstructed from these roles.
     pub(super) fn told(self, there: Roles, chunks: usize) -> Roles {
         let data = all(chunks);
         match self {
@@ -111,7 +111,7 @@ impl Level {
         }
     }
 
-    /// The data chunk that a role holds; none if it is a parity.
+    /// Returns the data chunk that a role holds, or `None` if it is a parity.
     pub(super) fn chunk(self, role: usize, chunks: usize) -> Option<usize> {
         match self {
             Level::Striped { .. } => (role < chunks).then_some(role),
@@ -119,7 +119,7 @@ impl Level {
         }
     }
 
-    /// Whether two roles must be on drives of their own.
+    /// Returns whether two roles must be on drives of their own.
     pub(super) fn parts(self, one: usize, other: usize, chunks: usize) -> bool {
         match self {
             Level::Striped { .. } => true,
@@ -127,13 +127,13 @@ impl Level {
         }
     }
 
-    /// The roles that must not be on the same drive as one.
+    /// Returns the roles that must not be on the same drive as one.
     pub(super) fn apart(self, role: usize, chunks: usize) -> impl Iterator<Item = usize> {
         let others = (0..self.roles(chunks)).filter(move |other| *other != role);
         others.filter(move |other| self.parts(*other, role, chunks))
     }
 
-    /// The roles that hold a data chunk.
+    /// Returns the roles that hold a data chunk.
     pub(super) fn holders(self, chunk: usize, chunks: usize) -> impl Iterator<Item = usize> {
         let copies = match self {
             Level::Striped { .. } => 1,
@@ -153,12 +153,12 @@ pub const LEVELS: [Level; 6] = [
     Level::Mirrored { copies: 4 },
 ];
 
-/// The set of all roles before `count`.
+/// Returns the set of all roles before `count`.
 pub(super) fn all(count: usize) -> Roles {
     ((1u32 << count) - 1) as Roles
 }
 
-/// The roles of a set.
+/// Returns the roles of a set.
 pub(super) fn each(roles: Roles) -> impl Iterator<Item = usize> {
     (0..ROLES_MAX).filter(move |role| roles >> role & 1 == 1)
 }

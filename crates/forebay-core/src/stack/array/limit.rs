@@ -9,12 +9,13 @@ use super::{Array, Level};
 pub struct DriveLimit {
     /// Their numbers.
     pub drives: Vec<u8>,
-    /// The cells that each of them would need.
+    /// The number of cells that each of them would need.
     pub cells: u32,
 }
 
 impl Array {
-    /// The drives that limit it; none where its records do, or where no size of its drives is enough.
+    /// Returns the drives that limit it, or `None` if its records do, or where no size of its
+    /// drives is enough.
     pub fn drive_limit(&self) -> Option<DriveLimit> {
         let (chunks, most) = (self.chunks(), self.geometry.units_max());
         let (level, wanted) = (self.promised_level(), self.geometry.units + 1);
@@ -44,8 +45,8 @@ impl Array {
         limits.min_by_key(|(lacking, _)| *lacking).map(|(_, limit)| limit)
     }
 
-    /// The level that promised units have at least: copies that were asked for and that nothing but a lack of room
-    /// would make leaner stay.
+    /// Returns the level that promised units have at least: copies that were asked for and that
+    /// nothing but a lack of room would make leaner stay.
     pub(super) fn promised_level(&self) -> Level {
         if self.first.tolerates() == 2 { self.leanest } else { self.first }
     }

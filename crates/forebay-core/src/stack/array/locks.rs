@@ -28,16 +28,16 @@ impl Part {
     }
 }
 
-/// What is asked of a unit.
+/// A task for a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Task {
     Read(Part),
     Write(Part),
-    /// All of it is no longer needed.
+    /// The complete part is no longer needed.
     Trim(Part),
     /// To another level, or another kind of drives.
     Switch(Level, Kind),
-    /// What is lost is made anew; all of it is read where asked so.
+    /// Restores lost data; reads everything if requested.
     Repair {
         reads_all: bool,
     },
@@ -55,7 +55,7 @@ struct Lock {
     queue: VecDeque<Task>,
 }
 
-/// Units that something is asked of.
+/// The units with tasks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Locks {
     units: BTreeMap<u64, Lock>,
@@ -71,12 +71,12 @@ impl Locks {
         self.units.entry(unit).or_default().queue.push_front(task);
     }
 
-    /// Whether nothing is under way there, nor waits.
+    /// Returns whether the unit has neither current nor waiting tasks.
     pub(super) fn is_quiet(&self, unit: u64) -> bool {
         !self.units.contains_key(&unit)
     }
 
-    /// Whether a read or a change of it has begun and not ended.
+    /// Returns whether a read or a change of it has begun and not ended.
     pub(super) fn is_under_way(&self, unit: u64) -> bool {
         self.units.get(&unit).is_some_and(|lock| lock.readers > 0 || lock.changing)
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::contract::outcome::{Fault, Outcome};
 
-/// Who waits until what was acknowledged is durable.
+/// Somebody who waits for acknowledged data to become durable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiter {
     pub(super) client: u32,
@@ -23,9 +23,9 @@ pub(super) struct Waiter {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Losses {
     count: u64,
-    /// What the last one came of.
+    /// The cause of the last loss.
     fault: Option<Fault>,
-    /// By stream that knows of any: how many.
+    /// By stream: the number of losses that it has been informed of.
     told: BTreeMap<u32, u64>,
 }
 
@@ -44,7 +44,7 @@ impl Losses {
         self.count
     }
 
-    /// A stream is somebody else's, who is told as one who knows of nothing.
+    /// Records that a stream has a new owner, who is treated as unaware of any loss.
     pub(super) fn forget(&mut self, stream: u32) {
         self.told.remove(&stream);
     }
@@ -54,7 +54,7 @@ impl Losses {
         Waiter { client, stream, since: self.count }
     }
 
-    /// What one who waited is told when all there is has become durable.
+    /// Returns the outcome for a waiter once all data has become durable.
     pub(super) fn tell(&mut self, waiter: Waiter) -> Outcome {
         let Waiter { stream, since, .. } = waiter;
         let known = match stream {
@@ -91,7 +91,7 @@ mod tests {
                 assert_eq!(losses.tell(waiter), outcome, "stream {stream}");
             }
         }
-        // Another one takes the place of one who knows.
+        // Another client takes over the number of one that was informed.
         losses.forget(7);
         for outcome in [lost, Ok(())] {
             let waiter = losses.waiter(6, Some(7));

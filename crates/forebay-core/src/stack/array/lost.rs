@@ -9,7 +9,8 @@
 use super::geometry::{BLOCK, Geometry};
 use super::level::{Level, Roles, all, each};
 
-/// Stands in a trailer for the sum of a block that is lost. (No other block has it, but for one in 2^64.)
+/// Replaces the checksum of a lost block in a trailer. (Another block has it with a probability of
+/// 2^-64.)
 pub(super) const LOST_SUM: u64 = u64::MAX;
 /// Blocks of the longest chunk.
 const BLOCKS_MAX: usize = 256;
@@ -21,7 +22,7 @@ const STRETCHES: usize = 32;
 pub(super) struct Blocks([u64; BLOCKS_MAX / 64]);
 
 impl Blocks {
-    /// The first so many.
+    /// Returns the first `count` blocks.
     pub(super) fn first(count: usize) -> Blocks {
         (0..count).fold(Blocks::default(), |mut blocks, block| {
             blocks.set(block);
@@ -69,7 +70,7 @@ impl Blocks {
 /// stretches, it says more than is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lost {
-    /// Roles with blocks that cannot be read, where too few others tell what these held.
+    /// Roles with blocks that cannot be read or reconstructed.
     pub(super) roles: Roles,
     stretches: u32,
 }
@@ -93,7 +94,7 @@ impl Lost {
         Lost { roles: (word >> 16) as Roles, stretches: (word >> 32) as u32 }
     }
 
-    /// The same, but for these roles.
+    /// Returns the same losses without these roles.
     pub(super) fn without(self, roles: Roles) -> Lost {
         match self.roles & !roles {
             0 => Lost::NONE,
@@ -101,7 +102,7 @@ impl Lost {
         }
     }
 
-    /// The blocks of a chunk that it names.
+    /// Returns the blocks of a chunk that it names.
     fn blocks(self, geometry: &Geometry) -> Blocks {
         let (count, stretch) = (blocks_of(geometry), stretch_blocks(geometry));
         let is_lost = |block: &usize| self.stretches >> (block / stretch) & 1 == 1;
@@ -111,7 +112,7 @@ impl Lost {
         })
     }
 
-    /// The blocks of a data chunk of a unit of this level that are lost.
+    /// Returns the blocks of a data chunk of a unit of this level that are lost.
     pub(super) fn of_chunk(self, level: Level, chunk: usize, geometry: &Geometry) -> Blocks {
         let mut holders = level.holders(chunk, geometry.chunks.into());
         match holders.all(|role| self.roles >> role & 1 == 1) {
@@ -120,7 +121,7 @@ impl Lost {
         }
     }
 
-    /// Whether data are lost.
+    /// Returns whether data are lost.
     pub(super) fn has_data(self, level: Level, chunks: usize) -> bool {
         let is_lost = |chunk| level.holders(chunk, chunks).all(|role| self.roles >> role & 1 == 1);
         self.stretches != 0 && each(all(chunks)).any(is_lost)

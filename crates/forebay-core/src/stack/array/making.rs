@@ -25,33 +25,35 @@ use crate::contract::outcome::Fault;
 use crate::contract::time::Nanos;
 
 impl Array {
-    /// An array that is there and empty, for a run that nothing has to outlive.
+    /// Creates an array that is there and empty, for a run that nothing has to outlive.
     pub fn new(geometry: Geometry, first: Level) -> Array {
         let numbers: Vec<u8> = (1..=geometry.lanes as u8).collect();
         Array { phase: Phase::Ready, ..Array::closed(geometry, first, &numbers, false) }
     }
 
-    /// An array that its drives tell of, once it is opened. `numbers` are those of the drives that are
-    /// there, by lane, as their labels say; 0 where a lane has none.
+    /// Returns an array whose state is read from its drives when it is opened. `numbers` are the
+    /// numbers of the present drives by lane, from their labels; 0 for a lane without a drive.
     pub fn found(geometry: Geometry, first: Level, numbers: &[u8]) -> Array {
         Array::closed(geometry, first, numbers, false)
     }
 
-    /// A new array on new drives: opening it writes the first record, over whatever is there. Labels are
-    /// the business of whoever opens the drives.
+    /// Returns a new array on new drives. Opening it writes the first record and overwrites
+    /// everything. The caller manages labels.
     pub fn created(geometry: Geometry, first: Level) -> Array {
         let numbers: Vec<u8> = (1..=geometry.lanes as u8).collect();
         Array::closed(geometry, first, &numbers, true)
     }
 
-    /// The same after an array that lost acknowledged writes: the next flush of each stream but `knows` fails once. Losses are
-    /// in memory alone, and an array that takes another's place does not know who was told.
+    /// Makes the next flush of each stream except `knows` fail once, because a previous instance
+    /// lost acknowledged writes. Losses are only in memory, and a new instance does not know who
+    /// has been informed.
     pub fn owing(mut self, fault: Fault, knows: u32) -> Array {
         self.log.losses = Losses::owing(fault, knows);
         self
     }
 
-    /// The same, with levels that follow the workload by `rule`: layout `i` of `costs` is `levels[i]`.
+    /// Returns the same, with levels that follow the workload by `rule`: layout `i` of `costs` is
+    /// `levels[i]`.
     pub fn adapting<R>(self, rule: R, costs: Costs, first: First, levels: Vec<Level>) -> Array
     where
         R: Rule + Send + 'static,
@@ -60,37 +62,37 @@ impl Array {
         Array { adapting: Some(Adapting::new(rule, costs, first, levels)), ..self }
     }
 
-    /// The same, whose switches move at most so many percent of what clients do; 0 is no bound.
+    /// Limits the data moved by switches to a percentage of the clients' data; 0 means no limit.
     pub fn switching_within(self, percent: u64) -> Array {
         let adapting = self.adapting.map(|adapting| adapting.bounded(percent));
         Array { adapting, ..self }
     }
 
-    /// The same, whose units pay the rent of their space once in such a period, while it is used at all.
+    /// Makes units pay the rent of their space once per period, while the array is used.
     pub fn charging_every(self, period: Nanos) -> Array {
         let adapting = self.adapting.map(|adapting| adapting.charging(period));
         Array { adapting, ..self }
     }
 
-    /// The same, whose drives have so many cells each, by lane: no fewer than [`Geometry::cells`].
+    /// Sets the number of cells of each drive, by lane, at least [`Geometry::cells`].
     pub fn with_cells(mut self, cells: &[u32]) -> Array {
         self.drives.with_cells(cells);
         self
     }
 
-    /// The same, whose drives are of these kinds, by lane; those of an array that is found are known.
+    /// Sets the kinds of the drives, by lane; an array that is opened knows its kinds.
     pub fn with_kinds(mut self, kinds: &[Kind]) -> Array {
         self.drives.with_kinds(kinds);
         self
     }
 
-    /// The same, which is only read: nothing at all is written to its drives.
+    /// Returns the same, which is only read: nothing at all is written to its drives.
     pub fn reading(self) -> Array {
         Array { reads_only: true, ..self }
     }
 
-    /// The same, with so many units written already at its first level, without any I/O: as a simulation
-    /// may begin.
+    /// Marks this many units as written at the first level, without any I/O, as a starting point
+    /// for simulations.
     pub fn filled(mut self, units: u64) -> Array {
         let level = self.first;
         for number in 0..units.min(self.geometry.units) {

@@ -6,13 +6,13 @@
 
 use super::level::{Level, Roles, all, each};
 
-/// What is to be known of a unit.
+/// The data of a unit that is needed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View {
     pub(super) level: Level,
     /// Data chunks.
     pub(super) chunks: usize,
-    /// Roles that can be read, those that are zeros included.
+    /// Readable roles, including those that are zeros.
     pub(super) usable: Roles,
     /// Roles that are zeros: nothing has to be read.
     pub(super) zero: Roles,
@@ -29,8 +29,8 @@ pub(super) enum Method {
     Modify,
 }
 
-/// Roles to be read, zeros among them, and how it goes on. Where they are not those that are wanted,
-/// the others follow from them.
+/// The roles to read, including zeros, and the next step. If they are not the wanted roles, those
+/// are computed from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Needs {
     pub(super) reads: Roles,
@@ -38,7 +38,7 @@ pub(super) struct Needs {
 }
 
 impl View {
-    /// To have these data chunks; none if too much is lost.
+    /// To have these data chunks; `None` if too much is lost.
     pub(super) fn to_read(self, wanted: Roles) -> Option<Needs> {
         let method = Method::Reconstruct;
         let mut reads = 0;
@@ -54,7 +54,8 @@ impl View {
         Some(Needs { reads, method })
     }
 
-    /// As many roles as tell all others: what costs nothing first, then what is wanted.
+    /// Returns enough roles to reconstruct all others, preferring roles that cost nothing, then
+    /// wanted ones.
     fn survivors(self, wanted: Roles) -> Option<Roles> {
         if self.level.parities() == 0 {
             return None;
@@ -128,11 +129,11 @@ mod tests {
         let copies = view(Level::TRIPLE, 0b0001_0000_0000 | 0b1110);
         assert_eq!(copies.to_read(0b0011).unwrap().reads, 1 << 8 | 1 << 1);
         assert_eq!(view(Level::TRIPLE, 0b1110).to_read(1), None);
-        // A write that covers what is lost needs none of it.
+        // A write that covers all lost data does not need to read it.
         assert_eq!(two.to_write(0b1, 0b1).unwrap().reads, 0b1110);
     }
 
-    /// In every small case: what is wanted is among the reads, or as many roles are as tell all.
+    /// In every small case, the reads include the wanted roles, or enough roles to reconstruct all.
     #[test]
     fn reads_always_suffice() {
         for level in super::super::level::LEVELS.into_iter().filter(|level| level.roles(2) <= 8) {

@@ -23,16 +23,16 @@ use crate::stack::placed::{Plan, Planned};
 /// Bytes that are read at a time.
 const STEP: u64 = 1 << 20;
 
-/// What was found so far.
+/// The state found so far.
 #[derive(Default)]
 pub(super) struct Opening {
-    /// I/Os under way.
+    /// The number of outstanding I/Os.
     left: u32,
     /// By sequence number and sum: the record and its bytes.
     records: BTreeMap<(u64, u64), (Record, Vec<u8>)>,
     /// Records that are written again: where, and their bytes.
     written: Vec<(u64, Buf)>,
-    /// Those that a drive had no room for: its lane, and where.
+    /// Records for which a drive had no space: its lane, and the position.
     refused: Vec<(usize, u64)>,
 }
 
@@ -70,7 +70,7 @@ impl Array {
         }
     }
 
-    /// Writes once more what drives had no room for.
+    /// Rewrites the records for which drives had no space.
     pub(super) fn write_refused(&mut self, plan: &mut Plan<'_>) {
         let Some(opening) = self.opening() else { return };
         let written = opening.written.clone();
@@ -81,7 +81,7 @@ impl Array {
         }
     }
 
-    /// What was written again need not be held any more.
+    /// Frees the records that have been written again.
     pub(super) fn free_written_again(&mut self, slots: &mut dyn Slots) {
         let Some(opening) = self.opening() else { return };
         opening.written.drain(..).for_each(|(_, buf)| slots.free(buf));
@@ -103,7 +103,7 @@ impl Array {
         opening.left -= 1;
         match io.op {
             Op::Read => self.found_part(io, outcome, plan),
-            // A drive that does not take it is used no more.
+            // A drive that fails the write is no longer used.
             _ => match outcome {
                 Err(Fault::Full) => opening.refused.push((io.lane.into(), io.offset)),
                 Err(_) => drop(self.lose(io.lane.into())),
@@ -165,7 +165,7 @@ impl Array {
         let newest = &records.get(&(sequence, sum))?.0;
         let (round, count) = (newest.round, newest.count);
         let is_new = self.adopt(newest);
-        // Others had their places taken: too few may be left.
+        // Other drives have been replaced, so too few may be left.
         let members = newest.drives.iter().filter(|number| **number > 0).count();
         self.has_enough(members).then_some(())?;
         self.geometry = self.geometry.grown(newest.volume_units)?;
@@ -194,7 +194,7 @@ impl Array {
             return Some(());
         }
         let lanes: Vec<usize> = self.drives.present().collect();
-        // A new drive has none of them: those that others lose later would be missed.
+        // A new drive has none of them, so they would be missing if other drives are lost later.
         let written = chain.iter().filter(|key| is_new || (round..round + count).contains(&key.0));
         for key in written {
             let bytes = &records.get(key)?.1;
@@ -209,7 +209,7 @@ impl Array {
         (!lanes.is_empty()).then_some(())
     }
 
-    /// Whether no more of so many drives are missing than may be.
+    /// Returns whether `members` drives are enough, considering how many may be missing.
     fn has_enough(&self, members: usize) -> bool {
         self.drives.present().count() + self.first.tolerates() >= members
     }
@@ -229,9 +229,9 @@ impl Array {
         }
     }
 
-    /// The drives that the newest record names are the volume's. One that it does not name and that is
-    /// newer than all of these takes a missing one's place, or one beside them in an array that grows;
-    /// one that is older had its place taken. Answers whether there is such a new one.
+    /// The drives named by the newest record belong to the volume. A drive that it does not name
+    /// replaces a missing one, or joins a growing array, if its number is higher than all of these;
+    /// if its number is lower, it has been replaced. Returns whether there is such a new drive.
     fn adopt(&mut self, newest: &Record) -> bool {
         let (mut members, mut ssds) = (newest.drives, newest.ssds);
         let newer = members.iter().copied().max().unwrap_or(0);
@@ -251,7 +251,7 @@ impl Array {
                 continue;
             };
             members[place] = *number;
-            // Who takes another's place is of its kind.
+            // A replacement drive is of the same kind.
             if let Some(Kind::Ssd) = grows.filter(|_| missing.is_none()) {
                 ssds |= 1 << place;
             }
@@ -273,7 +273,8 @@ impl Array {
     }
 }
 
-/// The newest chain of records: all of its last round, and as many as there are pages.
+/// Returns the newest chain of records: its complete last round, and as many records as there are
+/// pages.
 fn chain(
     records: &BTreeMap<(u64, u64), (Record, Vec<u8>)>,
     geometry: &Geometry,

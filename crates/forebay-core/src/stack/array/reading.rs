@@ -12,7 +12,8 @@ use crate::contract::request::Op;
 use crate::stack::placed::{Plan, Planned};
 
 impl Array {
-    /// Whether the sums of all roles that a read needs are known; the read then goes by them.
+    /// Returns whether the sums of all roles that a read needs are known; the read then goes by
+    /// them.
     pub(super) fn knows_sums(&mut self, key: u32) -> bool {
         let job = &self.jobs[key as usize];
         let view = self.view(key);
@@ -20,7 +21,8 @@ impl Array {
         let sums = each(reads & !view.zero)
             .map(|role| Some((role, self.known.get(job.old.places[role])?)))
             .collect::<Option<Vec<_>>>();
-        // All that is read is there or none: what fails is read again as far as the trailer.
+        // A read succeeds completely or not at all; a failed read is repeated including the
+        // trailer.
         let Some(sums) = sums.filter(|sums| !sums.is_empty()) else { return false };
         self.jobs[key as usize].sums = sums;
         true
@@ -30,11 +32,11 @@ impl Array {
         let job = &self.jobs[key as usize];
         let (zero, usable) = self.usable(&job.old, job.level, job.bad);
         let copy = (job.number as usize).wrapping_add(key as usize);
-        // What was read is there, whatever has become of its drive since.
+        // Data that has been read is available, even if its drive has failed since.
         View { level: job.level, chunks: self.chunks(), usable: usable | job.read, zero, copy }
     }
 
-    /// Reads what a job has to have and has not; goes on where it has all.
+    /// Reads the roles that a job still needs, and continues the job if it has all of them.
     pub(super) fn gather(&mut self, key: u32, plan: &mut Plan<'_>) {
         if self.jobs[key as usize].bad != 0 && !self.jobs[key as usize].sums.is_empty() {
             self.forget_sums(key, plan.slots);
@@ -100,8 +102,8 @@ impl Array {
         }
     }
 
-    /// Whether what was read of a role is what was written: the right trailer, each block's sum. (What
-    /// is not is freed.)
+    /// Returns whether the data read for a role is intact: the right trailer, and the checksum of
+    /// each block. Frees damaged data.
     pub(super) fn is_whole(&mut self, key: u32, role: usize, slots: &mut dyn Slots) -> bool {
         if !self.is_fresh() {
             return true;
@@ -138,7 +140,7 @@ impl Array {
         self.keep_whole(key, role, rotten + lost, slots)
     }
 
-    /// Frees what is wrong; answers whether it is right.
+    /// Frees wrong data; returns whether it is right.
     fn keep_whole(&mut self, key: u32, role: usize, wrong: u64, slots: &mut dyn Slots) -> bool {
         if wrong > 0 {
             slots.free(self.jobs[key as usize].bufs[role]);
@@ -147,7 +149,7 @@ impl Array {
         wrong == 0
     }
 
-    /// What was read is all there is: the other roles of a stripe follow from it.
+    /// Computes the other roles of a stripe, because no more can be read.
     fn recover(&mut self, key: u32, plan: &mut Plan<'_>) {
         let chunks = self.chunks();
         let job = &self.jobs[key as usize];
@@ -178,7 +180,7 @@ impl Array {
         plan.slots.recover(data, len, &rest[..level.parities()], &lost);
     }
 
-    /// A job has what it wanted to read.
+    /// Continues a job that has read everything it wanted.
     pub(super) fn gathered(&mut self, key: u32, plan: &mut Plan<'_>) {
         match self.jobs[key as usize].doing {
             Doing::Read => {
@@ -190,7 +192,7 @@ impl Array {
         }
     }
 
-    /// The role that was read of a data chunk.
+    /// Returns the role that was read of a data chunk.
     pub(super) fn holder(&self, key: u32, chunk: usize) -> Option<usize> {
         let job = &self.jobs[key as usize];
         job.level.holders(chunk, self.chunks()).find(|role| job.read >> role & 1 == 1)
@@ -210,8 +212,8 @@ impl Array {
     }
 }
 
-/// How many blocks of a chunk, read from `lo` to `hi`, do not have their sums, and how many are known to be
-/// lost. Without content none.
+/// Returns how many blocks of a chunk, read from `lo` to `hi`, have wrong checksums, and how many
+/// are known to be lost. Without contents, none have.
 fn wrong_blocks(slots: &dyn Slots, read: Bytes, lo: u32, hi: u32, sums: &[u64]) -> (u64, u64) {
     let (mut rotten, mut lost) = (0, 0);
     for block in lo / geometry::BLOCK..hi / geometry::BLOCK {

@@ -24,7 +24,7 @@ const LOOK: usize = 64;
 const PATIENCE: u32 = 4;
 
 impl Array {
-    /// Sees to it that there is room for what is to come, and for writes that wait.
+    /// Makes space for future writes and for waiting ones.
     pub(super) fn make_room(&mut self, plan: &mut Plan<'_>) {
         self.shrink_ahead();
         if self.stalled.is_empty() || !self.log.is_idle() || !self.ready.is_empty() {
@@ -56,7 +56,7 @@ impl Array {
         }
     }
 
-    /// The next fat unit that nothing is asked of, one without a hint if possible.
+    /// Returns the next fat unit that nothing is asked of, one without a hint if possible.
     fn next_fat(&mut self, kind: Kind, look: usize) -> Option<u64> {
         let (fat, next) = (&self.room.fat[kind as usize], self.room.next[kind as usize]);
         let (mut hinted, mut last) = (None, next);
@@ -147,7 +147,7 @@ impl Array {
     /// Tries all that wait once more; answers whether any went on.
     fn is_retried(&mut self, plan: &mut Plan<'_>) -> bool {
         let before = self.stalled.len();
-        // Whoever waits longest holds up nobody here.
+        // The write that waits longest does not hold up others here.
         for key in 0..before {
             self.jobs[self.stalled[key] as usize].waits = 0;
         }
@@ -155,7 +155,7 @@ impl Array {
         self.stalled.len() < before
     }
 
-    /// Nothing under way gives back cells: makes room by other means.
+    /// Makes space by other means if no current job will free cells.
     fn unblock(&mut self, plan: &mut Plan<'_>) {
         #[cfg(test)]
         (self.room.blocked += 1);
@@ -165,7 +165,7 @@ impl Array {
         if let Some(key) = switch {
             return self.shed(*key, plan);
         }
-        // What only makes anew does not drive out others.
+        // Jobs that only restore data do not displace others.
         let has_writes = keys.iter().any(|key| doing(self, *key) == Doing::Write);
         if has_writes && (self.shrink_any() || self.relieve()) {
             return;
@@ -208,8 +208,9 @@ impl Array {
         false
     }
 
-    /// Tries all that wait with what is kept back; then on drives that lost another role, which is better than to
-    /// refuse; then without roles of drives that are missing. Answers whether any goes on.
+    /// Retries all waiting jobs with the reserved cells; then with drives that lost another role,
+    /// which is better than an error; then without the roles of missing drives. Returns whether any
+    /// of them continues.
     fn is_forced(&mut self, plan: &mut Plan<'_>) -> bool {
         let reserves = self.drives.reserves;
         for step in 0..3 {
@@ -225,7 +226,7 @@ impl Array {
         false
     }
 
-    /// A fat unit that is to shrink, and of which no cell is free, gives up copies for that.
+    /// Removes copies from an enlarged unit that must shrink when no cell is free.
     fn shed(&mut self, key: u32, plan: &mut Plan<'_>) {
         let (number, old) = (self.jobs[key as usize].number, self.jobs[key as usize].old);
         let Some(shed) = self.without_copies(key).filter(|shed| *shed != old) else {
@@ -244,7 +245,8 @@ impl Array {
         }
     }
 
-    /// A unit without copies that are on drives where it needs cells to shrink; none if that does not help.
+    /// Returns a unit without copies that are on drives where it needs cells to shrink, or `None`
+    /// if that does not help.
     fn without_copies(&self, key: u32) -> Option<Unit> {
         let job = &self.jobs[key as usize];
         let Doing::Switch(to, kind) = job.doing else { return None };

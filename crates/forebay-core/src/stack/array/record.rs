@@ -15,8 +15,8 @@ use super::unit::Unit;
 /// How a label and a record begin, after their sums.
 const LABEL: u64 = u64::from_le_bytes(*b"forebayL");
 const COMMIT: u64 = u64::from_le_bytes(*b"forebayR");
-/// The format's version, and the oldest that is understood: labels of 3 are those of 4 but for the
-/// drive's state and the label at the end, whose block they do not keep free.
+/// The version of the format, and the oldest supported one. Labels of version 3 are like those of
+/// 4, except for the drive's state and the label at the end, whose block they do not reserve.
 const VERSION: u64 = 4;
 const VERSION_LEAST: u64 = 3;
 
@@ -26,7 +26,7 @@ const HEAD: usize = NUMBERS + DRIVES;
 const NUMBERS: usize = 12;
 const DRIVES: usize = LANES_MAX as usize / 8;
 
-/// How far a drive has come.
+/// The state of a drive within the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriveStage {
     /// A record names it, unless another has taken its place since.
@@ -39,25 +39,25 @@ pub enum DriveStage {
 
 const STAGES: [DriveStage; 3] = [DriveStage::Member, DriveStage::Joining, DriveStage::Making];
 
-/// What a drive says of itself.
+/// The contents of a drive's label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The volume's sizes.
     pub geometry: Geometry,
-    /// Its number, from 1. One that takes another's place has a number of its own.
+    /// The number of the drive, from 1. A replacement drive has a new number.
     pub drive: u8,
     /// The level of units that are written for the first time.
     pub first: Level,
-    /// How far it has come.
+    /// The state of the drive.
     pub stage: DriveStage,
-    /// The highest number that a drive of the volume was ever given, as far as this drive was told: a drive
-    /// that was given one and never came to be named by a record has it still.
+    /// The highest number assigned to any drive of the volume, as far as this drive knows. A drive
+    /// that was assigned a number but never named by a record keeps its number.
     pub given: u8,
     /// The version of its format.
     pub version: u64,
 }
 
-/// Why a block is no label that can be used.
+/// The reason why a block is not a usable label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelError {
     /// It does not begin as a label does.
@@ -149,26 +149,27 @@ impl Label {
         is_fit.then_some(Label { geometry, drive, first, stage, given, version })
     }
 
-    /// Where the label at the end of a drive of so many bytes is, unless it has none: drives of version 3 do
-    /// not keep the place free, and one that just fits in their volume has no room for it.
+    /// Where the label at the end of a drive of this many bytes is, unless it has none: drives of
+    /// version 3 do not keep the place free, and one that just fits in their volume has no room for
+    /// it.
     pub fn end_at(&self, drive_bytes: u64) -> Option<u64> {
         let at = end_block(drive_bytes)?;
         (self.version > VERSION_LEAST && at >= self.geometry.lane_bytes()).then_some(at)
     }
 
-    /// How many cells a drive of so many bytes has.
+    /// Returns the number of cells on a drive of this size.
     pub fn cells_in(&self, drive_bytes: u64) -> u32 {
         self.geometry.cells_in(self.end_at(drive_bytes).unwrap_or(drive_bytes))
     }
 
-    /// The same label in this version, if the drive keeps all its cells then.
+    /// Returns the same label in this version, if the drive keeps all its cells then.
     pub fn converted(self, drive_bytes: u64) -> Label {
         let new = Label { version: VERSION, ..self };
         if new.cells_in(drive_bytes) == self.cells_in(drive_bytes) { new } else { self }
     }
 }
 
-/// Where the last whole block of a drive begins.
+/// Returns where the last whole block of a drive begins.
 pub(super) fn end_block(drive_bytes: u64) -> Option<u64> {
     let block = u64::from(BLOCK);
     Some((drive_bytes / block).checked_sub(1)? * block)
@@ -186,9 +187,9 @@ pub(super) struct Record {
     pub(super) round: u64,
     /// The sum of the record before.
     pub(super) before: u64,
-    /// How many records its round has.
+    /// The number of records in its round.
     pub(super) count: u64,
-    /// How many units the volume has.
+    /// The number of units of the volume.
     pub(super) volume_units: u64,
     /// Which page of the table it carries: each the next one, and the first after the last.
     pub(super) page: u64,
@@ -200,7 +201,7 @@ pub(super) struct Record {
     pub(super) units: Vec<(u64, Unit)>,
 }
 
-/// How many units a record takes.
+/// Returns the number of units that fit into a record.
 pub(super) fn units_a_record(geometry: &Geometry) -> usize {
     ((RECORD - PAGE) as usize / 8 - HEAD) / (1 + geometry.stride())
 }
@@ -230,7 +231,7 @@ impl Record {
         bytes
     }
 
-    /// From bytes whose sum, without their first word, is `sum`.
+    /// Decodes bytes whose checksum, without their first word, is `sum`.
     pub(super) fn decode(bytes: &[u8], sum: u64, geometry: &Geometry) -> Option<Record> {
         let head = words(bytes.get(..8 * NUMBERS)?);
         #[rustfmt::skip]
@@ -240,7 +241,7 @@ impl Record {
             return None;
         }
         let (count, changed) = (sizes >> 32, sizes as u32 as usize);
-        // Numbers that no volume comes to would not add up.
+        // Impossibly large numbers would overflow.
         let is_sane = epoch.max(sequence) < 1 << 62
             && base <= sequence
             && (1..=count).contains(&(sequence.checked_sub(round)? + 1))
@@ -269,8 +270,8 @@ const TRAILER: u64 = u64::from_le_bytes(*b"forebayT");
 /// Words of a trailer before the sums.
 const TRAILER_HEAD: usize = 4;
 
-/// A trailer: whose content a cell holds (of data the chunk, of parities the role), and the sum of each
-/// block.
+/// Returns a trailer: whose content a cell holds (of data the chunk, of parities the role), and the
+/// sum of each block.
 pub(super) fn trailer(volume: u64, unit: u64, what: usize, sums: &[u64]) -> Vec<u8> {
     let mut bytes = vec![0; BLOCK as usize];
     put_words(&[TRAILER, volume, unit, what as u64], &mut bytes);
@@ -278,7 +279,7 @@ pub(super) fn trailer(volume: u64, unit: u64, what: usize, sums: &[u64]) -> Vec<
     bytes
 }
 
-/// The sums in a trailer of that content.
+/// Returns the sums in a trailer of that content.
 pub(super) fn sums(bytes: &[u8], volume: u64, unit: u64, what: usize) -> Option<Vec<u64>> {
     let all = words(bytes);
     let (head, sums) = all.split_at_checked(TRAILER_HEAD)?;

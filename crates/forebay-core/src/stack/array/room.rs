@@ -26,25 +26,26 @@ const SPARE_MIN: u32 = 16;
 /// The most cells that a drive keeps back.
 const RESERVE_MAX: u32 = 64;
 
-/// Who takes more than the leanest level, and how much is taken.
+/// Tracks the units at larger levels, and the cells in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Room {
     /// By kind: the units that are fat, and the one to look at next.
     pub(super) fat: [BTreeSet<u64>; KINDS.len()],
     pub(super) next: [u64; KINDS.len()],
-    /// Units that are asked to shrink, and those that could not since the last round.
+    /// Units that should shrink, and those that could not since the last round.
     pub(super) shrinking: BTreeSet<u64>,
     pub(super) failed: BTreeSet<u64>,
-    /// Those that do not shrink unless nothing else makes room.
+    /// Units that shrink only if nothing else makes space.
     pub(super) refused: BTreeSet<u64>,
     /// Those that shrink though that leaves out roles of missing drives: nothing else makes room.
     pub(super) forced: BTreeSet<u64>,
     /// By lane: cells that newest states name.
     named: Vec<u32>,
-    /// By kind: cells that written units would take at the leanest level, and those they take beyond.
+    /// By kind: the cells that written units need at the most compact level, and those that they
+    /// use in addition.
     lean: [u64; KINDS.len()],
     beyond: [u64; KINDS.len()],
-    /// The unit of which a role is moved next, and how many were looked at since the last round.
+    /// The unit whose role is moved next, and the number of units examined since the last round.
     pub(super) moving: u64,
     pub(super) looked: u64,
     /// Reads under way: they give back no cells.
@@ -69,12 +70,12 @@ impl Array {
         (self.spare() / 2).min(RESERVE_MAX)
     }
 
-    /// Whether a level takes more than the leanest one.
+    /// Returns whether a level takes more than the leanest one.
     pub(super) fn is_fat(&self, level: Level) -> bool {
         level.roles(self.chunks()) > self.leanest.roles(self.chunks())
     }
 
-    /// Whether fat units of a kind are to shrink.
+    /// Returns whether fat units of a kind are to shrink.
     pub(super) fn is_tight(&self, kind: Kind) -> bool {
         let low = self.spare() / 4 * 3;
         let named = |lane: usize| self.room.named.get(lane).copied().unwrap_or(0);
@@ -84,7 +85,7 @@ impl Array {
         has_fat && self.is_wide(kind) && self.drives.of(kind).any(is_low)
     }
 
-    /// Whether as many drives of a kind are there as the leanest level is wide.
+    /// Returns whether as many drives of a kind are there as the leanest level is wide.
     pub(super) fn is_wide(&self, kind: Kind) -> bool {
         self.drives.of(kind).count() >= self.leanest.width(self.chunks())
     }
@@ -126,7 +127,8 @@ impl Array {
         }
     }
 
-    /// Cells that a unit would take at the leanest level, and those that it takes beyond.
+    /// Returns the cells that a unit needs at the most compact level, and those that it uses in
+    /// addition.
     fn cells_of(&self, unit: &Unit, level: Level) -> (u64, u64) {
         let chunks = self.chunks();
         let is_held = |role: &usize| unit.places[*role] != Place::ZERO;
@@ -144,8 +146,8 @@ impl Array {
         (lean, taken.saturating_sub(lean))
     }
 
-    /// Whether a role without a place is better lost for now: a drive is missing that would have it, the level can do
-    /// without, and what is promised needs the cells that are left.
+    /// Returns whether a role without a place is better lost for now: a drive is missing that would
+    /// have it, the level can do without, and what is promised needs the cells that are left.
     pub(super) fn forgoes(&self, unit: &Unit, level: Level, role: usize) -> bool {
         let (chunks, missing) = (self.chunks(), self.drives.missing_of(unit.kind));
         if missing == 0 || missing > level.tolerates() {
@@ -160,8 +162,8 @@ impl Array {
         may && (self.room.forgoes || !self.has_room_beside(unit.kind, missing))
     }
 
-    /// Whether a unit may have all its roles on the drives of a kind that are there, and the rest of the promise
-    /// still has room on them.
+    /// Returns whether a unit may have all its roles on the drives of a kind that are there, and
+    /// the rest of the promise still has room on them.
     fn has_room_beside(&self, kind: Kind, missing: usize) -> bool {
         let (chunks, at) = (self.chunks(), kind as usize);
         let roles = self.leanest.roles(chunks) as u64;
@@ -171,14 +173,15 @@ impl Array {
         };
         let owed = (promised * roles).saturating_sub(self.room.lean[at]);
         let width = self.leanest.width(chunks) as u64;
-        // Each unit goes without as many roles as drives are missing.
+        // Each unit lacks one role for each missing drive.
         let least = owed * width.saturating_sub(missing as u64) / width.max(1);
         let free: u64 = self.drives.of(kind).map(|lane| u64::from(self.drives.free(lane))).sum();
         let kept = u64::from(self.reserve()) * self.drives.of(kind).count() as u64;
         free + self.room.beyond[at] >= least + kept + roles
     }
 
-    /// How many units drives of a kind have room for at the leanest level, counting those that are missing.
+    /// Returns how many units drives of a kind have room for at the leanest level, counting those
+    /// that are missing.
     pub(super) fn promised(&self, kind: Kind) -> u64 {
         self.drives.units_with_missing(kind, self.leanest, self.chunks(), self.geometry.cells)
     }

@@ -45,7 +45,7 @@ impl Salvage {
         self.unread[role].or(self.rotten[role]).or(self.known[role])
     }
 
-    /// All places in chunks where a block of some data chunk is lost.
+    /// Returns all places in chunks where a block of some data chunk is lost.
     fn lost_anywhere(&self) -> Blocks {
         self.lost.iter().fold(Blocks::default(), |all, lost| all.or(*lost))
     }
@@ -55,14 +55,14 @@ impl Salvage {
         level.chunk(role, chunks).map_or(self.lost_anywhere(), |chunk| self.lost[chunk])
     }
 
-    /// Whether a missing or refused cell may yet tell a lost block.
+    /// Returns whether a missing or refused cell may yet tell a lost block.
     fn may_come_back(&self) -> bool {
         let lost = self.lost_anywhere();
         self.unread.iter().any(|unread| !unread.and(lost).is_empty())
     }
 
-    /// Whether a cell is to be written anew: it has bad blocks that others tell, and has not, and cannot come
-    /// to have, what lost blocks follow from.
+    /// Returns whether a cell is to be written anew: it has bad blocks that others tell, and has
+    /// not, and cannot come to have, what lost blocks follow from.
     fn is_mended(&self, level: Level, role: usize, chunks: usize) -> bool {
         let (bad, lost) = (self.bad(role), self.lost_of(level, role, chunks));
         let is_good_there = !lost.without(bad).is_empty() && self.may_come_back();
@@ -94,7 +94,8 @@ impl Array {
         }
     }
 
-    /// Whether an I/O reads one block of a cell that was refused as a whole, which was counted.
+    /// Returns whether an I/O reads one block of a cell that was refused as a whole, which was
+    /// counted.
     pub(super) fn is_of_block(token: u64) -> bool {
         token >> KIND == super::JOB && token >> BLOCK_AT & 0xFFFF != 0
     }
@@ -138,7 +139,7 @@ impl Array {
         }
     }
 
-    /// All that can be read was: puts together what it tells.
+    /// Combines the data once everything readable has been read.
     fn assemble(&mut self, key: u32, plan: &mut Plan<'_>) {
         let (chunks, count) = (self.chunks(), blocks_of(&self.geometry));
         let job = &mut self.jobs[key as usize];
@@ -196,7 +197,7 @@ impl Array {
         }
     }
 
-    /// All that can be told of the unit is known.
+    /// Called once everything that can be known about the unit is known.
     fn salvage_done(&mut self, key: u32, plan: &mut Plan<'_>) {
         let chunk = self.geometry.chunk_bytes;
         let job = &self.jobs[key as usize];
@@ -246,7 +247,7 @@ impl Array {
         self.finish(key, Err(Fault::Media), plan);
     }
 
-    /// The blocks of a role that are written as lost.
+    /// Returns the blocks of a role that are written as lost.
     pub(super) fn lost_blocks(&self, key: u32, level: Level, role: usize) -> Blocks {
         let salvage = self.jobs[key as usize].salvage.as_ref();
         salvage.map_or(Blocks::default(), |it| it.lost_of(level, role, self.chunks()))
@@ -269,15 +270,16 @@ impl Array {
         }
     }
 
-    /// What a job that comes to nothing found to be lost.
+    /// Returns the losses found by a job that failed.
     pub(super) fn found_lost(&self, key: u32) -> Option<Lost> {
         let job = &self.jobs[key as usize];
         let salvage = job.salvage.as_ref()?;
         Some(salvage.summary(job.level, 0, self.chunks(), &self.geometry))
     }
 
-    /// Whether a repair leaves a role where it is, though that tells less than it should: what it may tell of
-    /// lost blocks another time would be gone, or there is nothing to write.
+    /// Returns whether a repair leaves a role where it is although it is damaged: because moving it
+    /// would discard what it may still contribute to lost blocks later, or because there is nothing
+    /// to write.
     pub(super) fn is_left(&self, key: u32, role: usize, place: Place) -> bool {
         let job = &self.jobs[key as usize];
         let Some(salvage) = &job.salvage else { return false };
@@ -290,7 +292,7 @@ impl Array {
         place.cell().is_some_and(is_member) || lost == Blocks::first(blocks_of(&self.geometry))
     }
 
-    /// A repair came to nothing: the table says at least what is lost.
+    /// Records at least the losses in the table after a repair failed.
     pub(super) fn note_lost(&mut self, key: u32, number: u64, old: &Unit, plan: &Plan<'_>) {
         let lost = self.found_lost(key).filter(|lost| *lost != old.lost);
         if let Some(lost) = lost.filter(|_| self.unit(number) == *old) {
@@ -300,7 +302,7 @@ impl Array {
 }
 
 impl Salvage {
-    /// Whether a part of a request touches a lost block.
+    /// Returns whether a part of a request touches a lost block.
     fn is_lost(&self, part: &Part, chunk: u32) -> bool {
         (0..ROLES_MAX).any(|number| {
             touched(part, number as u32, chunk).is_some_and(|(from, to)| {
@@ -310,7 +312,8 @@ impl Salvage {
         })
     }
 
-    /// Whether a part has a chunk written anew of which a refused cell may yet tell a lost block.
+    /// Returns whether a part rewrites a chunk although a refused cell of that chunk may still help
+    /// to reconstruct a lost block.
     fn would_drop(&self, part: &Part, chunk: u32, level: Level, chunks: usize) -> bool {
         (0..chunks).filter(|number| touched(part, *number as u32, chunk).is_some()).any(|number| {
             let mut holders = level.holders(number, chunks);

@@ -30,7 +30,7 @@ impl Space {
         self.free
     }
 
-    /// The next free cell.
+    /// Returns the next free cell.
     pub(super) fn take(&mut self) -> Option<u32> {
         if self.free == 0 {
             return None;

@@ -1,10 +1,11 @@
-//! What drives may have lost, and what counts on it then.
+//! Tracks what drives may have lost, and what depends on it.
 //!
-//! A drive that fails a flush may have lost what it took since the last one; one that goes takes all with it. A
-//! coming state no longer names such a cell if other cells tell what it held, and that is made anew. If they do not,
-//! acknowledged writes are lost, which is told ([`super::losses`]). Then the state names the cell still, since the
-//! drive may have it after all, and what is read is held against its sums; but the cell is *unsure*: nothing that
-//! happens later may count on it, or a second loss would hide behind the first.
+//! A drive that fails a flush may have lost everything written to it since the last flush; a drive
+//! that disappears loses all of its data. If other cells can reconstruct such a cell, the next
+//! state no longer names the cell, and its data is restored. Otherwise acknowledged writes are
+//! lost, which is reported ([`super::losses`]). In that case the state still names the cell,
+//! because the drive may have it after all, and reads are verified with checksums. But the cell is
+//! *unsure*: nothing that happens later may depend on it, or it would hide a second loss.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,19 +49,20 @@ impl Suspect {
 }
 
 impl Array {
-    /// Whether a drive that is there has a place for sure.
+    /// Returns whether a drive that is there has a place for sure.
     pub(super) fn is_sure(&self, place: Place) -> bool {
         self.drives.lane(place).is_some() && !self.unsure.has(place)
     }
 
-    /// Whether roles of a unit are lost, or may be.
+    /// Returns whether roles of a unit are lost, or may be.
     pub(super) fn is_needy(&self, unit: &Unit) -> bool {
         self.drives.lacks(unit, self.chunks())
             || unit.places.iter().any(|place| self.unsure.has(*place))
     }
 
-    /// Whether a change may count: what was there for sure is there still, and so is what it wrote. (Roles that were
-    /// lost and others that are unsure may together be more than a level tolerates.)
+    /// Returns whether a change may count: what was there for sure is there still, and so is what
+    /// it wrote. (Roles that were lost and others that are unsure may together be more than a level
+    /// tolerates.)
     pub(super) fn is_kept(&self, job: &Job, new: &Unit) -> bool {
         let (now, chunks) = (self.unit(job.number), self.chunks());
         let sure = |unit: &Unit| unit.told(chunks, |place| self.is_sure(place));
@@ -135,7 +137,8 @@ impl Array {
     }
 }
 
-/// Whether a role that may be lost could still tell a chunk that the sure ones, which tell these, do not.
+/// Returns whether a role that may be lost could still tell a chunk that the sure ones, which tell
+/// these, do not.
 fn is_needed(level: Level, role: usize, chunks: usize, told: Roles) -> bool {
     match level {
         Level::Striped { .. } => told != all(chunks),

@@ -43,7 +43,7 @@ impl Array {
             .for_each(|it| slots.free(it));
     }
 
-    /// What was kept for this switch counts as read.
+    /// Data carried over for this switch counts as read.
     fn take_carried(&mut self, key: u32, slots: &mut dyn Slots) {
         let chunks = self.chunks();
         let job = &mut self.jobs[key as usize];
@@ -94,12 +94,12 @@ impl Array {
         self.gather(key, plan);
     }
 
-    /// All that is to be known was read: writes what is new.
+    /// Writes the new data once everything needed has been read.
     pub(super) fn remake(&mut self, key: u32, plan: &mut Plan<'_>) {
         let job = &self.jobs[key as usize];
         let (doing, number, old, level) = (job.doing, job.number, job.old, job.level);
         if self.reads_only {
-            // What is found to be lost is told, and no more.
+            // Newly found losses are only recorded.
             self.jobs[key as usize].new = Unit { lost: self.lost_after(key, 0), ..old };
             return self.finish(key, Ok(()), plan);
         }
@@ -137,7 +137,7 @@ impl Array {
             return self.finish(key, Ok(()), plan);
         }
         if to == level {
-            // What no drive takes stays where it was: that drive may come back.
+            // Roles that no drive accepts stay where they were, because that drive may come back.
             for role in each(writes) {
                 if new.places[role].is_lost() {
                     new.places[role] = old.places[role];
@@ -167,13 +167,14 @@ impl Array {
         true
     }
 
-    /// Whether a level takes fewer cells than another one.
+    /// Returns whether a level takes fewer cells than another one.
     fn is_leaner(&self, level: Level, than: Level) -> bool {
         level.roles(self.chunks()) < than.roles(self.chunks())
     }
 
-    /// A unit as a switch, a repair or a move makes it anew, and the roles that then have to be written, which have no
-    /// new cells yet. One that shrinks stays on the drives with most room, or on the fullest.
+    /// Returns a unit as a switch, a repair or a move makes it anew, and the roles that then have
+    /// to be written, which have no new cells yet. One that shrinks stays on the drives with most
+    /// room, or on the fullest.
     pub(super) fn remade(&self, key: u32, on_fullest: bool) -> (Unit, Roles) {
         let chunks = self.chunks();
         let job = &self.jobs[key as usize];
@@ -206,7 +207,7 @@ impl Array {
             };
             if is_wanted {
                 writes |= 1 << role;
-                // A drive that is there stays the role's own, lest another goes there beside it.
+                // A drive that is present keeps its role, so that no other role is placed on it.
                 let keeps_drive = self.is_fresh() && self.drives.lane(place).is_some();
                 if !keeps_drive {
                     new.places[role] = Place::LOST;
@@ -232,7 +233,7 @@ impl Array {
         }
     }
 
-    /// Whether a chunk was never written.
+    /// Returns whether a chunk was never written.
     fn is_zero(&self, unit: &Unit, level: Level, chunk: usize) -> bool {
         level.holders(chunk, self.chunks()).all(|role| unit.places[role] == Place::ZERO)
     }
@@ -272,7 +273,7 @@ impl Array {
         zeros.into_iter().for_each(|buf| plan.slots.free(buf));
     }
 
-    /// The places that stay when a unit changes its level; all others are zeros.
+    /// Returns the places that stay when a unit changes its level; all others are zeros.
     fn moved(&self, old: &Unit, from: Level, to: Level, on_fullest: bool) -> Unit {
         let chunks = self.chunks();
         let mut new = Unit { level: Some(to), ..Unit::EMPTY };
@@ -333,7 +334,7 @@ impl Array {
     }
 }
 
-/// A copy of a chunk, those first that are best kept.
+/// A copy of a chunk, ordered by how much it is worth keeping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ChunkCopy {
     rank: u32,

@@ -29,7 +29,7 @@ impl Table {
         self.units
     }
 
-    /// The page of a unit, and its words there.
+    /// Returns the page of a unit, and its words there.
     fn at(&self, unit: u64) -> (usize, std::ops::Range<usize>) {
         let (page, within) = (unit as usize / self.a_page, unit as usize % self.a_page);
         (page, within * self.stride..(within + 1) * self.stride)
@@ -49,13 +49,13 @@ impl Table {
         }
     }
 
-    /// The units of a page.
+    /// Returns the units of a page.
     pub(super) fn page(&self, page: u64) -> std::ops::Range<u64> {
         let first = (page * self.a_page as u64).min(self.units());
         first..(first + self.a_page as u64).min(self.units())
     }
 
-    /// A page as bytes, with later states of some units.
+    /// Returns a page as bytes, with later states of some units.
     pub(super) fn write_page(&self, page: u64, later: impl Fn(u64) -> Option<Unit>, to: &mut [u8]) {
         let mut words = vec![0; self.stride];
         let bytes = 8 * self.stride;

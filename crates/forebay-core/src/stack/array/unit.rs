@@ -20,7 +20,7 @@ impl Place {
     /// No drive has it.
     pub(super) const LOST: Place = Place(255 << 56);
 
-    /// The same, lost by the drive that has it.
+    /// Returns the same place, lost by its drive.
     pub(super) fn lost(self) -> Place {
         match self.cell() {
             Some((drive, _)) => Place::lost_by(drive),
@@ -33,12 +33,12 @@ impl Place {
         Place(Place::LOST.0 | u64::from(drive))
     }
 
-    /// The drive that lost it.
+    /// Returns the drive that lost it.
     pub(super) fn loser(self) -> Option<u8> {
         Some(self.0 as u8).filter(|drive| self.is_lost() && *drive > 0)
     }
 
-    /// A cell of a drive (from 1), and what the sum of its trailer ends with.
+    /// Creates a cell of a drive (from 1), and what the sum of its trailer ends with.
     pub(super) fn at(drive: u8, cell: u32) -> Place {
         Place(u64::from(drive) << 56 | u64::from(cell) << 24)
     }
@@ -47,7 +47,7 @@ impl Place {
         Place(self.0 >> 24 << 24 | u64::from(check & 0xFF_FFFF))
     }
 
-    /// The drive and the cell, if it has one.
+    /// Returns the drive and the cell, if it has one.
     pub(super) fn cell(self) -> Option<(u8, u32)> {
         let drive = (self.0 >> 56) as u8;
         (1..=DRIVE_MAX).contains(&drive).then_some((drive, (self.0 >> 24) as u32))
@@ -61,7 +61,7 @@ impl Place {
         self.0 >> 56 == 255
     }
 
-    /// Whether both name one cell.
+    /// Returns whether both name one cell.
     pub(super) fn is_same_cell(self, other: Place) -> bool {
         self.cell().is_some() && self.cell() == other.cell()
     }
@@ -75,7 +75,7 @@ pub(super) struct Unit {
     /// On drives of this kind.
     pub(super) kind: Kind,
     pub(super) places: [Place; ROLES_MAX],
-    /// What its cells no longer tell.
+    /// The blocks that its cells can no longer reconstruct.
     pub(super) lost: Lost,
 }
 
@@ -83,12 +83,12 @@ impl Unit {
     pub(super) const EMPTY: Unit =
         Unit { level: None, kind: Kind::Hdd, places: [Place::ZERO; ROLES_MAX], lost: Lost::NONE };
 
-    /// Whether it names that cell.
+    /// Returns whether it names that cell.
     pub(super) fn names(&self, place: Place) -> bool {
         self.places.iter().any(|own| own.is_same_cell(place))
     }
 
-    /// The data chunks that can be told from zeros and from places of which that is true.
+    /// Returns the data chunks that can be told from zeros and from places of which that is true.
     pub(super) fn told(&self, chunks: usize, holds: impl Fn(Place) -> bool) -> Roles {
         let Some(level) = self.level else { return all(chunks) };
         let has = |role: &usize| self.places[*role] == Place::ZERO || holds(self.places[*role]);
@@ -96,7 +96,7 @@ impl Unit {
         level.told(there, chunks)
     }
 
-    /// The same at places in chunks where blocks are lost: their roles tell nothing there.
+    /// Returns the same at places in chunks where blocks are lost: their roles tell nothing there.
     pub(super) fn told_beside(
         &self,
         lost: Roles,

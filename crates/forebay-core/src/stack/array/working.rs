@@ -54,13 +54,13 @@ impl Array {
         }
     }
 
-    /// The bytes that a read may name, and the trailer's.
+    /// Returns the bytes that a read may name, and the trailer's.
     pub(super) fn buf_bytes(&self, job: &Job) -> u32 {
         let trailer = if job.sums.is_empty() { self.geometry.trailer_bytes() } else { 0 };
         job.hi - job.lo + trailer
     }
 
-    /// The roles of a unit that are zeros, and those that can be read, zeros included.
+    /// Returns the roles of a unit that are zeros, and those that can be read, zeros included.
     pub(super) fn usable(&self, unit: &Unit, level: Level, bad: Roles) -> (Roles, Roles) {
         let (mut zero, mut usable) = (0, 0);
         for role in 0..level.roles(self.chunks()) {
@@ -74,7 +74,7 @@ impl Array {
         (zero, usable | zero)
     }
 
-    /// An I/O of a job, for one of its roles.
+    /// Returns an I/O of a job, for one of its roles.
     pub(super) fn job_io(&self, key: u32, role: usize, unit: &Unit, op: Op) -> Option<Planned> {
         let place = unit.places[role];
         let (lane, (_, cell)) = (self.drives.lane(place)?, place.cell()?);
@@ -101,7 +101,7 @@ impl Array {
         let (bad, is_new) = (job.bad, new != old);
         if let (Doing::Read | Doing::Write, Some(level), Ok(())) = (doing, new.level, outcome)
             && self.adapt(key, &parts, level, new.kind)
-            // A switch reads anew what has lost blocks.
+            // A switch rereads units with lost blocks.
             && self.jobs[key as usize].salvage.is_none()
         {
             self.carry(key, plan.slots);

@@ -218,7 +218,7 @@ impl Array {
         self.jobs[key as usize].left += 1;
     }
 
-    /// The trailer for `content` of a unit, in a buffer.
+    /// Returns the trailer for `content` of a unit, in a buffer.
     fn seal_role(
         &self,
         number: u64,
@@ -245,7 +245,7 @@ impl Array {
     pub(super) fn written(&mut self, key: u32, plan: &mut Plan<'_>) {
         let chunks = self.chunks();
         let job = &self.jobs[key as usize];
-        // A drive that is gone, or whose flush failed, may have lost what it took.
+        // A drive that disappeared, or whose flush failed, may have lost the data written to it.
         let is_gone = |role: &usize| {
             let place = job.new.places[*role];
             let there = self.drives.lane(place).is_some();
@@ -261,7 +261,7 @@ impl Array {
             let (again, mut new) = (job.tries < TRIES_MAX, job.new);
             let mut refused = Vec::new();
             for role in each(failed) {
-                // In place there is no other.
+                // Updates in place have no other cell.
                 if self.is_fresh() || self.drives.lane(new.places[role]).is_none() {
                     let place = &mut new.places[role];
                     refused.push(std::mem::replace(place, place.lost()));
@@ -293,7 +293,7 @@ impl Array {
     }
 }
 
-/// The roles that a write of data chunks writes.
+/// Returns the roles that a write of data chunks writes.
 fn written(level: Level, chunks: usize, touched: Roles) -> Roles {
     let holders = each(touched).flat_map(|chunk| level.holders(chunk, chunks));
     let holders = holders.fold(0, |roles: Roles, role| roles | 1 << role);

@@ -40,10 +40,10 @@ struct Join {
     after: Vec<u32>,
 }
 
-/// A change under way or waiting.
+/// A current or waiting change.
 #[derive(Clone, Debug, Default)]
 struct Link {
-    /// How many have to end before it.
+    /// The number of changes that must complete first.
     before: u32,
     followers: Vec<u32>,
 }
@@ -55,17 +55,17 @@ pub(super) struct Order {
     joins: BTreeMap<(Lane, u64), Join>,
     /// By class of length and first block: all changes, with the first block after each.
     spans: BTreeSet<(u32, Lane, u64, u64, u32)>,
-    /// How many changes of each class there are: a long one must not make those who look for short
+    /// The number of changes in each class, so that a long change does not make searches for short
     /// ones look far back.
     counts: BTreeMap<u32, u32>,
 }
 
-/// The class of a length: how many bits it has.
+/// Returns the class of a length: its number of bits.
 fn class(blocks: u64) -> u32 {
     u64::BITS - blocks.leading_zeros()
 }
 
-/// The most blocks that a change of `class` has.
+/// Returns the maximum number of blocks that a change of `class` has.
 fn blocks_max(class: u32) -> u64 {
     u64::MAX.checked_shr(u64::BITS - class).unwrap_or(0)
 }
@@ -124,7 +124,7 @@ impl Order {
                 self.counts.remove(&class);
             }
         }
-        // All that came after the tail waited for it: who comes next finds them in `spans`.
+        // All changes after the tail waited for it; the next one finds them in `spans`.
         for block in span.joins() {
             if self.joins.get(&(lane, block)).is_some_and(|join| join.tail == key) {
                 self.joins.remove(&(lane, block));
@@ -169,13 +169,13 @@ mod tests {
         }
     }
 
-    /// Whether two share a block that one of them fills in part.
+    /// Returns whether two share a block that one of them fills in part.
     fn conflict(a: &Span, b: &Span) -> bool {
         let touches = |span: &Span, block| (span.first..span.end).contains(&block);
         a.joins().any(|block| touches(b, block)) || b.joins().any(|block| touches(a, block))
     }
 
-    /// Whether `later` has to follow `earlier`, at once or through others between them.
+    /// Returns whether `later` has to follow `earlier`, at once or through others between them.
     fn follows(spans: &[Span], alive: &[bool], earlier: usize, later: usize) -> bool {
         conflict(&spans[earlier], &spans[later])
             || (earlier + 1..later).any(|middle| {
@@ -222,7 +222,7 @@ mod tests {
         }
     }
 
-    /// Would take minutes if each looked at all that a long one could reach.
+    /// This would take minutes if each change examined everything that a long one could reach.
     #[test]
     fn a_long_change_does_not_make_the_short_ones_look_far_back() {
         let mut order = Order::default();

@@ -39,14 +39,14 @@ impl<C: Cache> Cached<C> {
             self.destage(key, plan);
         }
         if writes {
-            // Who asked the disk before this may have got what was there before.
+            // Disk reads issued before this may return old data.
             self.serial += 1;
             self.stamp(key).last = self.serial;
             self.resume(key, plan);
         }
     }
 
-    /// The flash blocks of an I/O there.
+    /// Returns the flash blocks of an I/O there.
     pub(super) fn blocks_of(&self, io: &Planned) -> std::ops::Range<u32> {
         let offset = io.offset - self.places_at;
         let end = (offset + u64::from(io.len)).div_ceil(self.block_bytes);
@@ -71,7 +71,7 @@ impl<C: Cache> Cached<C> {
         self.serial += 1;
         for part in self.parts_of(io) {
             if self.writing == Writing::Through && outcome.is_err() {
-                // The flash may have what the disk does not.
+                // The flash may have data that the disk does not have.
                 self.forget(part.key);
             }
             let serial = self.serial;

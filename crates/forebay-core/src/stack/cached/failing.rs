@@ -60,7 +60,7 @@ impl<C: Cache> Cached<C> {
             self.flash_done(io, outcome, plan);
             return outcome;
         }
-        // Until the disk has it the place stays what it was, and the write counts as under way.
+        // The place stays valid until the disk has the data, and the write counts as outstanding.
         self.pending[at as usize].closed = true;
         self.stamp(key).pending += 1;
         let ((lane, offset), token) =
@@ -80,7 +80,7 @@ impl<C: Cache> Cached<C> {
         self.place_done(at, true, Err(Fault::Media), plan);
     }
 
-    /// A flash block holds its block no more.
+    /// Gives up the block in a frame of the flash.
     fn give_up(&mut self, key: u64, at: u32) {
         if self.held_at(key, at).is_some() {
             self.forget(key);
@@ -88,7 +88,7 @@ impl<C: Cache> Cached<C> {
         self.leave_no_more(at);
     }
 
-    /// Forgets a block of which the disk has all.
+    /// Removes a block that is completely on the disk.
     pub(super) fn forget_clean(&mut self, key: u64) {
         if let Some(frame) = self.cache.peek(key)
             && !self.held[frame as usize].dirty
@@ -97,26 +97,26 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Whether a flash block has content of its block.
+    /// Returns whether a flash block has content of its block.
     fn is_ready(&self, key: u64, at: u32) -> bool {
         let leaving = || self.leaving.iter().find(|leaving| leaving.held.at == at);
         let held = self.held_at(key, at).or_else(|| leaving().map(|leaving| leaving.held));
         held.is_some_and(|held| held.ready)
     }
 
-    /// A cached block's place, if it is `at`.
+    /// Returns a cached block's place, if it is `at`.
     fn held_at(&self, key: u64, at: u32) -> Option<Held> {
         let held = self.held[self.cache.peek(key)? as usize];
         (held.at == at).then_some(held)
     }
 
-    /// Whether the disk does not have what the flash holds of a block there.
+    /// Returns whether the disk does not have what the flash holds of a block there.
     fn is_only_here(&self, key: u64, at: u32) -> bool {
         self.held_at(key, at).is_some_and(|held| held.dirty)
             || self.leaving.iter().any(|leaving| leaving.held.at == at && !leaving.copied)
     }
 
-    /// What was to go to the disk is superseded.
+    /// Cancels a write-back that has been superseded.
     fn leave_no_more(&mut self, at: u32) {
         if let Some(place) = self.leaving.iter().position(|leaving| leaving.held.at == at) {
             self.leaving.swap_remove(place);

@@ -53,11 +53,12 @@ impl<C: Cache> Cached<C> {
             flags: Flags::NONE,
             token: DESTAGE | leaving.serial << STEP_BITS,
         });
-        // From here on the I/O holds it, then the one that writes it back.
+        // From here on the read I/O holds the buffer, then the write-back.
         plan.slots.free(buf);
     }
 
-    /// An evicted block was read: it goes to the disk, unless it was taken back meanwhile.
+    /// Writes an evicted block to the disk after it has been read, unless it was cached again in
+    /// the meantime.
     pub(super) fn write_back(&mut self, io: &Planned, plan: &mut Plan<'_>) {
         let serial = io.token >> STEP_BITS;
         let Some(leaving) = self.leaving.iter().find(|leaving| leaving.serial == serial) else {

@@ -23,7 +23,7 @@ use crate::stack::placement_log::{Binding, Ended, Event, Name, Pairing, Placemen
 /// What the places of a cache are for, in a log's label.
 const PURPOSE: u64 = u64::from_le_bytes(*b"cache\0\0\0");
 
-/// The log, and who waits for it.
+/// The log, and the requests that wait for it.
 #[derive(Clone, Debug)]
 pub(super) struct Survival {
     pub(super) log: PlacementLog,
@@ -34,7 +34,7 @@ pub(super) struct Survival {
 /// Which flash a cache that survives restarts is bound to, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bound {
-    /// Tells the flash from others of the same sizes; given by whoever configures it.
+    /// Distinguishes the flash from others of the same size; set in the configuration.
     pub id: u64,
     /// What ties it to its disk.
     pub pairing: Pairing,
@@ -45,8 +45,8 @@ pub struct Bound {
 }
 
 impl<C: Cache> Cached<C> {
-    /// With a log on the flash, so that what is dirty is found after a restart. Only for a cache that
-    /// writes back, before its first request.
+    /// Adds a log on the flash, so that dirty blocks survive a restart. Only for a write-back cache
+    /// before its first request.
     pub fn surviving(mut self, bound: Bound) -> Cached<C> {
         let binding = Binding {
             purpose: PURPOSE,
@@ -64,7 +64,8 @@ impl<C: Cache> Cached<C> {
         self
     }
 
-    /// The most frames for which `size_bytes` of flash suffice, beside a log of them.
+    /// Returns the maximum number of frames that fit into `size_bytes` of flash together with their
+    /// log.
     pub fn frames_beside_log(size_bytes: u64, block_bytes: u32) -> u32 {
         let places = Self::frames(size_bytes, block_bytes).saturating_add(super::SPARE_MAX);
         let log_bytes = Binding::log_bytes_of(places);
@@ -91,7 +92,7 @@ impl<C: Cache> Cached<C> {
         self.commit(plan);
     }
 
-    /// The disk whose data an I/O of a client writes.
+    /// Returns the disk whose data a client's I/O writes.
     pub(super) fn disk_of(&self, io: &Planned) -> Lane {
         if io.lane != self.flash || !io.op.moves_data() {
             return io.lane;
@@ -107,7 +108,7 @@ impl<C: Cache> Cached<C> {
             let key = |at: u32| self.pending[at as usize].key;
             self.blocks_of(io).all(|at| survival.log.is_settled(at, Name::of(key(at))))
         } else {
-            // No place is named that is not held: and what is held is not written on the disk.
+            // Only cached blocks are named, and they have not been written to the disk.
             survival.log.is_quiet()
         };
         if !is_durable {
@@ -115,7 +116,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// A place holds what the disk does not have.
+    /// Records that a frame holds data that the disk does not have.
     pub(super) fn note_dirty(&mut self, key: u64, at: u32) {
         if let Some(survival) = &mut self.survival
             && !survival.log.is_settled(at, Name::of(key))
@@ -124,7 +125,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Whether a place that is held no more has to wait until no record names it.
+    /// Returns whether a released frame must wait until no record names it.
     pub(super) fn is_retired(&mut self, at: u32) -> bool {
         let Some(survival) = &mut self.survival else { return false };
         if !survival.log.is_named(at) {
@@ -136,7 +137,7 @@ impl<C: Cache> Cached<C> {
         true
     }
 
-    /// Whether a leaving block, which the disk has now, keeps its place for the log's sake.
+    /// Returns whether a leaving block, which the disk has now, keeps its place for the log's sake.
     pub(super) fn is_copied(&mut self, left: usize, plan: &mut Plan<'_>) -> bool {
         let Some(survival) = &mut self.survival else { return false };
         let leaving = &mut self.leaving[left];
@@ -161,7 +162,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Begins a round of the log, unless one is under way or there is nothing for it.
+    /// Begins a round of the log, unless a round is in progress or there is nothing to record.
     fn commit(&mut self, plan: &mut Plan<'_>) {
         if let Some(mut survival) = self.survival.take() {
             survival.log.begin(plan, |at| self.wish(at));
@@ -169,7 +170,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// What the log should say of a place.
+    /// Returns the entry that the log should have for a frame.
     fn wish(&self, at: u32) -> Wish {
         let key = self.pending[at as usize].key;
         let frame = self.cache.peek(key).filter(|frame| self.held[*frame as usize].at == at);
@@ -196,7 +197,8 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// The table is there, or cannot be had: does what waited for it, or refuses it.
+    /// Called when the table has been read or cannot be read: executes the waiting requests, or
+    /// refuses them.
     fn log_opened(&mut self, outcome: Outcome, plan: &mut Plan<'_>) {
         let Some(survival) = &mut self.survival else { return };
         let early = survival.log.deferred();
@@ -213,7 +215,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Holds what was dirty.
+    /// Restores the dirty blocks.
     fn take_over(&mut self, named: &BTreeMap<u32, u64>, plan: &mut Plan<'_>) {
         let used = named.last_key_value().map_or(0, |(at, _)| at + 1);
         self.pending = vec![Pending::default(); used as usize];
@@ -265,7 +267,7 @@ impl<C: Cache> Cached<C> {
         self.release(at);
     }
 
-    /// A disk may have lost what it took since its last flush: what was written back there goes again.
+    /// A disk may have lost writes since its last flush, so they are written back again.
     fn doubt(&mut self, lane: Lane) {
         for leaving in self.leaving.iter_mut().filter(|leaving| leaving.copied) {
             if (leaving.key >> KEY_BITS) as Lane == lane {

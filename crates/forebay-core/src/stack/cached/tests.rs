@@ -28,7 +28,7 @@ fn blocks(at: u64, op: Op, first: u64, count: u64) -> Request {
     request(at, op, first * BLOCK, count * BLOCK)
 }
 
-/// What a request leads to first.
+/// Returns the first I/Os of a request.
 fn asked<C: Cache>(cached: &mut Cached<C>, request: Request) -> Vec<Planned> {
     planned(|plan| cached.place(0, &request, Bytes::NONE, plan))
 }
@@ -172,7 +172,7 @@ fn a_flush_goes_to_both_and_a_flash_without_news_may_fail_it() {
     }
 }
 
-/// Ends an I/O well; what follows.
+/// Completes an I/O successfully and returns the I/Os that follow.
 fn ended<C: Cache>(cached: &mut Cached<C>, io: &Planned) -> Vec<Planned> {
     planned(|plan| assert_eq!(cached.done(io, Ok(()), plan), Ok(())))
 }
@@ -227,7 +227,7 @@ fn a_flash_that_is_gone_is_asked_only_for_what_it_holds_alone() {
             assert_eq!((io.len(), io[0].lane, ended(&mut cached, &io[0])), (1, DISK, vec![]));
         }
     }
-    // What it holds alone is lost, and told.
+    // Data that was only on the flash is lost, and this is reported.
     let lost = asked(&mut cached, blocks(0, Op::Read, 4, 1));
     assert_eq!(lost[0].lane, FLASH);
     assert_eq!(planned(|plan| assert_eq!(cached.done(&lost[0], gone, plan), gone)), []);
@@ -355,7 +355,7 @@ fn every_request_of_a_run_finishes_once_and_a_warm_cache_spares_the_disk() {
     }
 }
 
-/// A cache with a log that is there already.
+/// Returns a cache with an existing log.
 fn surviving(frames: u32) -> Cached<Lru> {
     let cached = Cached::new(Lru::new(frames), BLOCK as u32, Writing::Back, 1);
     let mut cached = cached.surviving(Bound::default());

@@ -11,7 +11,7 @@ use crate::cache::Cache;
 use crate::stack::placed::{Owner, Plan, Planned};
 
 impl<C: Cache> Cached<C> {
-    /// Whether a write of a block has to wait.
+    /// Returns whether a write of a block has to wait.
     pub(super) fn must_wait(&mut self, key: u64) -> bool {
         let cached = self.cache.peek(key).map(|frame| self.held[frame as usize].at);
         if self.writing == Writing::Through {

@@ -24,7 +24,7 @@ impl<C: Cache> Cached<C> {
                 self.forget(part.key);
                 false
             }
-            // It is not cached: else it had to wait.
+            // The block is not cached; otherwise the write would have waited.
             Writing::Through if overlaps => false,
             Writing::Through | Writing::Back => self.write_cached(io, part, plan),
         };

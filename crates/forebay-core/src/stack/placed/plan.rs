@@ -12,9 +12,9 @@ use crate::outstanding::Release;
 /// For whom an I/O is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// A client request, as [`super::Placement::place`] was told.
+    /// A client request, with the number passed to [`super::Placement::place`].
     Client(u32),
-    /// Nobody who waits.
+    /// Nobody waits for the I/O.
     Background,
 }
 
@@ -25,7 +25,7 @@ pub struct Planned {
     pub owner: Owner,
     /// On which lane.
     pub lane: Lane,
-    /// What it does.
+    /// The operation.
     pub op: Op,
     /// First byte there.
     pub offset: u64,
@@ -33,7 +33,7 @@ pub struct Planned {
     pub len: u32,
     /// Where the bytes are that it moves.
     pub bytes: Bytes,
-    /// Who asked in the end.
+    /// The original submitter.
     pub stream: u32,
     /// Its properties.
     pub flags: Flags,
@@ -49,17 +49,17 @@ impl Planned {
         Planned { owner, lane, op, offset, len, bytes, stream, flags, token: 0 }
     }
 
-    /// The part of it from byte `skip` on.
+    /// Returns the part of it from byte `skip` on.
     pub fn part(&self, skip: u32, len: u32) -> Planned {
         Planned { offset: self.offset + u64::from(skip), len, bytes: self.bytes.on(skip), ..*self }
     }
 }
 
-/// What is to be worked off.
+/// Work to be done.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     pub(super) ios: VecDeque<Planned>,
-    /// Past the policies beneath, while no client waits.
+    /// I/Os that bypass the policies below while no client waits.
     pub(super) past: VecDeque<Planned>,
     pub(super) holds: Vec<u32>,
     pub(super) releases: VecDeque<Release>,
@@ -82,7 +82,7 @@ impl Wanted {
     }
 }
 
-/// What a placement is given to say what it wants, at a time.
+/// Collects the I/Os that a placement wants at some time.
 pub struct Plan<'a> {
     /// The time.
     pub now: Nanos,
@@ -103,7 +103,7 @@ impl<'a> Plan<'a> {
         self.wanted.ios.push_back(io);
     }
 
-    /// An I/O, as part of the last one planned where it goes on from that in every way.
+    /// Adds an I/O, extending the last planned one if it is contiguous in every respect.
     pub fn extend(&mut self, io: Planned) {
         if let Some(last) = self.wanted.ios.back_mut()
             && let Some(len) = last.len.checked_add(io.len)
@@ -117,8 +117,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// An I/O that goes to its lane past the policy there, when that has nothing for it and no
-    /// client's request is under way.
+    /// Adds an I/O that bypasses the policy of its lane when that policy has nothing to dispatch
+    /// and no client's request is outstanding.
     pub fn when_idle(&mut self, io: Planned) {
         self.name(&io);
         self.wanted.past.push_back(io);

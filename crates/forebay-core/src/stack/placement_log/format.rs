@@ -26,7 +26,7 @@ const SECTORS: u32 = RECORD / SECTOR;
 const SECTOR_HEAD: usize = 3;
 /// Words of a record that a sector carries.
 const SHARE: usize = SECTOR as usize / 8 - SECTOR_HEAD;
-/// Words of a record before its page: half of them.
+/// The number of words of a record before its page: half of them.
 const CHANGED: usize = SHARE * SECTORS as usize / 2;
 /// Places of a page, a word each.
 pub(super) const PLACES_A_PAGE: usize = SHARE * SECTORS as usize / 2;
@@ -34,7 +34,7 @@ pub(super) const PLACES_A_PAGE: usize = SHARE * SECTORS as usize / 2;
 /// How a label and a record begin, after their sums.
 const LABEL: u64 = u64::from_le_bytes(*b"forebayP");
 const CHANGES: u64 = u64::from_le_bytes(*b"forebayC");
-/// The format's version. Version 1 had one sum for all of a record, and no pair.
+/// The version of the format. Version 1 had one checksum for a whole record, and no pair.
 pub const VERSION: u64 = 2;
 
 /// Words of a record before what changed: mark, sum of its other sectors' sums, count.
@@ -45,12 +45,12 @@ pub(super) const CHANGES_MAX: usize = (CHANGED - HEAD) / 2;
 /// Bits of a name that say which block of its disk.
 const DISK_BIT: u32 = 48;
 
-/// Whose places they are: all of it has to be the same when they are found again.
+/// The owner of the places; all fields must match when the log is opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Binding {
-    /// What the owner gives out the places for.
+    /// The purpose that the owner uses the places for.
     pub(crate) purpose: u64,
-    /// Tells this flash from others of the same sizes; given by whoever configures it.
+    /// Distinguishes this flash from others of the same size; set in the configuration.
     pub(crate) id: u64,
     /// Drawn when the flash was begun: it tells this flash and its disk from all others.
     pub(crate) pair: u128,
@@ -62,13 +62,13 @@ pub(crate) struct Binding {
     pub(crate) place_bytes: u64,
     /// Places there are.
     pub(crate) places: u32,
-    /// Bits of a name beneath the block's number, which say what of the block is there. It follows from
-    /// the purpose.
+    /// The number of bits of a name below the block's number, which say which parts of the block
+    /// are present. It follows from the purpose.
     pub(crate) part_bits: u32,
 }
 
 impl Binding {
-    /// What tells its records from those of other flashes.
+    /// Returns the number that distinguishes its records from those of other flashes.
     fn identity(&self) -> u64 {
         self.id ^ self.pair as u64 ^ (self.pair >> 64) as u64
     }
@@ -82,22 +82,22 @@ impl Binding {
         ring(self.places)
     }
 
-    /// Where the record of a number is.
+    /// Returns where the record of a number is.
     pub(super) fn record_at(&self, sequence: u64) -> u64 {
         u64::from(LABELS) + sequence % self.ring() * u64::from(RECORD)
     }
 
-    /// Where places begin.
+    /// Returns where places begin.
     pub(crate) fn log_bytes(&self) -> u64 {
         Binding::log_bytes_of(self.places)
     }
 
-    /// Bytes of a log of so many places.
+    /// Returns the size of a log for this many places.
     pub(crate) fn log_bytes_of(places: u32) -> u64 {
         u64::from(LABELS) + ring(places) * u64::from(RECORD)
     }
 
-    /// Whether the places of `other` are these.
+    /// Returns whether the places of `other` are these.
     pub(super) fn fits(&self, other: &Binding) -> bool {
         let is_known = self.disk_bytes > 0 && other.disk_bytes > 0;
         let disk_bytes = if is_known { other.disk_bytes } else { self.disk_bytes };
@@ -126,23 +126,23 @@ impl Name {
         Name(key.wrapping_add(1))
     }
 
-    /// The block.
+    /// Returns the block.
     pub(crate) fn key(self) -> Option<u64> {
         self.0.checked_sub(1)
     }
 
-    /// Its disk; the first where it is nothing.
+    /// Returns its disk, or the first disk if it names nothing.
     pub(super) fn disk(self) -> Lane {
         (self.key().unwrap_or(0) >> DISK_BIT) as Lane
     }
 
-    /// The number of the block on its disk, above `part_bits`.
+    /// Returns the number of the block on its disk, above `part_bits`.
     pub(super) fn block(self, part_bits: u32) -> u64 {
         (self.key().unwrap_or(0) & ((1 << DISK_BIT) - 1)) >> part_bits
     }
 }
 
-/// What a place holds from a record on.
+/// The name of a place from a record on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) place: u32,
@@ -162,7 +162,7 @@ pub(super) fn put_labels(binding: &Binding, to: Bytes, slots: &mut dyn Slots) {
     }
 }
 
-/// What is where labels are.
+/// The contents found in place of the labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Labelled {
     /// Zeros.
@@ -193,10 +193,10 @@ pub(super) fn labelled(from: Bytes, slots: &dyn Slots) -> Labelled {
 /// Bytes of a label, of which two are at the begin of a flash.
 pub const LABEL_BYTES: usize = BLOCK as usize;
 
-/// What a label says to whoever looks at a flash before it is used.
+/// The information in a label, for examining a flash before use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlashLabel {
-    /// Given by whoever configures it.
+    /// Set in the configuration.
     pub id: u64,
     /// Drawn when the flash was begun; its disk has the same.
     pub pair: u128,
@@ -206,7 +206,7 @@ pub struct FlashLabel {
     pub is_confirmed: bool,
 }
 
-/// What is where a label could be.
+/// The contents found in place of a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelFound {
     /// No label of ours.
@@ -233,7 +233,7 @@ pub fn found_label(bytes: &[u8], sum: u64) -> LabelFound {
     }
 }
 
-/// Gives the label in `bytes` another generation. The caller computes its sum anew.
+/// Sets another generation in the label `bytes`. The caller must recompute the checksum.
 pub fn put_generation(bytes: &mut [u8], generation: u64, is_confirmed: bool) {
     if let Some(to) = bytes.get_mut(8 * GENERATION..) {
         put_words(&[generation, u64::from(is_confirmed)], to);
@@ -243,7 +243,7 @@ pub fn put_generation(bytes: &mut [u8], generation: u64, is_confirmed: bool) {
 /// The word of a label that says its generation; the next one says whether the disk has it.
 const GENERATION: usize = 11;
 
-/// The label in bytes whose sum, without their first word, is `sum`.
+/// Returns the label in bytes whose sum, without their first word, is `sum`.
 fn label(bytes: &[u8], sum: u64) -> Option<(Binding, FlashLabel)> {
     let words = words(bytes);
     let &[own, mark, version, purpose, id, disks, disk_bytes, place_bytes, places] =
@@ -295,18 +295,19 @@ fn mixed(sums: u64, sum: u64) -> u64 {
     (sums ^ sum).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
 }
 
-/// What is in the ring where a record could be.
+/// The contents found in a position of the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// Zeros.
     Blank,
     /// It cannot be read.
     Unreadable,
-    /// Something that is no record, or no longer one.
+    /// Something that is not a record, or no longer one.
     Damaged,
     /// A record, or sectors, of another flash, of another version, or of another place in the ring.
     Foreign,
-    /// Whole sectors, but not all of them of one record: of such numbers, and zeros if `has_blank`.
+    /// Intact sectors that belong to different records: with numbers in this range, and zeros if
+    /// `has_blank`.
     Torn { oldest: u64, newest: u64, has_blank: bool },
     /// The record of this number.
     Record(u64),
@@ -322,7 +323,7 @@ enum Sector {
     Of(u64),
 }
 
-/// What is in the place `slot` of the ring, whose bytes are at `from`.
+/// Examines position `slot` of the ring, whose bytes are at `from`.
 pub(super) fn found(binding: &Binding, slot: u64, from: Bytes, slots: &dyn Slots) -> Found {
     let mut bytes = vec![0; RECORD as usize];
     if !slots.get(from.len(RECORD), &mut bytes) {
@@ -376,8 +377,8 @@ fn sector(binding: &Binding, slot: u64, words: &[u64], at: Bytes, slots: &dyn Sl
     }
 }
 
-/// Takes over what the record `sequence` says, which is whole: its changes, then its page. None if it names what
-/// there is not.
+/// Applies the intact record `sequence`: its changes, then its page. Returns `None` if it names
+/// places that do not exist.
 pub(super) fn take_record(
     binding: &Binding,
     sequence: u64,

@@ -25,7 +25,7 @@ enum Step {
     WritesRecord,
 }
 
-/// How far it has come.
+/// The progress of opening.
 #[derive(Clone, Debug)]
 pub(super) struct Opening {
     step: Step,
@@ -33,15 +33,15 @@ pub(super) struct Opening {
     is_labelled: bool,
     is_begun: bool,
     found: Vec<Found>,
-    /// Until there records are read one by one, for one of them cannot be read.
+    /// Up to here records are read one at a time, because one of them cannot be read.
     narrow_until: u64,
-    /// The next record to take over, and the last.
+    /// The next record to apply, and the last one.
     next: u64,
     newest: u64,
 }
 
 impl PlacementLog {
-    /// Begins to find or make the table, unless it is there or being found.
+    /// Starts to read or create the table, unless that has been done or is in progress.
     pub(crate) fn open(&mut self, plan: &mut Plan<'_>) {
         if !matches!(self.phase, Phase::Closed) {
             return;
@@ -277,7 +277,7 @@ impl PlacementLog {
         Ok(())
     }
 
-    /// Whether the table names blocks that there are, and each once.
+    /// Returns whether the table names blocks that there are, and each once.
     fn is_sane(&self) -> bool {
         let format::Binding { disks, disk_bytes, place_bytes, part_bits, .. } = self.binding;
         let is_there = |name: &Name| {
@@ -313,8 +313,8 @@ impl PlacementLog {
     }
 }
 
-/// Whether what is in the place of the record `next` is as a power cut may leave it while that record is written: then
-/// nobody was told that the record is durable.
+/// Returns whether what is in the place of the record `next` is as a power cut may leave it while
+/// that record is written: then nobody was told that the record is durable.
 fn is_unfinished(found: Found, next: u64, ring: u64) -> bool {
     let before = next.checked_sub(ring).filter(|number| *number > 0);
     match found {
@@ -329,7 +329,7 @@ fn is_unfinished(found: Found, next: u64, ring: u64) -> bool {
     }
 }
 
-/// Whether a part of a record after `next` is there: then `next` was durable once.
+/// Returns whether a part of a record after `next` is there: then `next` was durable once.
 fn is_beyond(found: Found, next: u64) -> bool {
     matches!(found, Found::Torn { newest, .. } if newest > next)
 }

@@ -19,12 +19,12 @@ pub(super) struct Step {
     /// First byte within it.
     pub(super) skip: u64,
     pub(super) len: u32,
-    /// What was read.
+    /// The data that was read.
     pub(super) buf: Buf,
     pub(super) writes: bool,
 }
 
-/// What is left to copy, in order.
+/// The blocks left to copy, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Copying {
     from: Nanos,
@@ -33,7 +33,8 @@ pub(super) struct Copying {
     waiting: VecDeque<usize>,
     /// By extent, whether it is waiting.
     waits: Vec<bool>,
-    /// The one being copied, bytes of it that are, and whether a client wrote to it since.
+    /// The current block, the number of its bytes copied so far, and whether a client has written
+    /// to it since.
     current: Option<(usize, u64, bool)>,
     /// A piece was read and not yet written.
     read: Option<Buf>,
@@ -62,12 +63,12 @@ impl Copying {
         self.begun = true;
     }
 
-    /// Whether all is copied.
+    /// Returns whether all is copied.
     pub(super) fn is_done(&self) -> bool {
         self.current.is_none() && self.waiting.is_empty()
     }
 
-    /// The next step.
+    /// Returns the next step.
     pub(super) fn next(&mut self, moves: &[Extent]) -> Option<Step> {
         if self.current.is_none() {
             let extent = self.waiting.pop_front()?;

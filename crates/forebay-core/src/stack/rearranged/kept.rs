@@ -33,13 +33,14 @@ pub const RECORD_BYTES: u64 = 1 << 20;
 /// Rows that a record holds.
 pub const ROWS_MAX: usize = ((RECORD_BYTES - HEAD_BYTES) / ROW as u64) as usize;
 
-/// Where the record of a disk of so many bytes is: in its last blocks; none on a disk that is too short.
+/// Returns where the record of a disk of this many bytes is: in its last blocks; none on a disk
+/// that is too short.
 pub fn record_at(disk_bytes: u64) -> Option<u64> {
     let end = disk_bytes / HEAD_BYTES * HEAD_BYTES;
     end.checked_sub(RECORD_BYTES).filter(|at| *at > 0)
 }
 
-/// What the first bytes of a head say.
+/// The meaning of the first bytes of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Where the record is.
@@ -48,7 +49,8 @@ pub struct Found {
     pub to: u64,
 }
 
-/// What the first 64 bytes of a head say; none where there is none. Whether the record is whole is seen when it is opened.
+/// What the first 64 bytes of a head say; `None` if there is none. Whether the record is whole is
+/// seen when it is opened.
 pub fn found(head: &[u8; 64]) -> Option<Found> {
     let word =
         |nth: usize| head[8 * nth..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
@@ -60,7 +62,7 @@ pub fn found(head: &[u8; 64]) -> Option<Found> {
 pub struct Record {
     /// That of the record itself, with rows after it.
     pub at: u64,
-    /// The other one, which only says where the record is.
+    /// The location of the copy, which only says where the record is.
     pub marker: u64,
 }
 
@@ -73,7 +75,7 @@ enum Phase {
         to: u64,
         sum: u64,
     },
-    /// What was found after a kill need not be durable.
+    /// Flushing, because data found after a kill need not be durable.
     Settles,
     Open,
     /// All is copied.
@@ -86,14 +88,14 @@ enum Phase {
     Failed(Fault),
 }
 
-/// Where the record is, and how far.
+/// The location of the record, and the progress of writing it.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     place: Record,
     /// Whether it is begun where there is none.
     begins: bool,
     phase: Phase,
-    /// What is being written: the head, then rows.
+    /// The data being written: the head, then rows.
     buf: Buf,
     /// Requests from before it was known where data are.
     early: Vec<(u32, Request, Bytes)>,
@@ -112,13 +114,13 @@ impl Kept {
         self.phase = Phase::Open;
     }
 
-    /// Whether it is known where data are.
+    /// Returns whether it is known where data are.
     pub(super) fn is_open(&self) -> bool {
         use Phase::{Closed, ReadsHead, ReadsRows, Settles};
         !matches!(self.phase, Closed | ReadsHead | ReadsRows { .. } | Settles)
     }
 
-    /// Whether clients' writes have to wait.
+    /// Returns whether clients' writes have to wait.
     pub(super) fn is_recording(&self) -> bool {
         use Phase::{Flushes, WritesHead, WritesMarker, WritesRows};
         matches!(self.phase, Flushes | WritesMarker | WritesRows | WritesHead { .. })
@@ -147,11 +149,11 @@ impl Kept {
     }
 }
 
-/// What the head says.
+/// The contents of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Head {
     Blank,
-    /// So many rows of this sum, laid from here.
+    /// This many rows with this checksum, whose places begin here.
     Of {
         count: u32,
         to: u64,
@@ -159,7 +161,7 @@ enum Head {
     },
 }
 
-/// The head at `from`.
+/// Returns the head at `from`.
 fn head(from: Bytes, at: u64, slots: &dyn Slots) -> Result<Head, Fault> {
     let mut bytes = [0; BLOCK as usize];
     if !slots.get(from.len(BLOCK), &mut bytes) {
@@ -182,7 +184,7 @@ fn head(from: Bytes, at: u64, slots: &dyn Slots) -> Result<Head, Fault> {
     Ok(Head::Of { count, to: word(4), sum: word(5) })
 }
 
-/// Bytes that so many rows take.
+/// Returns the size of this many rows in bytes.
 fn rows_len(count: u32) -> u32 {
     (count * ROW).next_multiple_of(BLOCK)
 }
@@ -204,7 +206,8 @@ fn put(map: &Rearrangement, at: u64, to: Bytes, slots: &mut dyn Slots) {
     slots.put(to.len(8), &sum.to_le_bytes());
 }
 
-/// The rearrangement that rows at `from` say; all of it lies before the record, which begins at `end`.
+/// Returns the rearrangement described by the rows at `from`; all of it must lie before the record
+/// at `end`.
 fn map_of(
     (count, to, sum): (u32, u64, u64),
     from: Bytes,
@@ -259,7 +262,7 @@ impl Rearrange {
         }
     }
 
-    /// What a client's flush is told.
+    /// Returns the outcome of a client's flush.
     pub(super) fn told(&mut self, io: &Planned, outcome: Outcome) -> Outcome {
         let untold = match &mut self.kept {
             Some(kept) if io.op == Op::Flush => kept.untold.take(),
@@ -338,7 +341,8 @@ impl Rearrange {
         }
     }
 
-    /// It is known where data are, or that cannot be had; then the next request has it tried again.
+    /// Called when the locations of data are known, or cannot be read; in that case the next
+    /// request tries again.
     fn opened(&mut self, outcome: Outcome, plan: &mut Plan<'_>) {
         let Some(kept) = &mut self.kept else { return };
         kept.phase = if outcome.is_ok() { Phase::Open } else { Phase::Closed };

@@ -211,7 +211,7 @@ fn copying_goes_on_without_requests_in_pieces_the_device_takes() {
 
 const RECORD: Record = Record { at: 2 << 20, marker: 1 << 19 };
 
-/// A disk whose record is begun, of which it is known where data are.
+/// Returns a disk with a new record, whose data locations are known.
 fn kept() -> Rearranged<BlockLayer<Noop>> {
     let map = Rearrangement::laid(&[(0, 4096)], 1 << 20);
     let mut placement = Rearrange::kept_at(RECORD, map, Nanos(5), 1 << 20);

@@ -9,11 +9,11 @@ use crate::contract::request::{BACKGROUND, Op, Request};
 use crate::stack::placed::{Diverted, Owner, Plan, Planned};
 
 impl<C: Choose> Tiers<C> {
-    /// Whether what the flash holds of a range is void once a disk has done this.
+    /// Returns whether what the flash holds of a range is void once a disk has done this.
     pub(super) fn clears(&self, io: &Request) -> bool {
         match io.op {
             _ if io.len == 0 => false,
-            // Moves clear what they have moved themselves.
+            // Moves clear their own changes.
             Op::Write => io.stream != BACKGROUND,
             // While a move writes to the disk, nothing else may; and a trim need not take effect.
             Op::Trim => !self.is_moving(io.lane, io.offset, io.len),

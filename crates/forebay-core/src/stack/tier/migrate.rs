@@ -15,7 +15,7 @@ use crate::contract::request::Lane;
 use crate::contract::time::Nanos;
 use crate::index::{Index, spread};
 
-/// When and how much is moved.
+/// When and how much to move.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MigrateConfig {
     /// Bytes of an extent; a multiple of the blocks of the location table.
@@ -28,7 +28,7 @@ pub(crate) struct MigrateConfig {
     pub(crate) moves_max: u32,
 }
 
-/// Moves under way at a time.
+/// The maximum number of concurrent moves.
 const AT_A_TIME: usize = 4;
 /// Of the flash that is to stay free for new writes: one part in this many.
 const SPARE_SHARE: u64 = 20;
@@ -47,7 +47,7 @@ pub(super) struct Move {
     pub(super) void: bool,
     /// I/Os that are not done.
     pub(super) left: u32,
-    /// What it carries.
+    /// The data being moved.
     pub(super) buf: Buf,
 }
 
@@ -133,7 +133,7 @@ impl Migration {
         }
     }
 
-    /// Whether a range is being moved.
+    /// Returns whether a range is being moved.
     pub(super) fn is_moving(&self, disk: Lane, offset: u64, len: u32) -> bool {
         self.moves.iter().any(|other| overlaps(other, disk, offset, len))
     }
@@ -152,7 +152,7 @@ impl Migration {
         let len = self.config.extent_bytes;
         let offset = number * u64::from(len);
         let other = Move { disk, offset, len, up, writing: false, void: false, left: 0, buf: 0 };
-        // What is on the flash is found out when it moves.
+        // Which parts are on the flash is determined when the extent moves.
         self.extents[id as usize].on_flash = up;
         Some(other)
     }
@@ -189,7 +189,7 @@ impl Migration {
         self.candidates = [up, down];
     }
 
-    /// The move that an I/O on a range belongs to.
+    /// Returns the move that an I/O on a range belongs to.
     pub(super) fn moving(&mut self, disk: Lane, offset: u64) -> Option<usize> {
         self.moves.iter().position(|other| overlaps(other, disk, offset, 1))
     }
@@ -199,7 +199,7 @@ impl Migration {
         let ended = self.moves.swap_remove(at);
         if ended.void {
             self.void += 1;
-            // Something of it may still be there.
+            // Parts of it may still be on the flash.
             self.placed(ended.disk, ended.offset, ended.len);
         } else {
             self.done[usize::from(!ended.up)] += 1;

@@ -20,7 +20,7 @@ impl<C: Choose> Tiers<C> {
         {
             self.begin_move(next, plan);
         }
-        // After that: it voids what has just begun.
+        // Must come after that, because it cancels what has just begun.
         if let Some(migration) = &mut self.migration
             && let Some(request) = request.filter(|request| request.len > 0)
         {
@@ -57,7 +57,7 @@ impl<C: Choose> Tiers<C> {
     /// An I/O of a move, on the flash if the piece has a place there.
     fn step(&mut self, moving: &Move, op: Op, piece: &Piece, plan: &mut Plan<'_>) {
         let Move { disk: lane, offset, len, buf, .. } = *moving;
-        // Merged with others it could not be told from them.
+        // If it were merged, it could not be distinguished from others.
         let flags = if op == Op::Write { Flags::FUA } else { Flags::NONE };
         let (owner, stream, bytes) = (Owner::Background, BACKGROUND, Bytes::of(buf));
         let whole = Planned { owner, lane, op, offset, len, bytes, stream, flags, token: 0 };
@@ -68,7 +68,7 @@ impl<C: Choose> Tiers<C> {
         }
     }
 
-    /// An I/O of a move failed: it comes to nothing.
+    /// Cancels a move because one of its I/Os failed.
     pub(super) fn void_move(&mut self, io: &Io) {
         let Some(migration) = &mut self.migration else { return };
         if let Some(at) = migration.moving(io.disk, io.offset) {
@@ -76,7 +76,7 @@ impl<C: Choose> Tiers<C> {
         }
     }
 
-    /// Whether an I/O belongs to a move that came to nothing.
+    /// Returns whether an I/O belongs to a move that came to nothing.
     pub(super) fn is_void(&mut self, io: &Io) -> bool {
         let Some(migration) = &mut self.migration else { return false };
         let at = migration.moving(io.disk, io.offset);
@@ -109,7 +109,7 @@ impl<C: Choose> Tiers<C> {
                 self.step(&moving, Op::Write, piece, plan);
             }
         } else if let Some(migration) = &mut self.migration {
-            // Without room it came to nothing.
+            // Without space the move is cancelled.
             migration.moves[at].void |= !writing;
             migration.finish(at);
             plan.slots.free(buf);
@@ -120,7 +120,7 @@ impl<C: Choose> Tiers<C> {
         self.migrate(plan, None);
     }
 
-    /// Whether a range of a disk is being moved.
+    /// Returns whether a range of a disk is being moved.
     pub(super) fn is_moving(&self, disk: Lane, offset: u64, len: u32) -> bool {
         self.migration.as_ref().is_some_and(|moves| moves.is_moving(disk, offset, len))
     }

@@ -1,12 +1,12 @@
 //! The free blocks of the flash: a bitmap, searched from the last allocation, so that blocks
 //! allocated together are contiguous.
 
-/// Free and taken blocks.
+/// Free and allocated blocks.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
-    /// One bit a block, set where it is taken.
+    /// One bit for each block, set if it is allocated.
     taken: Vec<u64>,
-    /// One bit a word of `taken`, set where it is full.
+    /// One bit for each word of `taken`, set if the word is full.
     full: Vec<u64>,
     free: u64,
     cursor: u64,
@@ -45,7 +45,7 @@ impl Slots {
         self.count
     }
 
-    /// Takes the next free block.
+    /// Allocates the next free block.
     #[inline]
     pub(super) fn take(&mut self) -> Option<u32> {
         if self.free == 0 {
@@ -57,7 +57,7 @@ impl Slots {
         Some(slot as u32)
     }
 
-    /// Takes this block, which is free.
+    /// Allocates this block, which must be free.
     pub(super) fn take_at(&mut self, slot: u32) {
         let word = slot as usize / 64;
         self.taken[word] |= 1 << (slot % 64);
@@ -67,7 +67,7 @@ impl Slots {
         self.free -= 1;
     }
 
-    /// Gives back a block that was taken.
+    /// Frees an allocated block.
     #[inline]
     pub(super) fn give(&mut self, slot: u32) {
         let word = slot as usize / 64;
@@ -77,7 +77,7 @@ impl Slots {
         self.free += 1;
     }
 
-    /// The first free block at or after `from`.
+    /// Returns the first free block at or after `from`.
     #[inline]
     fn next_from(&self, from: u64) -> Option<u64> {
         let word = (from / 64) as usize;

@@ -34,7 +34,7 @@ pub(super) struct Kept {
     pub(super) retired: u32,
 }
 
-/// What is on the flash of a block.
+/// Returns the name for the parts of a block on the flash.
 fn name(key: u64, sectors: u8) -> Name {
     match sectors {
         0 => Name::NONE,
@@ -115,14 +115,14 @@ impl<C: Choose> Tiers<C> {
         }
     }
 
-    /// Has those places freed that only the log still names.
+    /// Frees places that only the log still names.
     pub(super) fn free_retired(&mut self, plan: &mut Plan<'_>) {
         if self.table.kept.as_ref().is_some_and(|kept| kept.retired > 0) {
             self.commit(plan);
         }
     }
 
-    /// Begins a round of the log, unless one is under way or there is nothing for it.
+    /// Begins a round of the log, unless a round is in progress or there is nothing to record.
     fn commit(&mut self, plan: &mut Plan<'_>) {
         if let Some(mut kept) = self.table.kept.take() {
             kept.log.begin(plan, |slot| wish(&self.table, slot));
@@ -140,7 +140,8 @@ impl<C: Choose> Tiers<C> {
         }
     }
 
-    /// The table is there, or cannot be had: does what waited for it, or refuses it.
+    /// Called when the table has been read or cannot be read: executes the waiting requests, or
+    /// refuses them.
     fn log_opened(&mut self, outcome: Outcome, plan: &mut Plan<'_>) {
         let Some(kept) = &mut self.table.kept else { return };
         let early = kept.log.deferred();

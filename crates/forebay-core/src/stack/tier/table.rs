@@ -36,7 +36,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// The part of it that lies in a range of the disk; none where nothing does.
+    /// Returns the part of it that lies in a range of the disk, or `None` if nothing does.
     pub(super) fn within(&self, offset: u64, len: u64) -> Option<Piece> {
         let first = self.offset.max(offset);
         let end = (self.offset + u64::from(self.len)).min(offset + len);
@@ -76,7 +76,7 @@ pub(super) struct Table {
     closed: bool,
     /// Where places begin on the flash.
     places_at: u64,
-    /// The log of it, if it has to be found after a restart.
+    /// The log of the table, if it must survive a restart.
     pub(super) kept: Option<Box<Kept>>,
     /// With a log: by slot, one more than the entry whose it is.
     holders: Vec<u32>,
@@ -87,7 +87,7 @@ fn key(lane: Lane, block: u64) -> u64 {
     u64::from(lane) << KEY_BITS ^ block
 }
 
-/// Which count is that of a region: neighbours have their own.
+/// Returns which count is that of a region: neighbors have their own.
 #[inline]
 fn region(lane: Lane, index: u64) -> usize {
     let disk = spread(u64::from(lane)) >> 48;
@@ -110,7 +110,7 @@ fn blocks(offset: u64, len: u32) -> std::ops::Range<u64> {
     offset / BLOCK..(offset.saturating_add(u64::from(len))).div_ceil(BLOCK)
 }
 
-/// The part of a range within a block, from the block's first byte.
+/// Returns the part of a range within a block, from the block's first byte.
 #[inline]
 fn within(block: u64, offset: u64, end: u64) -> (u64, u64) {
     let start = block * BLOCK;
@@ -133,26 +133,26 @@ impl Table {
         }
     }
 
-    /// The same, found again by `kept`'s log.
+    /// Enables the log `kept`, so that the table survives a restart.
     pub(super) fn keep(&mut self, kept: Kept) {
         self.places_at = kept.log.log_bytes();
         self.kept = Some(Box::new(kept));
         self.holders = vec![0; self.places() as usize];
     }
 
-    /// How many places there are.
+    /// Returns how many places there are.
     pub(super) fn places(&self) -> u32 {
         self.slots.count() as u32
     }
 
-    /// What is on the flash of the block whose place a slot is.
+    /// Returns the block in a slot, and which parts of it are on the flash.
     pub(super) fn at_slot(&self, slot: u32) -> Option<(u64, u8)> {
         let id = self.holders.get(slot as usize)?.checked_sub(1)?;
         let Entry { key, sectors, .. } = self.entries[id as usize];
         Some((key, sectors))
     }
 
-    /// The slot of a block, and what of it is there.
+    /// Returns the slot of a block, and which parts of it are present.
     pub(super) fn slot_of(&self, lane: Lane, block: u64) -> Option<(u32, u64, u8)> {
         let Entry { slot, key, sectors, .. } = self.entries[self.find(key(lane, block))? as usize];
         Some((slot, key, sectors))
@@ -194,7 +194,7 @@ impl Table {
         }
     }
 
-    /// The flash is gone: from now on there is no room.
+    /// Closes the table after the flash has disappeared; from now on it has no free slots.
     pub(super) fn close(&mut self) {
         self.closed = true;
     }
@@ -217,7 +217,7 @@ impl Table {
         &mut self.regions[region(lane, offset / REGION)]
     }
 
-    /// Whether any block of a range has a place on the flash.
+    /// Returns whether any block of a range has a place on the flash.
     #[inline]
     fn may_be_placed(&self, lane: Lane, offset: u64, len: u32) -> bool {
         let last = offset.saturating_add(u64::from(len.max(1)) - 1) / REGION;
@@ -331,7 +331,7 @@ impl Table {
         }
     }
 
-    /// What the flash holds of a range is no longer so.
+    /// Invalidates a range on the flash.
     #[inline]
     pub(super) fn clear(&mut self, lane: Lane, offset: u64, len: u32) {
         if !self.may_be_placed(lane, offset, len) {
@@ -372,14 +372,14 @@ impl Table {
         }
     }
 
-    /// Whether no write to the disk is under way near a range.
+    /// Returns whether no write to the disk is under way near a range.
     pub(super) fn is_quiet(&mut self, lane: Lane, offset: u64, len: u32) -> bool {
         let end = offset.saturating_add(u64::from(len));
         (offset / REGION..end.div_ceil(REGION))
             .all(|index| self.region(lane, index * REGION).writes == 0)
     }
 
-    /// Bytes of a range that are on the flash; none if an I/O to one of its places is under way.
+    /// Bytes of a range that are on the flash; `None` if an I/O to one of its places is under way.
     pub(super) fn settled_bytes(&self, lane: Lane, offset: u64, len: u32) -> Option<u64> {
         let mut bytes = 0;
         for block in blocks(offset, len) {
@@ -394,7 +394,7 @@ impl Table {
     }
 }
 
-/// Adds a piece, as part of the last one where it goes on.
+/// Adds a piece, extending the previous one if it is contiguous.
 #[inline]
 fn join(pieces: &mut Vec<Piece>, next: Piece) {
     if let Some(last) = pieces.last_mut() {

@@ -150,7 +150,7 @@ fn a_write_that_the_flash_fails_does_not_race_a_move() {
     assert!(policy.is_idle());
 }
 
-/// Begins a write on disk 0 that the flash fails; what is told.
+/// Starts a write on disk 0 that fails on the flash, and returns the answers.
 fn failing(policy: &mut Hybrid, offset: u64, len: u32, fault: Fault) -> Vec<Outcome> {
     let (now, mut finished) = (Nanos::ZERO, Finished::new());
     let write = Request { offset, len, ..request(Op::Write, 0, 0, 0, 0) };

@@ -36,13 +36,13 @@ pub(super) fn sorted(rows: &[SweepRow], notes: &mut Vec<String>) -> Result<Rows,
         } else if let Some(why) = nonsense(row) {
             notes.push(format!("{name}: left out, {why}"));
         } else if list.iter().any(|other| other.depth == row.depth) {
-            notes.push(format!("{name}: left out, as there is a row of them already"));
+            notes.push(format!("{name}: left out, because there is already a row for them"));
         } else {
             list.push(row.clone());
         }
     }
     if of_other_size > 0 {
-        notes.push(format!("{of_other_size} rows of other sizes than {size} bytes are left out"));
+        notes.push(format!("{of_other_size} rows of sizes other than {size} bytes are left out"));
     }
     for list in [&mut of.reads, &mut of.writes] {
         list.sort_by_key(|row| row.depth);
@@ -83,8 +83,8 @@ fn falls(rows: &[SweepRow], notes: &mut Vec<String>) {
     for pair in rows.windows(2) {
         if pair[1].iops < pair[0].iops * 0.93 {
             notes.push(format!(
-                "{} fall from {:.1} IOPS at depth {} to {:.1} at depth {}; no disk of this model \
-                 does so",
+                "{} drop from {:.1} IOPS at depth {} to {:.1} at depth {}; the model of a disk \
+                 cannot do this",
                 noun(pair[0].op),
                 pair[0].iops,
                 pair[0].depth,
@@ -114,7 +114,7 @@ fn is_disk(rows: &Rows) -> Result<(), FitError> {
         return Err(FitError::TooLittle {
             what: "the sweep of a disk",
             got: format!("{:.0} random reads a second at queue depth {}", first.iops, first.depth),
-            expected: "no more than 600: a faster drive is solid-state, or its cache answered",
+            expected: "no more than 600: a faster drive is solid-state, or its cache responded",
         });
     }
     Ok(())

@@ -36,7 +36,7 @@ pub(super) struct Search<'a> {
 
 /// Converts the error that the given figures are not a valid disk.
 pub(super) fn no_disk(error: SpecError) -> FitError {
-    let expected = "figures that make a disk";
+    let expected = "figures that describe a disk";
     FitError::TooLittle { what: "the drive", got: error.0, expected }
 }
 
@@ -69,7 +69,12 @@ impl<'a> Search<'a> {
         for (key, is_known, why) in [
             ("heads", known.heads.is_some(), "a sweep hardly depends on it"),
             ("sustained", known.sustained_mb_per_s.is_some(), "random I/O hardly depends on it"),
-            ("settle", known.write_settle_ms.is_some(), "it trades against the cache's places"),
+            (
+                "settle",
+                known.write_settle_ms.is_some(),
+                "it cannot be separated from the size of \
+                the cache",
+            ),
         ] {
             search.says(key, if is_known { "as given".into() } else { format!("assumed: {why}") });
         }
@@ -90,10 +95,9 @@ impl<'a> Search<'a> {
             ms if ms < 16.5 => 7_200.0,
             _ => 5_400.0,
         });
-        self.notes.push(format!(
-            "the sweep does not show how fast the disk turns: {rpm} turns a minute are assumed"
-        ));
-        self.says("rpm", "assumed: usual for a disk that answers so fast".to_string());
+        self.notes
+            .push(format!("the sweep does not show the rotational speed: {rpm} rpm is assumed"));
+        self.says("rpm", "assumed: usual for a disk this fast".to_string());
         rpm
     }
 
@@ -130,7 +134,7 @@ impl<'a> Search<'a> {
     pub(super) fn fit_seeks(&mut self) -> Result<(), FitError> {
         let Some(row) = self.rows.reads.first() else {
             self.notes.push(
-                "no random reads: seeks and queue are those of an ordinary disk of this speed"
+                "no random reads: seeks and queue of a typical disk of this speed are assumed"
                     .to_string(),
             );
             self.assume_seeks();
@@ -143,11 +147,12 @@ impl<'a> Search<'a> {
             return Err(FitError::TooLittle {
                 what: "random reads",
                 got: format!(
-                    "{each_ms:.2} ms each at {} turns a minute, of which half a turn is {:.2} ms",
+                    "{each_ms:.2} ms each at {} rpm, of which half a revolution is {:.2} ms",
                     self.figures.rpm,
                     self.turn_ms() / 2.0
                 ),
-                expected: "more: reads over the whole disk, past its cache, and its true speed",
+                expected: "more: reads over the whole disk that bypass its cache, and its true \
+                    speed",
             });
         }
         self.set_seeks(average, 1.9 * average);
@@ -165,7 +170,7 @@ impl<'a> Search<'a> {
         self.says("average", format!("fitted: from the rate at queue depth {}", row.depth));
         let full = match row.p99_us {
             Some(_) => format!("fitted: from the 99th percentile at queue depth {}", row.depth),
-            None => "assumed: 1.9 times the average, as measured disks have it".to_string(),
+            None => "assumed: 1.9 times the average, as in measured disks".to_string(),
         };
         self.says("full", full);
         Ok(())
@@ -236,7 +241,7 @@ impl<'a> Search<'a> {
         self.fit_track(&deep);
         let ahead = match shallow.is_empty() {
             true => "assumed: no rows at queue depths 2 to 8".to_string(),
-            false => "fitted: from where depth begins to help".to_string(),
+            false => "fitted: from the depth at which the queue begins to help".to_string(),
         };
         self.says("ahead", ahead);
         Ok(())
@@ -254,8 +259,8 @@ impl<'a> Search<'a> {
         }
         self.figures.queue_depth = depth;
         let source = match depth {
-            32 => "assumed: what SATA drives take, and what Linux gives others".to_string(),
-            _ => "fitted: reads gain up to it".to_string(),
+            32 => "assumed: the limit of SATA drives, and Linux's limit for others".to_string(),
+            _ => "fitted: reads gain up to this depth".to_string(),
         };
         self.says("depth", source);
     }
@@ -272,8 +277,8 @@ impl<'a> Search<'a> {
             if without < -0.03 {
                 let percent = 100.0 * (1.0 - without.exp());
                 self.notes.push(format!(
-                    "{} gain more by depth than the model without a margin, which does {percent:.0} \
-                     % less",
+                    "{} gain more from depth than the model without a margin, which is \
+                     {percent:.0} % slower",
                     noun(Op::Read)
                 ));
             }
@@ -299,8 +304,8 @@ impl<'a> Search<'a> {
         if self.known.track_to_track_ms.is_some() {
             let percent = 100.0 * (self.excess(deep).exp() - 1.0);
             self.notes.push(format!(
-                "{} gain less by depth than the model with the given track-to-track seek, which does \
-                 {percent:.0} % more",
+                "{} gain less from depth than the model with the given track-to-track seek, which \
+                 is {percent:.0} % faster",
                 noun(Op::Read)
             ));
             return;
@@ -309,7 +314,10 @@ impl<'a> Search<'a> {
         while self.figures.track_to_track_ms < longest && self.excess(deep) > 0.0 {
             self.figures.track_to_track_ms *= 1.1;
         }
-        self.says("track", "fitted: no catch margin explains how little depth helps".to_string());
+        self.says(
+            "track",
+            "fitted: no catch margin explains the small gain from depth".to_string(),
+        );
     }
 
     /// Fits the number of commands that are committed when the next is chosen, from the rows of
@@ -431,7 +439,7 @@ impl<'a> Search<'a> {
         self.says("places", "fitted: from the rate of random writes".to_string());
         if self.figures.places > PLACES_MAX / 2 {
             self.notes.push(format!(
-                "{} are faster than a write cache explains; its places mean nothing",
+                "{} are faster than a write cache explains; its fitted size means nothing",
                 noun(Op::Write)
             ));
         }

@@ -169,8 +169,8 @@ fn rows_that_do_not_go_together_are_left_out_and_told() {
     for part in [
         "random reads at depth 4: left out, its rate times its mean latency is 7.9",
         "random reads at depth 8: left out, its percentiles fall",
-        "1 rows of other sizes than 4096 bytes",
-        "random reads at depth 1: left out, as there is a row",
+        "1 rows of sizes other than 4096 bytes",
+        "random reads at depth 1: left out, because there is already a row",
         "random reads fall from 70.0 IOPS at depth 1 to 50.0 at depth 32",
     ] {
         assert!(notes.iter().any(|note| note.contains(part)), "{part}: {notes:?}");
@@ -184,7 +184,7 @@ fn a_sweep_of_little_is_fitted_with_what_it_leaves_open_told() {
     let fit = super::fit(&[row(Op::Read, 1, 57.0)], unknown.clone()).unwrap();
     assert_eq!(fit.figures.rpm, 5400.0);
     assert!((fit.figures.catch_margin_ms - 4.0).abs() < 0.01, "{:?}", fit.figures);
-    assert!(fit.notes.iter().any(|note| note.contains("5400 turns a minute are assumed")));
+    assert!(fit.notes.iter().any(|note| note.contains("5400 rpm is assumed")));
     assert!(fit.notes.iter().any(|note| note.contains("of 4 or more")), "{:?}", fit.notes);
     let text = fit.toml();
     assert!(text.contains("# assumed: 0.36 of a revolution"), "{text}");

@@ -100,7 +100,7 @@ impl DiskFit {
         let range = format!("[{least}, {greatest}]");
         // A margin that the sweep does not determine is a guess.
         if figures.queue_depth > 1 && self.source("margin").starts_with("assumed") {
-            queue.insert(3, ("catch_margin_range_ms", range, "as disks that were measured"));
+            queue.insert(3, ("catch_margin_range_ms", range, "as in measured disks"));
         }
         table(text, "queue", &queue);
         let usual = "assumed: random I/O does not show it";

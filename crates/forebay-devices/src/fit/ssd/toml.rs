@@ -55,12 +55,17 @@ impl SsdFit {
                 ("page_bytes", PAGE_BYTES.to_string(), usual),
                 ("program_pages", PROGRAM_PAGES.to_string(), usual),
                 ("pages_per_block", PAGES_PER_BLOCK.to_string(), usual),
-                ("channels", reads.lanes.to_string(), "fitted: reads that go on at a time"),
+                ("channels", reads.lanes.to_string(), "fitted: the number of concurrent reads"),
                 ("dies_per_channel", "1".to_string(), "fitted: see channels"),
                 ("over_provisioning_percent", "9".to_string(), usual),
                 ("read_us", modes(reads), "fitted: both latencies and their shares"),
-                ("read_busy_share", share(reads.busy_share), "fitted: the part that takes the die"),
-                ("program_us", us(program_us), "derived: no slower than what was measured"),
+                (
+                    "read_busy_share",
+                    share(reads.busy_share),
+                    "fitted: the part during which the \
+                    die is busy",
+                ),
+                ("program_us", us(program_us), "derived: not slower than the measurements"),
                 ("erase_us", "3000".to_string(), usual),
                 ("channel_mb_per_s", CHANNEL_MB_PER_S.to_string(), usual),
             ],
@@ -79,13 +84,13 @@ impl SsdFit {
         );
         let place =
             |side: &Side| if side.behind { "\"completion\"" } else { "\"arrival\"" }.to_string();
-        let of_place = "fitted: before the flash or behind it";
+        let of_place = "fitted: before or after the flash";
         let mut lines: Vec<Line> = vec![
-            ("interval_us", us(self.reads.interval_us), "fitted: the greatest rate of reads"),
+            ("interval_us", us(self.reads.interval_us), "fitted: the highest rate of reads"),
             ("interval_at", place(&self.reads), of_place),
         ];
         if let Some(writes) = &self.writes {
-            let of_rate = "fitted: the greatest rate of writes";
+            let of_rate = "fitted: the highest rate of writes";
             lines.push(("write_interval_us", us(writes.interval_us), of_rate));
             lines.push(("write_interval_at", place(writes), of_place));
         }
@@ -105,8 +110,18 @@ impl SsdFit {
             let of = "fitted: both latencies and their shares";
             lines.push(("entrance_us", modes(writes), of));
             let busy = share(writes.busy_share);
-            lines.push(("entrance_busy_share", busy, "fitted: the part that others wait for"));
-            lines.push(("entrance_lanes", writes.lanes.to_string(), "fitted: writes at a time"));
+            lines.push((
+                "entrance_busy_share",
+                busy,
+                "fitted: the part during which other writes \
+                wait",
+            ));
+            lines.push((
+                "entrance_lanes",
+                writes.lanes.to_string(),
+                "fitted: the number of \
+                concurrent writes",
+            ));
         }
         table(text, "write_buffer", &lines);
         let unseen = "assumed: not measured; fill in from the data sheet";
@@ -117,7 +132,7 @@ impl SsdFit {
             (us(side.host.gap), us(side.host.wake))
         };
         let gap = "fitted: between a completion and the next I/O";
-        let wake = "fitted: later at depth 1, where the host sleeps";
+        let wake = "fitted: the additional delay at depth 1, where the host sleeps";
         let (of_reads, of_writes) = (pause(&self.reads), self.writes.as_ref().map(pause));
         let mut lines: Vec<Line> =
             vec![("read_gap_us", of_reads.0, gap), ("read_wake_us", of_reads.1, wake)];

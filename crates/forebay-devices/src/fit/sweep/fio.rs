@@ -38,7 +38,7 @@ pub(super) fn groups(
         got,
         expected: "a JSON object with fio's \"jobs\"",
     };
-    let text = text(bytes).ok_or_else(|| refused("bytes that are no text".to_string()))?;
+    let text = text(bytes).ok_or_else(|| refused("bytes that are not text".to_string()))?;
     let text = without_nan(text);
     let mut groups = Vec::new();
     for run in runs(&text).map_err(&refused)? {
@@ -105,7 +105,7 @@ fn runs(text: &str) -> Result<Vec<Value>, String> {
                 let line = text[..text.len() - from.len()].matches('\n').count() + fault.line();
                 let fault = fault.to_string();
                 let what = fault.split(" at line").next().unwrap_or_default();
-                let cut = if fault.contains("EOF") { " (the file is cut short)" } else { "" };
+                let cut = if fault.contains("EOF") { " (the file is truncated)" } else { "" };
                 return Err(format!("broken JSON in line {line}: {what}{cut}"));
             }
             None => break,
@@ -149,7 +149,7 @@ impl<'a> Job<'a> {
         global: Option<&'a Map<String, Value>>,
         all: &[Value],
     ) -> Result<Job<'a>, String> {
-        let report = report.as_object().ok_or("a job that is no JSON object")?;
+        let report = report.as_object().ok_or("a job that is not a JSON object")?;
         let same = |other: &&Value| {
             ["jobname", "groupid"].iter().all(|key| other.get(*key) == report.get(*key))
         };
@@ -229,14 +229,14 @@ impl<'a> Job<'a> {
         }
         for held in ["rate", "rate_iops", "thinktime"] {
             if self.option(held).is_some_and(|text| count(&text) != Some(0)) {
-                return Err(format!("its option {held} holds it back"));
+                return Err(format!("its option {held} throttles it"));
             }
         }
-        let mode = self.mode().ok_or("neither its options nor the file's name say what it did")?;
+        let mode = self.mode().ok_or("neither its options nor the file's name show what it did")?;
         let clones = self.clones()?;
         let depth = self.depth()?.saturating_mul(clones);
         if depth > DEPTH_MAX {
-            return Err(format!("it had {depth} I/Os outstanding, more than {DEPTH_MAX}"));
+            return Err(format!("it had {depth} outstanding I/Os, more than {DEPTH_MAX}"));
         }
         let mut rows = Vec::new();
         for (op, key) in [(Op::Read, "read"), (Op::Write, "write")] {
@@ -263,7 +263,7 @@ impl<'a> Job<'a> {
             return Ok(());
         }
         Err(format!(
-            "its options say {depth} I/Os outstanding, its rate and latency {outstanding:.1}"
+            "its options give {depth} outstanding I/Os, but its rate and latency {outstanding:.1}"
         ))
     }
 
@@ -333,7 +333,7 @@ impl<'a> Job<'a> {
         let varies =
             ["bsrange", "blocksize_range", "bssplit"].iter().find(|key| self.option(key).is_some());
         if let Some(varies) = varies {
-            return Err(format!("its option {varies} makes I/Os of many sizes"));
+            return Err(format!("its option {varies} produces I/Os of many sizes"));
         }
         if let Some(asked) = asked {
             let mut sizes = asked.split(',');

@@ -230,10 +230,10 @@ fn what_is_none_of_fios_results_is_refused_in_one_line() {
     for (text, said) in [
         ("", "an empty file"),
         ("hello\nthere", "got 'hello'"),
-        ("{\"jobs\": [", "cut short"),
+        ("{\"jobs\": [", "truncated"),
         ("warning\n{\"jobs\": [}", "broken JSON in line 2"),
         ("{\"a\": 1}", "without \"jobs\""),
-        ("{\"jobs\": [7]}", "no JSON object"),
+        ("{\"jobs\": [7]}", "not a JSON object"),
         ("{\"jobs\": []}", "no I/O by any job"),
     ] {
         let got = Folder::with("bad", &[("x.json", text)]).read().unwrap_err();

@@ -8,9 +8,9 @@ use crate::ground::{BLOCK_BYTES, blocks};
 use crate::places::Nearby;
 use crate::trail::Trail;
 
-/// How much it counts that the end is of another operation, or range.
+/// The penalties for ends of another operation or range.
 const UNLIKE: Unlike = Unlike { op: WHOLE, octave: 0, range: WHOLE / 2 * 3, own: 0 };
-/// How far back room is looked for where the place is taken.
+/// The maximum distance to search backwards for free ground if the place is in use.
 const BACK_BLOCKS: u64 = 1024;
 
 impl Placer {
@@ -91,8 +91,8 @@ impl Placer {
         Found { address, len, from: None, area: trail.area, stream, stays: false }
     }
 
-    /// The part between two addresses of a stretch that is still to get requests, or such a stretch elsewhere; all that is
-    /// between them where volumes have no gaps.
+    /// Returns the part between two addresses of a stretch that is still to get requests, or such a
+    /// stretch elsewhere; all that is between them where volumes have no gaps.
     fn open(&self, begin: u64, end: u64, dice: &mut Dice) -> (u64, u64) {
         if self.left_of_piece.is_empty() {
             return (begin, end);
@@ -118,7 +118,7 @@ impl Placer {
             .unwrap_or((begin, end))
     }
 
-    /// A cell of the range, if any of them is left to be used, else any.
+    /// Returns a cell of the range, if any of them is left to be used, else any.
     fn cell(&mut self, range: usize, number: u64, dice: &mut Dice) -> u64 {
         let parts = self.far.len();
         let part = (number * parts as u64 / self.requests) as usize;

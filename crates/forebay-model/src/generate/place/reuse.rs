@@ -1,5 +1,5 @@
-//! Using ground again: of the requests of about the wanted age, half of them in the wanted range, the one that suits
-//! best.
+//! Reuses ground: chooses the best match among earlier requests of about the wanted age, half of
+//! them in the wanted range.
 
 use super::{Found, Mechanism, Placer};
 use crate::bins::{self, log2};
@@ -10,24 +10,24 @@ use crate::past::Was;
 use crate::places::{How, Reuse};
 use crate::trail::Trail;
 
-/// Requests looked at, of the wanted range and of all.
+/// The number of candidate requests from the wanted range, and from all ranges.
 const LOOKED_AT: usize = 12;
-/// Places within a request that are tried.
+/// The number of places tried within a request.
 const TRIES: usize = 8;
 
-/// What is looked for.
+/// The properties of the wanted request.
 struct Wanted {
     class: usize,
     range: usize,
     how: How,
     age: f32,
-    /// How far into a block it begins, where that is told.
+    /// The offset within a block, if it is known.
     into: Option<u64>,
     len: u32,
 }
 
 impl Placer {
-    /// The place; none where nothing was used yet.
+    /// Returns the place, or `None` if nothing was used yet.
     pub(super) fn reuse(
         &mut self,
         class: (usize, usize),
@@ -40,7 +40,7 @@ impl Placer {
         self.used(class, wanted, len, stream, trail, dice)
     }
 
-    /// A place that was used about as long ago as wanted.
+    /// Returns a place that was used about as long ago as wanted.
     pub(super) fn used(
         &mut self,
         (class, range): (usize, usize),
@@ -112,7 +112,7 @@ impl Placer {
             return far;
         }
         let len = wanted.len;
-        // What is no longer than the request was lies on the ground that it used.
+        // A request that is not longer than the earlier one fits on its ground.
         let longer = len > was.len;
         if again && longer && trail.new_blocks(was.address, len) > 0 {
             far += 3.0;
@@ -152,7 +152,7 @@ impl Placer {
         if new > 0 && trail.new_blocks(back, len) == 0 { back } else { address }
     }
 
-    /// A place on what the request still holds.
+    /// Returns a location on the ground that the earlier request still holds.
     fn held(
         &self,
         wanted: &Wanted,

@@ -18,12 +18,13 @@ const UNLIKE: Unlike =
 const WRONG_MAX: f32 = 0.5;
 /// The key of no end.
 const NONE: i16 = i16::MAX;
-/// How far beyond used ground new ground is looked for, and for how many requests as long it has room.
+/// How far beyond used ground to search for new ground, and the number of requests of this length
+/// that must fit.
 const BEYOND_BLOCKS: u64 = 16_384;
 const ROOM: u64 = 8;
 
 impl Placer {
-    /// The place; none where no recent end has new ground ahead and that is wanted.
+    /// Returns the place, or `None` if no recent end has new ground ahead and that is wanted.
     pub(super) fn run(
         &mut self,
         (class, range): (usize, usize),

@@ -44,7 +44,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     options = parser.parse_args(words)
     output = options.output
     if output is not None and options.paper is not None and _is_read(output, options):
-        parser.error(f"{output}: got a file that is read, expected another file")
+        parser.error(f"{output}: got an input file, expected another file")
     if options.minutes is not None and not 0 < options.minutes < 1e6:
         parser.error(f"--minutes: got {options.minutes}, expected more than 0")
     if options.processes < 1:

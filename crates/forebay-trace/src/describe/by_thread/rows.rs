@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::rules::{Kind, Rules};
 
-/// The threads: all of them, their types, and those with most requests.
+/// The threads: all of them together, their types, and the threads with the most requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ByThread {
     /// The length of the periods over which `fluctuation` is measured.

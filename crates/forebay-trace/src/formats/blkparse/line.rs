@@ -90,10 +90,10 @@ pub(super) fn parse(line: &[u8]) -> Result<Line, &'static str> {
     if major >= 1 << 12 || minor >= 1 << 20 {
         return Err("device number out of range");
     }
-    words.number("the CPU is no number")?;
-    words.number("the sequence is no number")?;
+    words.number("the CPU is not a number")?;
+    words.number("the sequence is not a number")?;
     let time_ns = words.next().and_then(seconds).ok_or("the time is not in seconds")?;
-    let pid = words.number("the process id is no number")?;
+    let pid = words.number("the process id is not a number")?;
     let pid = u32::try_from(pid).map_err(|_| "the process id is out of range")?;
     let action = words.next().ok_or("no action")?;
     let device = (major as u32) << 20 | minor as u32;
@@ -135,7 +135,7 @@ fn span<'a>(mut span: Span, mut words: Words<'a>) -> Result<(Span, &'a [u8]), &'
     if !rest[0].is_ascii_digit() {
         return Ok((span, rest));
     }
-    span.sector = words.number("the sector is no number")?;
+    span.sector = words.number("the sector is not a number")?;
     let rest = words.rest();
     if rest.first() != Some(&b'+') {
         if rest.starts_with(b"(") && !elapsed(rest) {
@@ -144,13 +144,14 @@ fn span<'a>(mut span: Span, mut words: Words<'a>) -> Result<(Span, &'a [u8]), &'
         return Ok((span, rest));
     }
     words.next();
-    let count = words.number("the count of sectors is no number")?;
+    let count = words.number("the count of sectors is not a number")?;
     let bytes = count.checked_mul(512).and_then(|bytes| u32::try_from(bytes).ok());
     span.bytes = bytes.ok_or("the count of sectors is out of range")?;
     Ok((span, words.rest()))
 }
 
-/// Whether the parentheses hold a right-aligned time (`-t`), as opposed to a hexadecimal command.
+/// Returns whether the parentheses hold a right-aligned time (`-t`), as opposed to a hexadecimal
+/// command.
 fn elapsed(rest: &[u8]) -> bool {
     let inside = rest[1..].split(|&byte| byte == b')').next().unwrap_or_default().trim_ascii();
     !inside.is_empty() && inside.iter().all(u8::is_ascii_digit)

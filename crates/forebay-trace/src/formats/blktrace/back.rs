@@ -75,7 +75,7 @@ impl Back {
         match self.splits {
             true => String::new(),
             false => format!(
-                ": if another recording begins there, {} puts what follows behind instead",
+                ": if another recording begins there, {} appends it instead",
                 named("split_runs=true")
             ),
         }
@@ -86,7 +86,7 @@ impl Back {
         let (place, back_ns) = self.first?;
         if self.splits {
             return Some(format!(
-                "the file holds {} runs: each is put {} behind the one before",
+                "the file holds {} runs: each starts {} after the previous one",
                 self.steps + 1,
                 quantities::seconds(APART_NS as f64 / 1e9)
             ));
@@ -94,8 +94,8 @@ impl Back {
         let times = if self.steps == 1 { String::new() } else { format!(" {} times", self.steps) };
         let back = long(back_ns);
         let sentence = format!(
-            "the clock goes back{times}, by {back} at {kind} {place}, so the events after it overlap those \
-             before"
+            "the clock goes back{times}, by {back} at {kind} {place}, so later events overlap \
+             earlier ones"
         );
         Some(sentence)
     }

@@ -165,7 +165,7 @@ impl Pairing {
         }
         self.arrivals = Arrivals::Issued;
         self.notes.warnings.push(
-            "the trace has no queue events: issue events (D) are taken as arrivals, so requests \
+            "the trace has no queue events: issue events (D) are used as arrivals, so requests \
              appear merged and reordered by the scheduler, and latency runs from issue"
                 .to_owned(),
         );
@@ -356,7 +356,7 @@ impl Tally {
         sentences.extend(wrapped_sentence(self.too_long));
         if self.completed_late > 0 {
             sentences.push(format!(
-                "{} {} behind later events and {} raised to their time: latencies may be too long",
+                "{} {} after later events and {} moved to their time: latencies may be too long",
                 counted(self.completed_late, "completion"),
                 verb(self.completed_late, "stands", "stand"),
                 verb(self.completed_late, "is", "are")

@@ -134,7 +134,7 @@ impl Cursor {
         }
     }
 
-    /// Whether the file turned out to be empty.
+    /// Returns whether the file turned out to be empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.ended && self.order.is_none() && self.warnings.is_empty()
     }
@@ -222,7 +222,7 @@ impl Cursor {
             return Err(self.malformed(got, EXPECTED, HINT));
         }
         self.warnings.push(format!(
-            "{}, byte {}: the last record is cut short; what stands before it is kept",
+            "{}, byte {}: the last record is truncated; all earlier ones are used",
             self.path.display(),
             self.at
         ));
@@ -246,7 +246,7 @@ impl Cursor {
         self.ended = true;
         self.tell_back();
         self.warnings.push(format!(
-            "{}: {} zero bytes from byte {from} to the end hold no records (blktrace was killed?)",
+            "{}: {} zero bytes from byte {from} to the end are ignored (was blktrace killed?)",
             self.path.display(),
             self.at - from
         ));
@@ -256,8 +256,8 @@ impl Cursor {
     fn tell_back(&mut self) {
         let Some(told) = self.back.sentence("event") else { return };
         self.warnings.push(format!(
-            "{told} ({}): a clock was set there, or another recording begins; record the runs in files of \
-             their own and read each alone",
+            "{told} ({}): a clock was set there, or another recording begins; record each run in \
+             a separate file and read them one at a time",
             self.path.display()
         ));
     }
@@ -274,7 +274,7 @@ impl Cursor {
 }
 
 const EXPECTED: &str = "a blktrace record (magic 65617407, in the file's byte order)";
-const HINT: &str = "is it a file of blktrace, version 7, and whole up to here?";
+const HINT: &str = "is it an intact file of blktrace, version 7?";
 
 /// Formats the first bytes in hexadecimal.
 fn shown(bytes: &[u8]) -> String {
@@ -295,7 +295,7 @@ impl Source for Cursor {
     }
 }
 
-/// Whether a file that begins like this contains blktrace records.
+/// Returns whether a file that begins like this contains blktrace records.
 pub fn sniff(head: &[u8]) -> bool {
     head.first_chunk::<4>().is_some_and(|magic| Order::of(magic).is_some())
 }

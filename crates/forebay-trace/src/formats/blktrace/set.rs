@@ -170,7 +170,7 @@ fn from_tar(path: &Path, input: Box<dyn Read + Send>) -> Result<Files, TraceErro
         let copied = io::copy(&mut entry, &mut spooled).map_err(|e| failed(plain(e)))?;
         if copied < entry.size() {
             let got = format!("a tar that ends within {}", name.display());
-            return Err(not_a_set(path, got, "the file is cut off: copy it again"));
+            return Err(not_a_set(path, got, "the file is truncated: copy it again"));
         }
         spooled.rewind().map_err(failed)?;
         if members.insert(name.clone(), spooled).is_some() {

@@ -79,7 +79,8 @@ impl Streams {
     pub(crate) fn sentence(&self) -> Option<String> {
         self.others.map(|_| {
             format!(
-                "more threads than are told apart, {}: the later ones are one stream, {OTHERS:?}",
+                "more threads than can be distinguished ({}): later ones are combined into one \
+                 stream, {OTHERS:?}",
                 self.threads.len()
             )
         })

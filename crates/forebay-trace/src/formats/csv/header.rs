@@ -29,7 +29,7 @@ use forebay_ask::named;
 const COLUMNS_MAX: usize = 128;
 /// The supported date formats.
 const DATES_READ: &str =
-    "2026-01-31 12:00:00.000345 (a day that there is, year first; day and time in one column)";
+    "2026-01-31 12:00:00.000345 (an existing day, year first; day and time in one column)";
 /// The most names of unread columns in a note.
 const UNREAD_SHOWN: usize = 5;
 /// Column separators and how a declaration specifies them. Commas need no setting.
@@ -72,13 +72,13 @@ impl Unsure {
     }
 }
 
-/// Whether a line is neither blank nor a comment.
+/// Returns whether a line is neither blank nor a comment.
 pub(super) fn says(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     !line.is_empty() && line.first() != Some(&b'#')
 }
 
-/// Interprets the first line of a text; none if it does not name the columns of requests.
+/// Interprets the first line of a text; `None` if it does not name the columns of requests.
 pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
     let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     let mut lines = head.split(|&byte| byte == b'\n').zip(1..);
@@ -97,7 +97,8 @@ pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
     told
 }
 
-/// Returns the fields of a line; none if there are too few or too many, or if a field is not text.
+/// Returns the fields of a line; `None` if there are too few or too many, or if a field is not
+/// text.
 fn fields(line: &[u8], separator: Separator) -> Option<Vec<String>> {
     let line = [line.trim_ascii_end(), b"\n"].concat();
     let mut cursor = Cursor::new(&line, separator);
@@ -158,7 +159,7 @@ impl Names {
         shorten(self.names.get(column).map_or(&b""[..], |name| name.as_bytes()))
     }
 
-    /// Builds the declaration; none if no column is an offset, or if there is nothing else.
+    /// Builds the declaration; `None` if no column is an offset, or if there is nothing else.
     fn declare(&self, line: u64, separator: Option<&str>) -> Option<Result<Header, Unsure>> {
         let titles = &self.titles;
         let any = |names: &[&str]| titles.any(names, |_| true);
@@ -240,7 +241,7 @@ impl Names {
                 match self.calendar(column) {
                     Some(wanted) => {
                         said.wanted.push(wanted);
-                        said.instead.push("date for the UNIT of at once they are so");
+                        said.instead.push("date for the UNIT of at after converting them");
                     }
                     None => {
                         said.wanted.push(format!(
@@ -272,8 +273,9 @@ impl Names {
             Some(512) => ":sectors",
             Some(_) => ":kib",
             None => {
-                said.wanted.push(format!("a name that tells the unit of {}", self.name(column)));
-                let instead = "bytes, sectors (512 bytes), pages (4096) or blocks:BYTES for that of places and lengths";
+                said.wanted.push(format!("a name that gives the unit of {}", self.name(column)));
+                let instead = "bytes, sectors (512 bytes), pages (4096) or blocks:BYTES for that \
+                    of offsets and lengths";
                 if !said.instead.contains(&instead) {
                     said.instead.push(instead);
                 }
@@ -317,7 +319,7 @@ impl Names {
         let read = said.words.iter().enumerate().filter(|(_, word)| word.is_some());
         if let Some((column, _)) = read.clone().find(|(column, _)| self.titles.is_twice(*column)) {
             said.wanted.push(format!("one column called {}", self.name(column)));
-            said.instead.push("_ for the one that is not meant");
+            said.instead.push("_ for the one to ignore");
         }
     }
 

@@ -47,7 +47,7 @@ impl Row {
         }
     }
 
-    /// Whether the next use is plausible.
+    /// Returns whether the next use is plausible.
     fn is_plausible(&self) -> bool {
         self.next == -1 || self.next == i64::MAX || (1..REQUESTS_MAX).contains(&self.next)
     }
@@ -90,7 +90,7 @@ impl Source for Oracle {
     fn read(&mut self, uses: &mut Vec<Use>, notes: &mut Notes) -> Result<(), TraceError> {
         if !self.begun {
             self.begun = true;
-            let reads = "the format has no operations: every request is taken for a read";
+            let reads = "the format has no operations: every request is assumed to be a read";
             notes.warnings.push(reads.into());
         }
         let mut record = [0; RECORD_BYTES];
@@ -102,9 +102,9 @@ impl Source for Oracle {
             }
             let row = Row::of(&record);
             if !row.is_plausible() {
-                let got = format!("{} as the request that uses object {} next", row.next, row.id);
+                let got = format!("{} as the next request for object {}", row.next, row.id);
                 let expected = "a number of a request, or -1 or 2^63 - 1 for none";
-                let hint = "is it libCacheSim's oracleGeneral, whole and unpacked?";
+                let hint = "is it an intact, uncompressed oracleGeneral file of libCacheSim?";
                 return Err(self.frames.malformed(got, expected, hint));
             }
             let at_ns = u64::from(row.time_s) * SECOND_NS;
@@ -136,7 +136,9 @@ mod tests {
         assert!(records.iter().all(|record| record.op == Op::Read));
         assert_eq!((dictionary.volumes, notes.format), (vec!["objects".into()], "oracle-general"));
         assert_eq!(notes.own_block_bytes, Some(512));
-        assert!(notes.warnings[0].contains("not places") && notes.warnings[1].contains("a read"));
+        assert!(
+            notes.warnings[0].contains("not locations") && notes.warnings[1].contains("a read")
+        );
     }
 
     #[test]

@@ -64,7 +64,7 @@ struct Header {
 }
 
 impl Header {
-    /// Interprets a first line; none if it names no object, or nothing else.
+    /// Interprets a first line; `None` if it names no object, or nothing else.
     fn of(line: &[u8]) -> Option<Header> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let separator = *b"\t,|;".iter().find(|byte| line.contains(byte))?;
@@ -103,7 +103,7 @@ pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let first = lines.next()?.unwrap_or_default();
     let Some(header) = Header::of(first) else {
         let got = shorten(first);
-        let expected = "a header that names obj_id and obj_size or time, as time,obj_id,obj_size";
+        let expected = "a header with obj_id and obj_size or time, such as time,obj_id,obj_size";
         let hint = "put such a line before the first request".into();
         let place = Place::Line(1);
         let path = input.path;
@@ -159,15 +159,15 @@ impl Header {
     fn sentences(&self) -> Vec<String> {
         let Header { size, time, op, unread, .. } = self;
         let said = [
-            (op.is_none(), "the trace has no operations: every request is taken for a read"),
-            (size.is_none(), "the trace has no sizes: every object is taken for 512 bytes"),
-            (time.is_none(), "the trace has no times: requests are taken to come 1 ms apart"),
+            (op.is_none(), "the trace has no operations: every request is assumed to be a read"),
+            (size.is_none(), "the trace has no sizes: every object is assumed to have 512 bytes"),
+            (time.is_none(), "the trace has no times: requests are assumed to be 1 ms apart"),
         ];
         let mut said: Vec<String> =
             said.into_iter().filter(|(is_so, _)| *is_so).map(|(_, text)| text.into()).collect();
         if !unread.is_empty() {
             let shown = unread.get(..UNREAD_SHOWN).unwrap_or(unread).join(", ");
-            said.push(format!("columns that are not read: {shown}"));
+            said.push(format!("ignored columns: {shown}"));
         }
         said
     }

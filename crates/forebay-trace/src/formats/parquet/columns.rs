@@ -191,7 +191,8 @@ impl<'a> Columns<'a> {
                 self.scaled(name, ticks, *tick_ns)?
             }
             (kind, values) => {
-                let expected = "a timestamp, or numbers whose unit ends the name: call it NAME_ns, _us, _ms or _s";
+                let expected = "a timestamp, or numbers with the unit at the end of the name: \
+                    call it NAME_ns, _us, _ms or _s";
                 let unit = found.unit.ok_or_else(|| self.type_error(name, kind, expected))?;
                 match values {
                     Values::Floats(values) if unit > 1 => {
@@ -271,7 +272,7 @@ impl<'a> Columns<'a> {
         Ok(truths.iter().map(|is| if *is { of_true } else { of_false }).collect())
     }
 
-    /// Whether the column exists.
+    /// Returns whether the column exists.
     pub(super) fn has(&self, name: &str) -> bool {
         self.fields.iter().any(|field| field.name == name)
     }

@@ -82,8 +82,9 @@ impl ParquetFile {
         while self.group < self.reader.num_row_groups() {
             let group = self.reader.get_row_group(self.group)?;
             self.group += 1;
-            self.left = usize::try_from(group.metadata().num_rows())
-                .map_err(|_| ParquetError::General("a row group of less than no rows".into()))?;
+            self.left = usize::try_from(group.metadata().num_rows()).map_err(|_| {
+                ParquetError::General("a row group with a negative number of rows".into())
+            })?;
             if self.left == 0 {
                 continue;
             }

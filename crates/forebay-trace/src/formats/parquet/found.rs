@@ -35,7 +35,8 @@ pub(super) fn latency(fields: &[Field]) -> Option<Found<'_>> {
 pub(super) fn unread_latency(fields: &[Field]) -> Option<String> {
     let found = time(fields, &LATENCY).filter(|_| latency(fields).is_none())?;
     Some(format!(
-        "the unit of the column {} is unknown, so it is not read; if it holds latencies, rename it to {} or {}",
+        "the unit of the column {} is unknown, so it is ignored; if it holds latencies, rename it \
+         to {} or {}",
         shown(found.name),
         shown(&format!("{}_us", found.name)),
         shown(&format!("{}_ms", found.name))
@@ -69,7 +70,7 @@ pub(super) fn unread(fields: &[Field]) -> Option<String> {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    (!unread.is_empty()).then(|| format!("columns that are not read: {shown}{more}"))
+    (!unread.is_empty()).then(|| format!("ignored columns: {shown}{more}"))
 }
 
 /// Returns a note if the first time is a few days after 1970 in the unit in its name, and a date of
@@ -81,7 +82,8 @@ pub(super) fn other_date(found: Found<'_>, first_ns: i64) -> Option<String> {
     let larger = ["us", "ms", "s"].get((unit.checked_ilog(1000)?) as usize)?;
     DATES_S.contains(&seconds).then(|| {
         format!(
-            "the first time in {} is {}, or in {} if it counts {larger}: if so, rename the column to {}",
+            "the first time in {} is {}, or {} if the unit is {larger}: in that case, rename the \
+             column to {}",
             shown(found.name),
             day_of(first_ns as f64 / 1e9),
             1970 + seconds / 31_556_952,
@@ -126,7 +128,8 @@ pub(super) fn open_unit(fields: &[Field]) -> Option<String> {
     let (column, _) = extents.find(|(_, unit)| unit.is_none())?;
     let name = &fields.get(column)?.name;
     Some(format!(
-        "the unit of the column {} is unknown, so it is read in bytes; rename it to {}, or to {} if it counts sectors of 512 bytes",
+        "the unit of the column {} is unknown, so bytes are assumed; rename it to {}, or to {} if \
+         it is in sectors of 512 bytes",
         shown(name),
         shown(&format!("{name}_bytes")),
         shown(&format!("{name}_sectors"))
@@ -143,12 +146,12 @@ pub(super) fn any<'a>(
     Some(&fields.get(titles(fields).any(names, fits)?)?.name)
 }
 
-/// Whether a column contains text.
+/// Returns whether a column contains text.
 pub(super) fn is_text(kind: &Kind) -> bool {
     *kind == Kind::Text
 }
 
-/// Whether a column contains numbers.
+/// Returns whether a column contains numbers.
 pub(super) fn is_number(kind: &Kind) -> bool {
     matches!(kind, Kind::Integer { .. } | Kind::Float { .. })
 }
@@ -174,7 +177,7 @@ mod tests {
             ["Time_us", "OP", "lba", "sectors", "pid", "comm", "disk", "response_time", "index"];
         assert_eq!(unread(&fields(&others)), None);
         let told = unread(&fields(&["at_ns", "op", "offset", "len", "svctime", "host"]));
-        assert_eq!(told.as_deref(), Some("columns that are not read: \"svctime\", \"host\""));
+        assert_eq!(told.as_deref(), Some("ignored columns: \"svctime\", \"host\""));
         let more = ["at_ns", "op", "offset", "len", "a", "b", "c", "d", "e", "f", "time_ms"];
         assert!(unread(&fields(&more)).unwrap().ends_with("\"e\" and 2 more"));
     }

@@ -69,8 +69,8 @@ impl Pages {
     }
 }
 
-/// Describes a column of another type in place of `column`; without definition levels, one that has
-/// no nulls.
+/// Returns the description of `column` with another physical type; with 0 definition levels, it
+/// has no nulls.
 fn alike(column: &ColumnDescriptor, physical: Physical, levels: i16) -> Result<ColumnDescPtr> {
     let repetition = if levels > 0 { Repetition::OPTIONAL } else { Repetition::REQUIRED };
     let kind = Type::primitive_type_builder(column.name(), physical);
@@ -92,7 +92,7 @@ impl PageReader for Pages {
         let Some(page) = self.pages.get_next_page()? else { return Ok(None) };
         // The decoder allocates as many values as a dictionary claims to have.
         if page.is_dictionary_page() && page.num_values() as usize > page.buffer().len() {
-            let text = "a dictionary that says it has more values than bytes";
+            let text = "a dictionary that claims more values than bytes";
             return Err(ParquetError::General(text.into()));
         }
         match &mut self.numbering {

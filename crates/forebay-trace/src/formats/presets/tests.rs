@@ -59,8 +59,8 @@ fn msr_messages_name_line_and_column() {
         assert!(text.contains("line 3: ") && text.contains(expected), "{text}");
     }
     let text = message("msr", &format!("{good}128166385295514663,hm,0,Wri"));
-    assert!(text.contains("line 2: got \"Wri\"") && text.contains("cut off"), "{text}");
-    assert!(!message("msr", &format!("{good}x\n")).contains("cut off"));
+    assert!(text.contains("line 2: got \"Wri\"") && text.contains("truncated"), "{text}");
+    assert!(!message("msr", &format!("{good}x\n")).contains("truncated"));
 }
 
 #[test]

@@ -132,8 +132,8 @@ impl Layout {
         self.unread.iter().map(|(_, heading)| heading.as_str())
     }
 
-    /// Whether an unread column may contain the times, which no other column has: it precedes the
-    /// names.
+    /// Returns whether an unread column may contain the times, which no other column has: it
+    /// precedes the names.
     pub(super) fn may_have_time(&self) -> bool {
         let has = |column: Column| self.places.get(column as usize).copied().flatten().is_some();
         let is_timed = has(Column::Start) || has(Column::End) || has(Column::Clock);

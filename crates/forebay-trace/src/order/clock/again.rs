@@ -31,7 +31,7 @@ const STAY_ROWS: usize = 4;
 const STAY_SHAKEN_ROWS: usize = 24;
 
 impl Clock {
-    /// Whether the time soon jumps back to where it was before the row.
+    /// Returns whether the time soon jumps back to where it was before the row.
     pub(super) fn returns(&self, row: Row, ahead: &[Record]) -> bool {
         let back_ns = self.newest_ns - row.at_ns.min(self.newest_ns);
         let run_rows = self.rows - self.run.before;
@@ -74,7 +74,7 @@ impl Clock {
         false
     }
 
-    /// Whether the run begins again with a row, after a small step back.
+    /// Returns whether the run begins again with a row, after a small step back.
     pub(super) fn begins_again(&self, row: Row, ahead: &[Record]) -> bool {
         let run = &self.run;
         let (rows, span_ns) =

@@ -40,8 +40,8 @@ impl Threads {
         };
         let counts = [
             (of(|s| s.process.is_some()), "streams lose their process id"),
-            (of(|s| s.thread.is_none()), "streams without a thread id have one from 4194304 on"),
-            (of(|s| fitting(&s.name) != s.name), "names of streams are cut to 15 bytes"),
+            (of(|s| s.thread.is_none()), "streams without a thread id get one from 4194304 on"),
+            (of(|s| fitting(&s.name) != s.name), "names of streams are truncated to 15 bytes"),
         ];
         let counts = counts.iter().filter(|(count, _)| *count > 0);
         counts.map(|(count, what)| format!("{count} {what}")).collect()
@@ -83,7 +83,7 @@ impl Devices {
     pub(super) fn sentence(&self) -> Option<String> {
         (self.renamed > 0).then(|| {
             format!(
-                "{} {} called by device numbers, 240,0 on",
+                "{} {} named by device numbers from 240,0 on",
                 counted(self.renamed, "volume"),
                 verb(self.renamed, "is", "are")
             )

@@ -25,7 +25,7 @@ forebay_ask::ask! {
         /// The model to write. Without it, nothing is written
         output: Option<PathBuf> [.short('o').word("MODEL")],
         /// Levels of the hierarchy of ranges: 4^level ranges on each volume
-        level: Option<u16> [.word("N").between(1.0, 4.0).otherwise("3, fewer where there are many volumes")],
+        level: Option<u16> [.word("N").between(1.0, 4.0).otherwise("3, fewer with many volumes")],
         /// Let any range lead to any other, not only to its siblings
         flat: bool,
         /// Keep the names of volumes and streams
@@ -45,7 +45,7 @@ forebay_ask::ask! {
 /// The result of `fit`.
 #[derive(Serialize)]
 struct FitAnswer {
-    /// The model's file; none if nothing was written.
+    /// The model's file; `None` if nothing was written.
     model: Option<String>,
     model_bytes: usize,
     requests: u64,
@@ -56,7 +56,7 @@ struct FitAnswer {
     transitions: usize,
     /// What the model reveals about the trace, one sentence each.
     reveals: Vec<String>,
-    /// The purposes that twins are fit for; none if no twins were compared.
+    /// The purposes that twins are fit for; `None` if no twins were compared.
     verdict: Option<VerdictOfTwins>,
     /// The number of requests of the trace and of each twin that were compared.
     judged_requests: Option<u64>,

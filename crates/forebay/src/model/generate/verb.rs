@@ -112,7 +112,8 @@ impl GenerateAsk {
         let output = self.output.display().to_string();
         let of = counted(requests, "request");
         let headline = format!(
-            "{output}: a fio job with the means of {of}{replaces}; its head lists what it leaves out."
+            "{output}: a fio job with the means of {of}{replaces}; its header lists what it \
+             leaves out."
         );
         let verdict = Verdict::new(Tone::Good, "Written");
         let page = Page { title: output.clone(), verdict, headline, ..Page::default() };

@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// A drive without a buffer whose queue is as `change` leaves it.
+/// Returns a drive without a buffer whose queue is as `change` leaves it.
 fn queued(change: impl FnOnce(&mut QueueSpec)) -> Drive {
     with(|controller| {
         controller.buffer = None;
@@ -12,7 +12,7 @@ fn queued(change: impl FnOnce(&mut QueueSpec)) -> Drive {
     })
 }
 
-/// Completes all that is outstanding: what was done, and when, us.
+/// Completes all outstanding commands and returns them with their times in us.
 fn drain(drive: &mut Drive) -> Vec<(u64, u64)> {
     let mut done = Vec::new();
     while let Some(at) = drive.next() {
@@ -27,7 +27,8 @@ fn start(drive: &mut Drive, us: u64, sectors: &[u64]) {
     }
 }
 
-/// Sectors of cylinder 1 lie 1 ms, ten sectors, behind those of cylinder 0, which a seek of 1 ms takes.
+/// Sectors of cylinder 1 are offset by 1 ms (ten sectors) from those of cylinder 0, the time of the
+/// seek.
 #[test]
 fn a_sector_that_comes_within_the_margin_counts_as_a_turn_later() {
     let order = |margin_us: u64| {
@@ -37,7 +38,8 @@ fn a_sector_that_comes_within_the_margin_counts_as_a_turn_later() {
     };
     // Sector 10 has passed at 1100 us; the arm is at cylinder 1 at 2100 us, 113 begins at 2300 us.
     assert_eq!(order(200), [(10, 1_110), (113, 2_410), (140, 5_110)]);
-    // It is not counted on, but once 140 is read it comes round as early as it can.
+    // The drive does not expect to catch it, but once 140 has been read it passes as early as
+    // possible.
     assert_eq!(order(201), [(10, 1_110), (140, 5_110), (113, 12_410)]);
     // A margin does not delay an access: nothing else waits.
     let mut drive = queued(|queue| queue.catch_margin = Nanos::from_millis(9));
@@ -101,7 +103,7 @@ fn a_drive_that_waits_for_the_answer_counts_with_it() {
     };
     // 5 is chosen as 10 is done, though the answer would be reached sooner.
     assert_eq!(order(0, 1_110), (10, vec![(5, 10_610), (20, 12_110), (30, 13_110)]));
-    // Of two at once the drive has the first; of the answers to it both.
+    // Of two commands at once, the drive has the first; of the responses to it, both.
     assert_eq!(order(-1, 610), (5, vec![(10, 1_110), (20, 2_110), (30, 3_110)]));
     // An answer that comes later finds the choice made.
     assert_eq!(order(-1, 611), (5, vec![(10, 1_110), (20, 2_110), (30, 3_110)]));
@@ -129,6 +131,6 @@ fn the_last_write_may_get_the_next_place() {
     // 50 has the place at once, 60 the one that is free when 50 is written.
     assert_eq!(order(Admits::Oldest, 1_000_000), [50, 60, 70, 80, 90]);
     assert_eq!(order(Admits::Newest, 1_000_000), [50, 60, 90, 80, 70]);
-    // Once 70 has waited too long it goes first.
+    // Once 70 has waited too long it is served first.
     assert_eq!(order(Admits::Newest, 6_000), [50, 60, 90, 70, 80]);
 }

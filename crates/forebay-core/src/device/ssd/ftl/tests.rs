@@ -93,7 +93,8 @@ fn collection_goes_on_in_step_with_the_host() {
 fn moved_pages_are_counted_and_survive() {
     let mut ftl = Ftl::new(shape(8, 1, 6, 4), Collection::Greedy, 8).unwrap();
     let mut work = Count::default();
-    // Always the same two pages of different blocks: what is beside them has to move some day.
+    // Writes always hit the same two pages of different blocks, so their neighbors must move
+    // eventually.
     for _ in 0..50 {
         ftl.write(0, &mut work);
         ftl.write(5, &mut work);
@@ -201,9 +202,9 @@ fn impossible_shapes_are_refused() {
     let refused = |shape, filled| Ftl::new(shape, Collection::Greedy, filled).unwrap_err().0;
     assert!(refused(shape(0, 1, 6, 4), 0).contains("size of 0"));
     assert!(
-        refused(shape(9, 1, 6, 4), 9).contains("got 9 logical pages a die, expected at most 8")
+        refused(shape(9, 1, 6, 4), 9).contains("got 9 logical pages per die, expected at most 8")
     );
-    assert!(refused(shape(8, 1, 6, 4), 9).contains("9 pages filled"));
+    assert!(refused(shape(8, 1, 6, 4), 9).contains("9 filled pages"));
     let odd = Shape { stripe_pages: 3, ..shape(8, 1, 6, 4) };
     assert!(refused(odd, 8).contains("multiple of the 3 pages"));
     assert!(refused(shape(8, 1 << 16, 1 << 8, 1 << 8), 8).contains("2^32"));

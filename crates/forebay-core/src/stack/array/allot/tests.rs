@@ -11,7 +11,7 @@ use crate::contract::request::{Flags, Op, Request};
 
 const UNITS: u64 = 12;
 
-/// An array of which so many units are written and durable.
+/// Returns an array with this many written and durable units.
 fn filled(array: Array, units: u64) -> Bench {
     let mut bench = Bench::new(array, 1, Rates::default());
     (0..units).for_each(|unit| bench.write(4 * unit, 4));
@@ -45,7 +45,7 @@ fn lanes(bench: &Bench) -> Vec<Option<usize>> {
     array.unit(0).places[..6].iter().map(|place| array.drives.lane(*place)).collect()
 }
 
-/// What a write leaves behind for want of a drive that takes it is made anew without anybody asking.
+/// A role that a write omits because no drive accepts it is restored automatically.
 #[test]
 fn a_write_that_was_answered_with_fewer_roles_is_made_whole() {
     let mut bench = filled(created(Level::RAID6, 60, false), UNITS);
@@ -131,7 +131,8 @@ fn crowded(level: Level, lost: usize) -> (Drives, Unit) {
     (drives, unit)
 }
 
-/// What a role must not share a drive with was lost by one: it does not go there while another may have it.
+/// A drive that lost one role is not used for another role that must be on a different drive, as
+/// long as the first may still be there.
 #[test]
 fn a_role_keeps_off_the_drive_that_lost_one_beside_it() {
     let geometry = Geometry::new(Geometry::sample(7), Level::RAID6, 20).unwrap();
@@ -151,7 +152,8 @@ fn a_role_keeps_off_the_drive_that_lost_one_beside_it() {
     drives.reckless = true;
     assert_eq!(choose(&drives, &unit), Some(6));
     drives.reckless = false;
-    // New ones keep off it too, and so do those whose drive is gone; but where no other is left they go there.
+    // New units avoid such a drive too, and so do roles whose drive has disappeared; but if no
+    // other drive is left, they use it.
     let mut new = unit;
     new.places[0] = Place::ZERO;
     assert_eq!(choose(&drives, &new), None);
@@ -159,7 +161,7 @@ fn a_role_keeps_off_the_drive_that_lost_one_beside_it() {
     assert_eq!((choose(&drives, &unit), choose(&drives, &new)), (None, None));
     assert!(drives.fail(5));
     assert_eq!((choose(&drives, &unit), choose(&drives, &new)), (Some(6), Some(6)));
-    // Of copies only those of one chunk are beside each other.
+    // With copies, only those of the same chunk exclude each other.
     for (lost, is_beside) in [(4, true), (5, false)] {
         let (mut drives, unit) = crowded(Level::TRIPLE, lost);
         (1..6).for_each(|lane| while drives.take(lane).is_some() {});

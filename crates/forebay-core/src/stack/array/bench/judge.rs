@@ -13,13 +13,13 @@ use crate::contract::request::{Flags, Op, Request};
 /// A flush that was not answered yet.
 struct Flush {
     came: u64,
-    /// How many rounds have to have ended before it is done.
+    /// The number of rounds that must end before it is done.
     rounds: u64,
 }
 
 /// A write with FUA that was not answered yet.
 struct Durable {
-    /// Whether nothing else was asked to write there meanwhile.
+    /// Whether no other write to this place was outstanding.
     alone: bool,
     /// When it came.
     came: u64,
@@ -30,11 +30,11 @@ struct Durable {
 struct State {
     unit: Unit,
     told: Roles,
-    /// Those of them whose blocks beside lost ones can be read.
+    /// The roles whose blocks next to lost ones can be read.
     beside: Roles,
 }
 
-/// The chunks that can be read of a unit, which are those of before if it is the same.
+/// Returns the chunks of a unit that can be read; they are unchanged if the unit is.
 fn told_now(before: Option<State>, unit: Unit, array: &Array, medium: &Medium) -> State {
     let holds = |place| medium.holds(array, place);
     let told = || State {
@@ -45,22 +45,22 @@ fn told_now(before: Option<State>, unit: Unit, array: &Array, medium: &Medium) -
     before.filter(|before| before.unit == unit).unwrap_or_else(told)
 }
 
-/// What it knows of an array.
+/// The judge's knowledge of an array.
 #[derive(Default)]
 pub(super) struct Judge {
     /// By unit: the chunks that could be read when it last looked: of the newest state, and of that which a round
     /// makes durable.
     newest: BTreeMap<u64, State>,
     round: BTreeMap<u64, State>,
-    /// How many rounds there had been.
+    /// The number of rounds at that time.
     rounds: u64,
-    /// What it then knew of drives.
+    /// Its knowledge of drives at that time.
     version: (u64, usize),
     /// At which steps some no longer could.
     losses: BTreeSet<u64>,
     /// By stream: when the last flush came that was told of a loss.
     told: BTreeMap<u32, u64>,
-    /// What is under way, by name.
+    /// Outstanding requests, by name.
     flushes: BTreeMap<u64, Flush>,
     changes: BTreeMap<u64, Request>,
     durable: BTreeMap<u64, Durable>,
@@ -68,13 +68,13 @@ pub(super) struct Judge {
     pub(super) told_writes: u64,
 }
 
-/// The units that a request is about.
+/// Returns the units that a request is about.
 fn units(array: &Array, request: &Request) -> std::ops::Range<u64> {
     let unit = array.geometry.unit_bytes();
     request.offset / unit..request.end().div_ceil(unit)
 }
 
-/// The chunks of a unit that a request is about.
+/// Returns the chunks of a unit that a request is about.
 fn chunks(array: &Array, request: &Request, number: u64) -> Roles {
     let (unit, chunk) = (array.geometry.unit_bytes(), u64::from(array.geometry.chunk_bytes));
     let first = |chunk_of: usize| number * unit + chunk_of as u64 * chunk;
@@ -172,8 +172,8 @@ impl Judge {
         self.losses.range(step..).next().is_some()
     }
 
-    /// A flush is told of what was lost before it came, may be told of what was lost since, and fails for
-    /// nothing else.
+    /// A flush reports losses from before it arrived, may report later ones, and fails for no other
+    /// reason.
     fn flushed(&mut self, stream: u32, came: u64, outcome: Outcome) {
         // Nothing is lost; what was written is made durable when there is room.
         if outcome == Err(Fault::Full) {
@@ -190,7 +190,7 @@ impl Judge {
     }
 }
 
-/// What a write with FUA wrote outlasts a power cut.
+/// Checks that a FUA write survives a power cut.
 fn assert_kept(array: &Array, medium: &Medium, write: &Request) {
     for number in units(array, write) {
         let unit = array.table.get(number);

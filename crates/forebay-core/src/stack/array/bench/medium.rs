@@ -16,7 +16,7 @@ const BLOCK: usize = 4096;
 pub(super) struct Medium {
     /// Written, and not flushed since.
     open: BTreeSet<(Lane, u64)>,
-    /// Those that do not hold what was written to them.
+    /// Cells that do not hold the data written to them.
     lost: BTreeSet<(Lane, u64)>,
     /// How often that has changed.
     pub(super) version: u64,
@@ -55,20 +55,20 @@ impl Medium {
         self.version += u64::from(self.lost.len() > before);
     }
 
-    /// The blocks of a cell and its trailer, if its drive is there.
+    /// Returns the blocks of a cell and its trailer, if its drive is there.
     fn blocks(array: &Array, place: Place) -> Option<[(Lane, u64); 2]> {
         let (lane, (_, cell)) = (array.drives.lane(place)? as Lane, place.cell()?);
         let at = array.geometry.cell_at(cell);
         Some([(lane, at), (lane, at + u64::from(array.geometry.chunk_bytes))])
     }
 
-    /// Whether a cell holds what was written to it.
+    /// Returns whether a cell holds the data written to it.
     pub(super) fn holds(&self, array: &Array, place: Place) -> bool {
         let blocks = Medium::blocks(array, place);
         blocks.is_some_and(|blocks| blocks.iter().all(|block| !self.lost.contains(block)))
     }
 
-    /// Whether it will after a power cut, too.
+    /// Returns whether it will after a power cut, too.
     pub(super) fn keeps(&self, array: &Array, place: Place) -> bool {
         let is_open = |block| self.open.contains(&block);
         let is_kept = |blocks: [_; 2]| !blocks.into_iter().any(is_open);
@@ -76,8 +76,8 @@ impl Medium {
     }
 }
 
-/// What an array counts on is there: cells that its newest states name hold what was written, those that
-/// durable ones name outlast a power cut. Of others it knows.
+/// Checks the cells that the array depends on: cells named by its newest states hold the written
+/// data, and those named by durable states survive a power cut. The array knows about all others.
 pub(super) fn check(array: &Array, medium: &Medium) {
     if matches!(array.phase, Phase::Failed(_)) {
         return;

@@ -8,7 +8,7 @@ use crate::contract::outcome::{Fault, Outcome};
 use crate::contract::request::{Flags, Op};
 
 impl Bench {
-    /// An array with its first unit written, whether flushed or not.
+    /// Returns an array with its first unit written, whether flushed or not.
     pub(in super::super) fn written(array: Array, flushes: bool) -> Bench {
         let mut bench = Bench::new(array, 1, Rates::default());
         bench.write(0, 4);
@@ -56,7 +56,7 @@ impl Bench {
         }
     }
 
-    /// The lane of a role of the first unit.
+    /// Returns the lane of a role of the first unit.
     pub(in super::super) fn lane_of(&self, role: usize) -> u16 {
         let place = self.array().unit(0).places[role];
         self.array().drives.lane(place).expect("its drive is there") as u16

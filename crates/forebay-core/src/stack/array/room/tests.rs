@@ -44,7 +44,7 @@ fn every_promised_byte_can_be_written_and_written_over() {
     configs.iter().for_each(hold_to);
 }
 
-/// A volume that has no free cell on any drive, as older versions filled them.
+/// Returns a volume that has no free cell on any drive, as older versions filled them.
 fn overfull(lanes: u16) -> Array {
     let config = Config::plain(Level::TRIPLE, lanes);
     let mut array = Array::new(config.geometry(), config.level);

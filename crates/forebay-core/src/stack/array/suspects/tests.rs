@@ -7,7 +7,8 @@ use super::super::method::View;
 use super::*;
 use crate::contract::request::{Flags, Op};
 
-/// The chunks that roles tell are those that a read gets from them, at every level, whatever is there.
+/// The chunks that roles can reconstruct are those that a read gets from them, at every level and
+/// with any set of drives present.
 #[test]
 fn chunks_are_told_by_roles_that_a_read_would_do_with() {
     for level in LEVELS.into_iter().filter(|level| level.roles(3) <= 9) {
@@ -30,7 +31,7 @@ fn roles_of_an_earlier_try_are_lost_with_a_flush_that_fails() {
     for lane in 1..LANES {
         bench.end_one(|io| io.op == Op::Write && io.lane == lane, Ok(()));
     }
-    // The block layer tries each part of it again before it gives up.
+    // The block layer retries each part before it gives up.
     while bench.array().jobs[0].tries == 0 {
         bench.end_one(|io| io.op == Op::Write, Err(Fault::Media));
     }
@@ -45,7 +46,7 @@ fn roles_of_an_earlier_try_are_lost_with_a_flush_that_fails() {
     assert_eq!((bench.answers[&write], bench.answers[&flush]), (Ok(()), Ok(())));
 }
 
-/// Whether a unit that has copies goes to a leaner level, and is being written.
+/// Returns whether a unit that has copies goes to a leaner level, and is being written.
 fn shrinks(bench: &Bench) -> bool {
     bench.array().jobs.iter().any(|job| {
         let is_switch = matches!(job.doing, Doing::Switch(Level::Striped { .. }, _));
@@ -140,7 +141,7 @@ fn what_was_not_lost_after_all_is_made_sure() {
     assert_eq!(bench.flush(0), Ok(()), "two of six may go");
 }
 
-/// A drive that goes while it is to be flushed loses once what it had.
+/// A drive that disappears during a flush loses its data only once.
 #[test]
 fn a_drive_that_went_is_not_suspected_again_by_its_flush() {
     let mut bench = Bench::written(created(Level::RAID6, 60, false), true);

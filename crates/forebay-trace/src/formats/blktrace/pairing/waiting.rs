@@ -85,8 +85,8 @@ impl Pending {
         (self.record.op as u8, self.sector, self.record.len)
     }
 
-    /// Whether another request over all of its sectors has completed since it was issued. If it
-    /// never gets its own completion, it was the same request.
+    /// Returns whether another request over all of its sectors has completed since it was issued.
+    /// If it never gets its own completion, it was the same request.
     pub(super) fn is_doubtful(&self) -> bool {
         self.record.latency.is_none()
             && self.covered > 0

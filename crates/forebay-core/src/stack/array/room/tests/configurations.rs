@@ -16,7 +16,7 @@ const CHUNK: u32 = 8192;
 const CHUNKS: u8 = 4;
 const UNIT: u64 = CHUNK as u64 * CHUNKS as u64;
 
-/// An operation, with flags, from a byte on, on so many bytes.
+/// An operation, with flags, from a byte on, on this many bytes.
 pub(super) type Ask = (Op, Flags, u64, u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ const HINTS: [Hinted; 4] = [Hinted::Not, Hinted::Half, Hinted::All, Hinted::OnSs
 const GROWS: [Grow; 3] = [Grow::Not, Grow::Drives, Grow::Larger];
 const PATTERNS: [Pattern; 4] = [Pattern::InOrder, Pattern::AnyOrder, Pattern::Small, Pattern::Hot];
 
-/// A volume, and what is asked of it.
+/// A volume and its workload.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Config {
     pub(super) level: Level,
@@ -86,9 +86,9 @@ pub(super) struct Config {
     pub(super) seed: u64,
 }
 
-/// How many choices there are of each, in the order of [`Config::chosen`].
+/// The number of choices for each, in the order of [`Config::chosen`].
 const CHOICES: [usize; 13] = [6, 5, 2, 2, 4, 4, 2, 3, 4, 4, 2, 2, 2];
-/// Those of which all combinations are tried in the long run.
+/// The parameters whose combinations are all tried in the long run.
 const MAIN: [usize; 7] = [0, 1, 2, 4, 5, 7, 8];
 
 impl Config {
@@ -98,7 +98,7 @@ impl Config {
         Config { lanes, ..Config::chosen(&[at, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 1) }
     }
 
-    /// The configuration of these choices.
+    /// Returns the configuration of these choices.
     fn chosen(at: &[usize; CHOICES.len()], seed: u64) -> Config {
         let level = LEVELS[at[0]];
         let adapts = [Level::RAID6, Level::TRIPLE].contains(&level);
@@ -120,7 +120,7 @@ impl Config {
             has_fua: at[8] == 3,
             pattern: PATTERNS[at[9]],
             fills_by_chunk: at[10] == 1,
-            // What a drive lost in place is not made anew elsewhere.
+            // Data that a drive lost in place is not restored elsewhere.
             loses_one: at[11] == 1 && at[12] == 0 && level.tolerates() > 0,
             update: [Update::Fresh, Update::InPlace][at[12]],
             seed,
@@ -167,7 +167,7 @@ impl Config {
         Geometry::fitting(sizes, leanest, sets).expect("it fits")
     }
 
-    /// A new one.
+    /// Returns a new one.
     pub(super) fn created(&self) -> Array {
         let kind = |lane| if lane < self.lanes { Kind::Hdd } else { Kind::Ssd };
         let kinds: Vec<Kind> = (0..self.lanes + self.ssds).map(kind).collect();
@@ -175,7 +175,7 @@ impl Config {
         self.ruled(array.with_cells(&self.all_cells(false)))
     }
 
-    /// The same again, with all drives that it is to have, of which nothing is known yet.
+    /// Returns the same again, with all drives that it is to have, of which nothing is known yet.
     pub(super) fn found(&self, gone: &[Lane]) -> Array {
         let cells = self.all_cells(true);
         let members: Vec<u8> = (1..=cells.len() as u8).collect();
@@ -265,7 +265,7 @@ impl Config {
     }
 }
 
-/// The pairs of choices of two different things.
+/// Returns the pairs of choices of two different things.
 fn pairs(at: &[usize]) -> impl Iterator<Item = (usize, usize, usize, usize)> + '_ {
     (0..at.len()).flat_map(move |one| (0..one).map(move |two| (one, at[one], two, at[two])))
 }
@@ -293,7 +293,7 @@ pub(super) fn drawn(count: u64) -> Vec<Config> {
     configs
 }
 
-/// All combinations of what matters most, each with some of the rest.
+/// Returns all combinations of what matters most, each with some of the rest.
 pub(super) fn every() -> Vec<Config> {
     let count: usize = MAIN.iter().map(|at| CHOICES[*at]).product();
     let mut state = 3u64;

@@ -16,7 +16,7 @@ use crate::stack::placed::Placed;
 
 /// Requests under way at a time.
 const DEPTH: u64 = 16;
-/// How long an I/O takes.
+/// The duration of an I/O.
 const STEP: Nanos = Nanos(20_000);
 
 type Policied = Placed<Array, Box<dyn Policy + Send>>;
@@ -153,7 +153,7 @@ impl Rig {
         ledger::tests::check(self.array());
     }
 
-    /// The array opened again, or grown, as the configuration says.
+    /// Returns the array opened again, or grown, as the configuration says.
     pub(super) fn reopen(mut self, config: &Config) -> Rig {
         self.settle();
         let gone: Vec<Lane> = self.gone.iter().copied().collect();
@@ -164,7 +164,7 @@ impl Rig {
     }
 }
 
-/// An array as another one left it, without drives that are gone.
+/// Returns an array as another one left it, without drives that are gone.
 pub(super) fn reopened(old: &Array, config: &Config, gone: &[Lane]) -> Array {
     let mut array = config.found(gone);
     array.phase = Phase::Ready;
