@@ -10,7 +10,7 @@ use crate::elevator::sorted::Sorted;
 
 /// Kinds of service, which take turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ServiceKind {
     /// Waited for, one queue after another: sequential streams.
     SyncIdle,
     /// Waited for, all of them together: streams that seek or think long.
@@ -19,8 +19,9 @@ pub(super) enum Kind {
     Async,
 }
 
-impl Kind {
-    pub(super) const ALL: [Kind; 3] = [Kind::SyncIdle, Kind::SyncNoidle, Kind::Async];
+impl ServiceKind {
+    pub(super) const ALL: [ServiceKind; 3] =
+        [ServiceKind::SyncIdle, ServiceKind::SyncNoidle, ServiceKind::Async];
 }
 
 /// Keys start here, so that offsets can be negative.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::kind::Kind;
+use super::kind::DriveKind;
 use super::level::Level;
 use crate::contract::bytes::Bytes;
 use crate::contract::time::Nanos;
@@ -36,7 +36,7 @@ pub(super) enum Task {
     /// All of it is no longer needed.
     Trim(Part),
     /// To another level, or another kind of drives.
-    Switch(Level, Kind),
+    Switch(Level, DriveKind),
     /// What is lost is made anew; all of it is read where asked so.
     Repair {
         reads_all: bool,

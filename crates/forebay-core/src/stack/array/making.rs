@@ -9,7 +9,7 @@ use super::drives::Drives;
 use super::full::Full;
 use super::geometry::Geometry;
 use super::hints::Hints;
-use super::kind::{KINDS, Kind};
+use super::kind::{DriveKind, KINDS};
 use super::known::Known;
 use super::ledger::Doubted;
 use super::level::{LEVELS, Level};
@@ -79,7 +79,7 @@ impl Array {
     }
 
     /// The same, whose drives are of these kinds, by lane; those of an array that is found are known.
-    pub fn with_kinds(mut self, kinds: &[Kind]) -> Array {
+    pub fn with_kinds(mut self, kinds: &[DriveKind]) -> Array {
         self.drives.with_kinds(kinds);
         self
     }
@@ -96,7 +96,7 @@ impl Array {
         for number in 0..units.min(self.geometry.units) {
             let mut unit = Unit { level: Some(level), ..Unit::EMPTY };
             let roles = super::level::all(level.roles(self.chunks()));
-            unit.kind = self.first_kind(Kind::default(), level);
+            unit.kind = self.first_kind(DriveKind::default(), level);
             if self.allot(number, &mut unit, level, roles).is_some() {
                 self.table.set(number, &unit);
                 self.hold(number, &Unit::EMPTY, &unit);
