@@ -1,7 +1,7 @@
 //! Who asks, and with which flags: of each class its streams, how often the stream is that of the request gone
 //! on from, and its flags. The busiest streams are told apart, the others are one.
 
-use crate::bytes::{Bad, Bytes, Writer};
+use crate::bytes::{ByteError, Bytes, Writer};
 use crate::counts::{Bag, COUNT_MAX, Counts};
 use crate::dice::Dice;
 
@@ -58,7 +58,7 @@ impl Submitters {
         self.flags.put(writer);
     }
 
-    pub(crate) fn get(bytes: &mut Bytes, streams: usize) -> Result<Submitters, Bad> {
+    pub(crate) fn get(bytes: &mut Bytes, streams: usize) -> Result<Submitters, ByteError> {
         let streams = Counts::get(bytes, streams.max(1) as u32 - 1, "stream")?;
         let all = u64::from(u32::MAX);
         let kept = [bytes.number(all, "streams kept")?, bytes.number(all, "streams")?];
@@ -68,7 +68,7 @@ impl Submitters {
 }
 
 /// Reads the streams.
-pub(crate) fn get_streams(bytes: &mut Bytes) -> Result<Vec<Submitter>, Bad> {
+pub(crate) fn get_streams(bytes: &mut Bytes) -> Result<Vec<Submitter>, ByteError> {
     let length = bytes.length(STREAMS_MAX, "streams")?;
     if length == 0 {
         return bytes.bad("no stream", "one at least");
