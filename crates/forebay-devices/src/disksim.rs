@@ -17,12 +17,12 @@ use std::path::{Path, PathBuf};
 
 use forebay_core::device::drive::{Controller, DriveSpec};
 use forebay_trace::whole;
-use forebay_trace::write::Kept;
+use forebay_trace::write::ProtectedFiles;
 
 use crate::DevicesError;
 
 use layout::Layout;
-use libparam::{Block, Entry, Fault, Value};
+use libparam::{Block, Entry, LibparamError, Value};
 use model::{Notes, SeekPoint};
 use params::Params;
 
@@ -69,7 +69,7 @@ pub struct Imported {
     /// What was not imported, or was corrected, one line each.
     pub notes: Vec<String>,
     /// The files that were read.
-    pub kept: Kept,
+    pub kept: ProtectedFiles,
 }
 
 /// Reads a file next to a drive file by name; the caller determines how it is found.
@@ -116,7 +116,7 @@ const WHAT: &str = "a drive file of DiskSim";
 pub fn import_text(path: &Path, text: &str, beside: Beside<'_>) -> Result<Imported, ImportError> {
     let malformed = |path: &Path| {
         let path = path.to_path_buf();
-        move |(line, what): Fault| ImportError::Malformed { path, line, what }
+        move |(line, what): LibparamError| ImportError::Malformed { path, line, what }
     };
     let blocks = libparam::parse(text).map_err(malformed(path))?;
     let Some(block) = blocks.iter().find(|block| block.kind == "disksim_disk") else {
@@ -140,7 +140,7 @@ pub fn import_text(path: &Path, text: &str, beside: Beside<'_>) -> Result<Import
     say(&model_path, &mut notes, &mut said);
     let drive = DriveSpec { disk: hdd, format: Some(format), controller };
     check(&block.name, &drive).map_err(|what| malformed(&model_path)((model.line, what)))?;
-    Ok(Imported { name: block.name.clone(), drive, notes: said, kept: Kept::default() })
+    Ok(Imported { name: block.name.clone(), drive, notes: said, kept: ProtectedFiles::default() })
 }
 
 fn say(path: &Path, notes: &mut Notes, said: &mut Vec<String>) {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use forebay::progress::Told;
+use forebay::progress::ProgressReport;
 use forebay::verb::{
     Answered, LiveWork, OpenTrace, SecondInterruption, Session, TraceInput, Verb, answer,
 };
@@ -19,7 +19,7 @@ use forebay_ask::{
 use forebay_core::Nanos;
 use forebay_play::capture::capture_into;
 use forebay_trace::unpack::Consumed;
-use forebay_trace::write::Kept;
+use forebay_trace::write::ProtectedFiles;
 use forebay_trace::{Reader, TraceError};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -305,7 +305,7 @@ impl OpenTrace for Held {
     fn name(&self) -> &Path {
         self.0.name()
     }
-    fn kept(&self) -> Kept {
+    fn kept(&self) -> ProtectedFiles {
         self.0.kept()
     }
     fn open(&self) -> Result<Box<dyn Reader>, TraceError> {
@@ -413,7 +413,7 @@ impl Session for Heard<'_> {
         Consumed::default()
     }
 
-    fn progress(&mut self, _: &Told) -> ControlFlow<()> {
+    fn progress(&mut self, _: &ProgressReport) -> ControlFlow<()> {
         self.signals.go_on()
     }
 

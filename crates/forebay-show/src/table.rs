@@ -63,6 +63,13 @@ pub enum Cell {
     },
     /// A figure with its own unit, for rows that measure different quantities.
     Figure(Figure),
+    /// A figure that is printed in multiples of `worth`, the unit that its row or table names.
+    Scaled {
+        /// The figure.
+        figure: Figure,
+        /// The size of the printed unit.
+        worth: f64,
+    },
     /// A value marked as within its limit or not.
     Judged {
         /// The text of the value.
@@ -88,6 +95,20 @@ impl Row {
     /// Creates a row that is not highlighted.
     pub fn new(cells: impl IntoIterator<Item = Cell>) -> Row {
         Row { mark: RowMark::Plain, cells: cells.into_iter().collect() }
+    }
+
+    /// Creates a row of figures in one unit, which its name ends with: "read p99, ms". For tables
+    /// whose rows measure different quantities.
+    pub fn in_one_unit(name: &str, unit: Unit, values: &[Option<f64>]) -> Row {
+        let known: Vec<f64> = values.iter().copied().flatten().collect();
+        let (worth, suffix) = unit.of_row(&known);
+        let head = if suffix.is_empty() { name.to_string() } else { format!("{name}, {suffix}") };
+        let cell = |value: &Option<f64>| match value {
+            None => Cell::Missing,
+            Some(value) if unit == Unit::Count => Figure::new(*value, unit).into(),
+            Some(value) => Cell::Scaled { figure: Figure::new(*value, unit), worth },
+        };
+        Row::new([head.into()].into_iter().chain(values.iter().map(cell)))
     }
 }
 
@@ -199,6 +220,9 @@ impl Table {
                     (written(*value), Some((written(*low), written(*high))))
                 }
                 Cell::Figure(figure) => (figure.text(), None),
+                Cell::Scaled { figure, worth } => {
+                    (Figure::new(figure.value / worth, Unit::Number).text(), None)
+                }
                 Cell::Judged { words, .. } => (words.clone(), None),
             };
             let is_figure = !matches!(cell, Cell::Words(_));
@@ -230,6 +254,21 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_in_one_unit_names_it() {
+        let row = Row::in_one_unit("read p99", Unit::Seconds, &[Some(1.95), None, Some(0.976)]);
+        let text = |row: Row| {
+            let mut table = Table::new(["", "a", "b", "c"].map(Column::words));
+            table.rows.push(row);
+            table.text().rows[0].iter().map(CellText::line).collect::<Vec<_>>()
+        };
+        assert_eq!(text(row), ["read p99, s", "1.95", "-", "0.976"]);
+        let row = Row::in_one_unit("late", Unit::Share, &[Some(0.397), Some(0.0401)]);
+        assert_eq!(text(row), ["late, %", "39.7", "4.01"]);
+        let row = Row::in_one_unit("I/Os", Unit::Count, &[Some(12345.0)]);
+        assert_eq!(text(row), ["I/Os", "12345"]);
+    }
 
     #[test]
     fn heads_name_units_and_cells_do_not() {

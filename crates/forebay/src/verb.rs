@@ -19,7 +19,7 @@ use forebay_show::quantities::percent;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::streams::StreamBy;
 use forebay_trace::unpack::Consumed;
-use forebay_trace::write::Kept;
+use forebay_trace::write::ProtectedFiles;
 use forebay_trace::{Columns, Notes, Reader, TraceError, open};
 use serde::Serialize;
 
@@ -29,7 +29,7 @@ use crate::input::{self, Opening};
 use crate::jobs;
 use crate::layout::Map;
 use crate::model::open::open_any;
-use crate::progress::Told;
+use crate::progress::ProgressReport;
 use crate::replayed::{DEPENDENT_KNOWN_SHARE, IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
 use crate::report;
 
@@ -67,7 +67,7 @@ pub trait Session {
     fn begin(&mut self, doing: &str, file: Option<&Path>) -> Consumed;
 
     /// Reports progress. `Break` makes the verb return [`Error::Stopped`] soon.
-    fn progress(&mut self, told: &Told) -> ControlFlow<()>;
+    fn progress(&mut self, told: &ProgressReport) -> ControlFlow<()>;
 
     /// Reports how many requests of `file` have been read.
     fn read(&mut self, file: &Path, requests: u64) -> ControlFlow<()>;
@@ -75,7 +75,7 @@ pub trait Session {
     /// Reports what the verb is doing, and the share that is done, if that is known.
     fn report(&mut self, doing: String, done_share: Option<f64>) -> ControlFlow<()> {
         match done_share {
-            Some(done_share) => self.progress(&Told { doing, done_share }),
+            Some(done_share) => self.progress(&ProgressReport { doing, done_share }),
             None => ControlFlow::Continue(()),
         }
     }
@@ -208,9 +208,9 @@ pub fn answer<V: Verb>(
 }
 
 /// Returns the files that `ask` reads, which must not be overwritten.
-pub(crate) fn kept<V: Verb>(ask: &V) -> Kept {
+pub(crate) fn kept<V: Verb>(ask: &V) -> ProtectedFiles {
     let traces = ask.traces().into_iter().flat_map(|trace| trace.kept().paths().to_vec());
-    ask.files().into_iter().fold(traces.collect(), Kept::and_file)
+    ask.files().into_iter().fold(traces.collect(), ProtectedFiles::and_file)
 }
 
 /// Returns a remark for messages that writing to `path` replaces a file; empty if it does not.
@@ -242,7 +242,7 @@ pub trait OpenTrace: Send + Sync + UnwindSafe + RefUnwindSafe {
     /// Returns its name in messages.
     fn name(&self) -> &Path;
     /// Returns its files.
-    fn kept(&self) -> Kept;
+    fn kept(&self) -> ProtectedFiles;
     /// Opens it from its beginning.
     ///
     /// # Errors
@@ -275,8 +275,10 @@ impl TraceInput {
     }
 
     /// Returns its files.
-    pub fn kept(&self) -> Kept {
-        self.object.as_ref().map_or_else(|| Kept::trace(&self.path), |object| object.kept())
+    pub fn kept(&self) -> ProtectedFiles {
+        self.object
+            .as_ref()
+            .map_or_else(|| ProtectedFiles::trace(&self.path), |object| object.kept())
     }
 }
 

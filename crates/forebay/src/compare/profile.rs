@@ -7,6 +7,7 @@ use forebay_core::{Nanos, Op};
 use forebay_trace::Record;
 
 use super::dispersion::Bins;
+use super::latency::Latencies;
 use super::layout::Side;
 use super::tally::{Clock, Counts, Tally, bucket};
 use crate::cache_curve::keys;
@@ -59,7 +60,7 @@ pub(super) fn cache_sizes() -> Vec<u64> {
 
 /// The parameters for measuring both traces.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct ProfileOptions<'a> {
     /// The block size of the cache.
     pub(super) block_bytes: u64,
     /// The starts of the ranges, except the first: volume and byte offset.
@@ -85,6 +86,8 @@ pub(super) struct Profile {
     pub(super) sampled_one_in: u64,
     /// The number of 4 MiB areas that were written to, up to the limit.
     pub(super) written_stretches: usize,
+    /// The recorded latencies.
+    pub(super) latencies: Latencies,
     pub(super) clock: Clock,
 }
 
@@ -127,7 +130,7 @@ impl Profile {
     pub(super) fn of(
         input: &Input,
         side: &Side,
-        asked: Asked<'_>,
+        asked: ProfileOptions<'_>,
         progress: Progress<'_>,
     ) -> Result<Profile, Error> {
         let mut pass = Pass::new(input, side, asked);
@@ -170,7 +173,7 @@ pub(super) fn clock(input: &Input, timed: bool) -> Clock {
 struct Pass<'a> {
     profile: Profile,
     side: &'a Side,
-    asked: Asked<'a>,
+    asked: ProfileOptions<'a>,
     layout: VolumeLayout,
     curve: MissRatioCurve,
     cache_sizes: Vec<u64>,
@@ -185,7 +188,7 @@ struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    fn new(input: &Input, side: &'a Side, asked: Asked<'a>) -> Pass<'a> {
+    fn new(input: &Input, side: &'a Side, asked: ProfileOptions<'a>) -> Pass<'a> {
         let clock = clock(input, asked.timed);
         let bins = match clock {
             Clock::Times(duration) => Some(Bins::new(duration)),
@@ -203,6 +206,7 @@ impl<'a> Pass<'a> {
             footprint_blocks: 0,
             sampled_one_in: 1,
             written_stretches: 0,
+            latencies: Latencies::new(&input.labels),
             clock,
         };
         Pass {
@@ -229,6 +233,7 @@ impl<'a> Pass<'a> {
         }
         let block = self.profile.clock.block(at, number);
         self.count(record, block);
+        self.profile.latencies.add(record, block);
         self.arrive(at, block);
         self.place(record, number, block);
     }
@@ -299,6 +304,7 @@ impl<'a> Pass<'a> {
         self.profile.written_stretches = self.written.len();
         self.profile.sizes.compact();
         self.profile.gaps.compact();
+        self.profile.latencies.finish();
         self.profile
     }
 }

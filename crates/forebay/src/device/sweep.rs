@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_ask::named;
 use forebay_core::Op;
-use forebay_trace::write::Kept;
+use forebay_trace::write::ProtectedFiles;
 use serde::Serialize;
 
 use super::FitOptions;
@@ -117,7 +117,7 @@ pub(super) fn fit(
     output: &Path,
 ) -> Result<SweepFigures, Error> {
     let sweep = Sweep::read(measurements)?;
-    let kept: Kept = sweep.paths.iter().cloned().collect();
+    let kept: ProtectedFiles = sweep.paths.iter().cloned().collect();
     kept.refuse(output)?;
     let kind = options.kind.unwrap_or_else(|| kind_of(&sweep));
     let (rows, notes, text) = match kind {
@@ -132,14 +132,14 @@ pub(super) fn fit(
 }
 
 /// The result of a fit: the rows on the fitted model, notes, and the device file.
-type Found = (Vec<RowChecked>, Vec<String>, String);
+type FitResult = (Vec<RowChecked>, Vec<String>, String);
 
 fn fit_disk(
     sweep: &Sweep,
     options: &FitOptions,
     name: String,
     output: &Path,
-) -> Result<Found, Error> {
+) -> Result<FitResult, Error> {
     let rows: Vec<SweepRow> =
         [Op::Read, Op::Write].iter().flat_map(|op| sweep.random(*op)).cloned().collect();
     let known = DiskKnown {
@@ -170,7 +170,7 @@ fn fit_flash(
     options: &FitOptions,
     name: String,
     output: &Path,
-) -> Result<Found, Error> {
+) -> Result<FitResult, Error> {
     let fitted = ssd::fit(sweep, SsdKnown { name, capacity_bytes: options.capacity_bytes })?;
     let mut notes = sweep.notes.clone();
     if options.capacity_bytes.is_none() {

@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use forebay::progress::Told;
+use forebay::progress::ProgressReport;
 use forebay::verb::{Answered, Session, Verb, answer};
 use forebay_ask::{Ask, Given, Spelling, read, spelled};
 use forebay_show::figure::{Figure, Unit};
@@ -28,7 +28,7 @@ impl Session for Quiet {
     fn begin(&mut self, _: &str, _: Option<&Path>) -> Consumed {
         Consumed::default()
     }
-    fn progress(&mut self, _: &Told) -> ControlFlow<()> {
+    fn progress(&mut self, _: &ProgressReport) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
     fn read(&mut self, _: &Path, _: u64) -> ControlFlow<()> {
@@ -110,6 +110,7 @@ fn table_figures(table: &Table) -> Vec<Figure> {
             [value, low, high].map(|each| Figure::new(*each, column.unit)).to_vec()
         }
         Cell::Figure(figure) => vec![*figure],
+        Cell::Scaled { figure, .. } => vec![*figure],
     };
     table.rows.iter().flat_map(|row| row.cells.iter().zip(&table.columns)).flat_map(of).collect()
 }

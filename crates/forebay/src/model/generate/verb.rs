@@ -8,7 +8,7 @@ use forebay_model::Model;
 use forebay_model::generate::{GenerateOptions, Generator, Mechanism, Mechanisms};
 use forebay_show::page::{Page, Tone, Verdict};
 use forebay_show::plural::counted;
-use forebay_trace::write::{self, Draft, Kept};
+use forebay_trace::write::{self, Draft, ProtectedFiles};
 use serde::Serialize;
 
 use crate::convert::verb::written;
@@ -16,7 +16,7 @@ use crate::convert::{Converted, convert};
 use crate::error::Error;
 use crate::fio_job;
 use crate::model::open::{expect_end, open_model};
-use crate::progress::Told;
+use crate::progress::ProgressReport;
 use crate::verb::{Answered, Session, Verb, in_place_of};
 
 forebay_ask::ask! {
@@ -82,13 +82,13 @@ impl Verb for GenerateAsk {
         };
         expect_end(&self.model, &model, &options)?;
         let mut generator = Generator::new(&model, options);
-        let (kept, replaces) = (Kept::file(&self.model), in_place_of(&self.output));
+        let (kept, replaces) = (ProtectedFiles::file(&self.model), in_place_of(&self.output));
         let of = self.expected(&model);
         session.begin("generating", None);
         let mut go_on = |requests: u64| {
             let doing = format!("generating: {requests} requests");
             let done_share = of.map_or(0.0, |of| requests as f64 / of.max(1) as f64);
-            session.progress(&Told { doing, done_share })
+            session.progress(&ProgressReport { doing, done_share })
         };
         if fio_job::is_asked(&self.output, self.to.as_deref()) {
             let draft = Draft::new(&self.output, &kept).map_err(Error::output)?;
