@@ -73,7 +73,7 @@ def test_a_page_of_a_sweep(tmp_path):
     # The folder alone has the same.
     report(tmp_path / "answers", tmp_path / "folder.html", figure="capacity_iops", along="fraction")
     body, said = read(tmp_path / "folder.html")
-    assert "8 cells about 2 traces" in said and "plan: least capacity is least at promised share 90 % (" in said
+    assert "8 cells about 2 traces" in said and "plan: least capacity is lowest at promised share 90 % (" in said
 
 
 def test_medians_are_drawn_over_what_was_chosen(tmp_path):
@@ -89,7 +89,10 @@ def test_medians_are_drawn_over_what_was_chosen(tmp_path):
         {"name": "policy a", "points": [[1, 3], [2, 6]]},
         {"name": "policy b", "points": [[1, 10], [2, 2]]},
     ]
-    assert said == ["simulate: busy time is least at intensity 2 (3.50\u00a0s) and most at intensity 1 (9.00\u00a0s), each the median of 6 cells or more."]
+    assert said == [
+        "simulate: busy time is lowest at intensity 2 (3.50\u00a0s) and highest at intensity 1 (9.00\u00a0s).",
+        "Each figure is the median of at least 6 cells.",
+    ]
     drawn, said = _picture(flat, "simulate", "busy_s", "policy")
     bars = {bar["name"]: bar["size"] for bar in drawn["bars"]["bars"]}
     assert bars == {"a, intensity 1": 3, "a, intensity 2": 6, "b, intensity 1": 10, "b, intensity 2": 2}
@@ -166,9 +169,10 @@ def test_those_that_share_a_message_with_most_come_first_and_the_longest_are_tol
     (_, failures) = told["tables"]
     assert [line[-1]["said"] for line in failures["rows"]] == ["common"] * 4 + ["rare"]
     assert failures["rows"][-1][2] == "n 0" and failures["told"].startswith("5 cells, 2 different messages.")
-    assert told["findings"][-1] == "A cell took 6.00\u00a0s in the middle, 10.0\u00a0s at most, all of them 21.0\u00a0s."
+    assert told["findings"][-1] == "Median time per cell: 6.00\u00a0s; longest: 10.0\u00a0s; total: 21.0\u00a0s."
     assert told["verdict"] == "Some cells failed"
-    assert told["headline"].startswith("8 cells about 1 trace (8 of cache): 3 have an answer, 5 failed.")
+    assert told["headline"].startswith("cache: blocks used is lowest at n 5 (")
+    assert told["headline"].endswith("8 cells about 1 trace (8 of cache): 3 have an answer, 5 failed.")
 
 
 def test_what_does_not_fit_is_said(tmp_path):

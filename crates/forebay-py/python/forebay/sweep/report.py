@@ -114,10 +114,11 @@ def _told(rows: list[Row], figure: str | None, along: str | None) -> dict[str, A
     failed = [row for row in rows if row["error"] is not None]
     chosen = _chosen(done, figure, along)
     of_picture: dict[str, Any] = {}
-    said = [_headline(rows, failed)]
+    said = [_counts(rows, failed)]
     if chosen:
         of_picture, found = _picture(done, *chosen)
-        said += found
+        # The page leads with the result; failures are part of it.
+        said = [*found[:1], *said, *found[1:]] if not failed else [f"{found[0]} {said[0]}", *found[1:]]
     verbs = [verb for verb in dict.fromkeys(row["verb"] for row in rows)]
     tables = [_table(verb, [row for row in done if row["verb"] == verb]) for verb in verbs]
     notes = Counter(note for row in done for note in row["notes"])
@@ -126,8 +127,8 @@ def _told(rows: list[Row], figure: str | None, along: str | None) -> dict[str, A
     return {
         "title": "a sweep",
         "verdict": whole,
-        "headline": " ".join(said[:2]),
-        "findings": said[2:] + [_took(done)] if done else said[2:],
+        "headline": said[0],
+        "findings": said[1:] + [_took(done)] if done else said[1:],
         "cautions": cautions,
         "tables": [table for table in tables if table["rows"]] + _failures(failed),
         "curve": None,
@@ -139,7 +140,7 @@ def _cells(count: int) -> str:
     return f"{count:,} cell" + ("" if count == 1 else "s")
 
 
-def _headline(rows: list[Row], failed: list[Row]) -> str:
+def _counts(rows: list[Row], failed: list[Row]) -> str:
     verbs = Counter(row["verb"] for row in rows)
     each = ", ".join(f"{count:,} of {verb}" for verb, count in verbs.items())
     traces = len({row["asked"]["trace"] for row in rows})
@@ -152,7 +153,7 @@ def _headline(rows: list[Row], failed: list[Row]) -> str:
 def _took(done: list[Row]) -> str:
     times = [row["elapsed_s"] for row in done]
     middle, most, whole = (shown_value("elapsed_s", time) for time in (median(times), max(times), sum(times)))
-    return f"A cell took {middle} in the middle, {most} at most, all of them {whole}."
+    return f"Median time per cell: {middle}; longest: {most}; total: {whole}."
 
 
 def _varying(rows: Iterable[Row]) -> list[str]:
@@ -206,10 +207,10 @@ def _picture(done: list[Row], verb: str, figure: str, along: str) -> tuple[dict[
     words, over = key_words(figure), key_words(along)
     at_least, at_most = (f"at {_parameter(along, at)} ({shown_value(figure, medians[at])})" for at in (least, most))
     said = [
-        f"{verb}: {words} is least {at_least} and most {at_most}, "
-        f"each the median of {_cells(min(map(len, whole.values())))} or more."
+        f"{verb}: {words} is lowest {at_least} and highest {at_most}."
         if least != most
-        else f"{verb}: {words} is {shown_value(figure, medians[least])} at {_parameter(along, least)}."
+        else f"{verb}: {words} is {shown_value(figure, medians[least])} at {_parameter(along, least)}.",
+        f"Each figure is the median of at least {_cells(min(map(len, whole.values())))}.",
     ]
     title = f"{verb}: {words} over {over}"
     up, up_named = _axis(figure, medians.values())
