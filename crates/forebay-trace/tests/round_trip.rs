@@ -231,8 +231,10 @@ fn bad_outputs_are_refused() {
     };
     let none = &ProtectedFiles::default();
     let other_way = folder.path().join(".").join("trace.csv");
-    assert!(message(&path, Some("parquet"), &ProtectedFiles::trace(&other_way))
-            .contains("an input file"));
+    assert!(
+        message(&path, Some("parquet"), &ProtectedFiles::trace(&other_way))
+            .contains("an input file")
+    );
     assert!(message(&folder.path().join("x.txt"), None, none).contains(&named("to")));
     assert!(message(&path, Some("x"), none).contains("parquet, csv, fio, disksim, blktrace"));
     assert!(message(folder.path(), Some("csv"), none).contains("no file"));

@@ -115,14 +115,26 @@ impl LocalDisk {
 /// The share by which the size may differ from that of the bundled drive of the same name.
 const SAME_SIZE_SHARE: f64 = 0.1;
 
-/// Returns the bundled device whose name is part of the name that a drive reports.
-fn bundled(called: &str) -> Option<String> {
+/// What drives report that are not bundled under the name they report: letters and digits of the
+/// reported name, and the bundled device. Model numbers are those that the device files cite.
+const REPORTED_AS: [(&str, &str); 4] = [
+    ("st18000nm00", "exos-x18"),
+    ("wuh721818ale6l4", "hc550"),
+    ("samsungssd830", "samsung-830"),
+    ("ssdpf2kx038t1", "d7-p5520"),
+];
+
+/// Returns the bundled device whose name, or whose model number, is part of the name that a drive
+/// reports.
+fn bundled(reported: &str) -> Option<String> {
     let plain = |text: &str| -> String {
         text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
     };
-    let called = plain(called);
-    let names = devices::bundled_names().filter(|name| called.contains(&plain(name)));
-    names.max_by_key(|name| name.len()).map(str::to_string)
+    let reported = plain(reported);
+    let by_number = REPORTED_AS.iter().find(|(number, _)| reported.contains(number));
+    let names = devices::bundled_names().filter(|name| reported.contains(&plain(name)));
+    let by_name = || names.max_by_key(|name| name.len());
+    by_number.map(|(_, name)| *name).or_else(by_name).map(str::to_string)
 }
 
 #[cfg(test)]
@@ -151,6 +163,25 @@ mod tests {
         ("device/queue_depth", "4\n"),
         ("size", "1953525168\n"),
     ];
+
+    #[test]
+    fn drives_are_found_by_what_they_report() {
+        for (reported, expected) in [
+            ("SAMSUNG SSD 830 Series", Some("samsung-830")),
+            ("Samsung SSD 990 PRO 2TB", Some("990-pro")),
+            ("ST18000NM000J-2TV103", Some("exos-x18")),
+            ("WDC  WUH721818ALE6L4", Some("hc550")),
+            ("TOSHIBA MG08ACA16TE", Some("mg08")),
+            ("SOLIDIGM SSDPF2KX038T1", Some("d7-p5520")),
+            ("ST1000NM0011", Some("st1000nm0011")),
+            ("QEMU HARDDISK", None),
+        ] {
+            assert_eq!(bundled(reported).as_deref(), expected, "{reported}");
+        }
+        for (_, name) in REPORTED_AS {
+            assert!(devices::bundled_names().any(|bundled| bundled == name), "{name}");
+        }
+    }
 
     #[test]
     fn a_drive_of_a_bundled_model_is_found_by_its_partition_too() {
