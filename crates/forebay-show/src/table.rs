@@ -89,6 +89,22 @@ impl Row {
     pub fn new(cells: impl IntoIterator<Item = Cell>) -> Row {
         Row { mark: RowMark::Plain, cells: cells.into_iter().collect() }
     }
+
+    /// Creates a row of figures in one unit, which its name ends with: "read p99, ms". For tables
+    /// whose rows measure different quantities.
+    pub fn in_one_unit(name: &str, unit: Unit, values: &[Option<f64>]) -> Row {
+        let known: Vec<f64> = values.iter().copied().flatten().collect();
+        let (worth, suffix) = match unit {
+            Unit::Share => (0.01, "%"),
+            unit => unit.of_column(&known),
+        };
+        let head = if suffix.is_empty() { name.to_string() } else { format!("{name}, {suffix}") };
+        let plain = if unit == Unit::Count { Unit::Count } else { Unit::Number };
+        let cell = |value: &Option<f64>| {
+            value.map_or(Cell::Missing, |value| Figure::new(value / worth, plain).into())
+        };
+        Row::new([head.into()].into_iter().chain(values.iter().map(cell)))
+    }
 }
 
 impl Cell {
@@ -230,6 +246,21 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_in_one_unit_names_it() {
+        let row = Row::in_one_unit("read p99", Unit::Seconds, &[Some(1.95), None, Some(0.976)]);
+        let text = |row: Row| {
+            let mut table = Table::new(["", "a", "b", "c"].map(Column::words));
+            table.rows.push(row);
+            table.text().rows[0].iter().map(CellText::line).collect::<Vec<_>>()
+        };
+        assert_eq!(text(row), ["read p99, s", "1.95", "-", "0.976"]);
+        let row = Row::in_one_unit("late", Unit::Share, &[Some(0.397), Some(0.0401)]);
+        assert_eq!(text(row), ["late, %", "39.7", "4.01"]);
+        let row = Row::in_one_unit("I/Os", Unit::Count, &[Some(12345.0)]);
+        assert_eq!(text(row), ["I/Os", "12345"]);
+    }
 
     #[test]
     fn heads_name_units_and_cells_do_not() {

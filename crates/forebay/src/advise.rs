@@ -29,13 +29,13 @@ use crate::slices::{Resampled, Slices};
 mod available;
 mod capacity;
 mod cautions;
-mod choice;
+pub(crate) mod choice;
 mod default_device;
 mod drives;
 mod findings;
 mod fit;
 mod headline;
-mod judge;
+pub(crate) mod judge;
 mod local_disk;
 mod page;
 mod plain;
@@ -79,7 +79,7 @@ const SEED: u64 = 1;
 
 /// Resamples the runs' figures to estimate how much they vary by chance. The same resamples are
 /// drawn every time.
-fn resampled(slices: &[&Slices]) -> Resampled {
+pub(crate) fn resampled(slices: &[&Slices]) -> Resampled {
     Resampled::of(slices, SEED)
 }
 

@@ -14,6 +14,7 @@ mod bounds;
 mod card;
 mod dispersion;
 mod distance;
+mod latency;
 mod layout;
 mod measure;
 mod page;
@@ -33,6 +34,7 @@ pub use bounds::BoundCheck;
 pub use card::{
     Card, CardTrace, Dispersion, Distance, Feature, Heat, MissRatio, Quantity, Response,
 };
+pub use latency::{GroupKind, LatencyAnswer, LatencyChange, LatencyFigure, LatencyGroup};
 pub use measure::DeviationKind;
 pub use verb::CompareAsk;
 pub use verdict::{Aspect, Verdict};

@@ -10,12 +10,12 @@ use forebay_show::figure::{Figure, Unit};
 use forebay_show::page::{Block, Chart, ChartAxis, ChartScale, Page, Place, Series};
 use forebay_show::table::{Cell, Column, Row, Table};
 
-use crate::quantities::{percent, seconds};
+use crate::quantities::seconds;
 use crate::simulate::{Run, RunResult};
 use crate::statistics::StreamShare;
 use crate::words;
 use heads::{IO_HEADS, IoRow};
-use rows::{ALL, across};
+use rows::across;
 
 /// The number of runs side by side that fit on a sheet of paper.
 const RUNS_BESIDE: usize = 8;
@@ -65,7 +65,7 @@ impl RunSections<'_> {
         page.add("Counted by the policies", Place::Folded, counted(results).into_iter().collect());
         let beside = results.len().div_ceil(results.len().div_ceil(RUNS_BESIDE).max(1)).max(1);
         let mut all: Vec<Block> =
-            results.chunks(beside).map(|runs| Block::Table(across(runs, None, &ALL))).collect();
+            results.chunks(beside).map(|runs| Block::Table(across(runs))).collect();
         all.push(Block::Table(speeds(results)));
         page.add("All figures of all runs", Place::Folded, all);
     }
@@ -235,23 +235,6 @@ pub(crate) fn name(policy: &str) -> String {
     match policy.chars().count() {
         ..=ONE_LINE_MAX => policy.to_string(),
         _ => policy.replace(':', ": "),
-    }
-}
-
-/// Returns the share of the first run's total time that a run saves; negative if it takes longer.
-pub(crate) fn less(run: &RunResult, first: &RunResult) -> f64 {
-    let (total, of_first) = (run.total_s(), first.total_s());
-    if of_first > 0.0 { 1.0 - total / of_first } else { 0.0 }
-}
-
-/// Formats a run's total time compared with the first run's.
-pub(crate) fn against(run: &RunResult, first: &RunResult) -> Cell {
-    const SAME: f64 = 5e-5;
-    match less(run, first) {
-        _ if std::ptr::eq(run, first) => Cell::Missing,
-        share if share >= SAME => Cell::judged(format!("{} less", percent(share)), true),
-        share if share <= -SAME => Cell::judged(format!("{} more", percent(-share)), false),
-        _ => Cell::judged("same", true),
     }
 }
 

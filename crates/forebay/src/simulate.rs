@@ -30,6 +30,7 @@ mod bed;
 mod devices;
 mod order_bound;
 mod page;
+mod ruling;
 mod stretch;
 mod verb;
 mod watch;

@@ -156,8 +156,23 @@ impl Figure {
     }
 }
 
+/// How a run compares with the baseline, by the rule above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// The run is the baseline.
+    Baseline,
+    /// Better in a figure, and worse in none.
+    Better,
+    /// Worse in a figure, and better in none.
+    Worse,
+    /// Better in one figure and worse in another.
+    Mixed,
+    /// No difference that is both material and beyond chance.
+    Alike,
+}
+
 /// The schedulers' runs and the rule's parameters.
-pub(super) struct Choice<'a> {
+pub(crate) struct Choice<'a> {
     runs: &'a [RunResult],
     /// The index of the run that gains are measured against.
     baseline: usize,
@@ -177,7 +192,7 @@ pub(super) struct Choice<'a> {
 
 impl<'a> Choice<'a> {
     /// Creates a choice between runs of one trace, which include the run of `baseline`.
-    pub(super) fn new(
+    pub(crate) fn new(
         runs: &'a [RunResult],
         baseline: &str,
         resampled: &'a Resampled,
@@ -392,11 +407,16 @@ impl<'a> Choice<'a> {
     }
 
     fn can_be_had(&self, run: usize) -> bool {
-        let figures = &self.runs[run].figures;
-        let falls_behind = figures.unfinished > 0 || self.falls_behind(&self.runs[run]);
         let from = From::of(self.policy(run));
         let may = from.is_to_be_had() && (self.own || from != From::Forebay);
-        run == self.baseline || may && !falls_behind
+        run == self.baseline || may && self.may_be_used(run)
+    }
+
+    /// Returns whether the run answers every request and does not fall behind where the baseline
+    /// keeps up.
+    fn may_be_used(&self, run: usize) -> bool {
+        let is_whole = self.runs[run].figures.unfinished == 0;
+        run == self.baseline || is_whole && !self.falls_behind(&self.runs[run])
     }
 
     /// Returns whether the device is overloaded in `run` but not in the baseline's run.
@@ -523,9 +543,10 @@ impl<'a> Choice<'a> {
         self.is_better_by(FLASH_SHARE_THAT_MATTERS, 0, 1)
     }
 
-    /// Returns the run to use of all runs; none if that is the baseline.
-    pub(super) fn best_over_baseline(&self) -> Option<&'a RunResult> {
-        let all: Vec<usize> = (0..self.runs.len()).collect();
+    /// Returns the run to use of all runs, whoever provides the scheduler; none if that is the
+    /// baseline.
+    pub(crate) fn best_over_baseline(&self) -> Option<&'a RunResult> {
+        let all: Vec<usize> = (0..self.runs.len()).filter(|run| self.may_be_used(*run)).collect();
         let best = self.pick(&all).filter(|run| *run != self.baseline)?;
         Some(&self.runs[best])
     }
@@ -551,8 +572,29 @@ impl<'a> Choice<'a> {
         Some(&self.runs[best])
     }
 
+    /// Returns how a run compares with the baseline in the figures that count.
+    pub(crate) fn standing(&self, run: usize) -> Standing {
+        let less = |a: usize, b: usize| self.figures.iter().any(|one| self.is_less(*one, a, b));
+        match (less(run, self.baseline), less(self.baseline, run)) {
+            _ if run == self.baseline => Standing::Baseline,
+            _ if !self.may_be_used(run) => Standing::Worse,
+            (true, true) => Standing::Mixed,
+            (true, false) if self.beats(run, self.baseline).is_some() => Standing::Better,
+            (false, true) => Standing::Worse,
+            (true, false) | (false, false) => Standing::Alike,
+        }
+    }
+
+    /// Formats the figures of a run that count, without those of the baseline.
+    pub(crate) fn figures_of(&self, run: &RunResult) -> String {
+        let one = |figure: &Figure| {
+            Some(format!("{} {}", figure.name(run), figure.told(figure.of(run)?)))
+        };
+        self.figures.iter().filter_map(one).collect::<Vec<_>>().join(", ")
+    }
+
     /// Formats all figures of a run that count, compared with the baseline's.
-    pub(super) fn against_baseline(&self, run: &RunResult) -> String {
+    pub(crate) fn against_baseline(&self, run: &RunResult) -> String {
         let at = self.runs.iter().position(|other| other.policy == run.policy);
         let at = at.unwrap_or(self.baseline);
         let one = |figure: &Figure| self.told(*figure, at, self.baseline);

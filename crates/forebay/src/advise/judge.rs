@@ -12,9 +12,9 @@ pub(super) const TAIL_THAT_MATTERS: f64 = 0.2;
 /// Below this utilization, requests seldom overlap.
 const UTILISATION_THAT_MATTERS: f64 = 0.1;
 /// With fewer requests, only a handful of them determine the 99th percentile.
-pub(super) const REQUESTS_THAT_MATTER: u64 = 1000;
+pub(crate) const REQUESTS_THAT_MATTER: u64 = 1000;
 /// With fewer requests, nothing is recommended or ranked.
-pub(super) const TOO_FEW: u64 = 100;
+pub(crate) const TOO_FEW: u64 = 100;
 /// A disk that is busy for less than this share of the time is mostly idle. Nobody benefits if it
 /// works less.
 const MOSTLY_IDLE: f64 = 0.5;
@@ -55,7 +55,7 @@ pub(super) fn tail_of(run: &RunResult) -> f64 {
 
 /// Returns whether the disk keeps up with the recording, so that nobody waits for its busy time. In
 /// closed replay each request waits for others, so somebody always waits.
-pub(super) fn keeps_up(run: &RunResult) -> bool {
+pub(crate) fn keeps_up(run: &RunResult) -> bool {
     run.replay != Replay::Closed && !run.figures.is_overloaded()
 }
 
@@ -67,12 +67,12 @@ pub(super) fn tells_latencies(baseline: &RunResult) -> bool {
 
 /// Returns whether the disk is mostly idle and responds as fast as it can, so that nothing can be
 /// gained.
-pub(super) fn is_at_ease(baseline: &RunResult, span_s: f64) -> bool {
+pub(crate) fn is_at_ease(baseline: &RunResult, span_s: f64) -> bool {
     share_busy(baseline, span_s) < MOSTLY_IDLE && tail_of(baseline) <= TAIL_FINE_MS
 }
 
 /// Returns the share of the time that the disk is busy.
-pub(super) fn share_busy(run: &RunResult, span_s: f64) -> f64 {
+pub(crate) fn share_busy(run: &RunResult, span_s: f64) -> f64 {
     let over_s = match run.replay {
         Replay::Open => span_s,
         Replay::Closed | Replay::Dependent => run.figures.makespan_s,

@@ -5,14 +5,17 @@ use super::card::{
 };
 use super::dispersion::BINS_MS;
 use super::distance::Apart;
+use super::latency::{LatencyAnswer, latency_answer, sentence};
 use super::measure::{Measure, measures, relative};
 use super::profile::{Profile, SIZE_DIGITS, Sample, Sum, TIME_DIGITS, cache_sizes};
 use super::resamples::{Against, Apartness, Resamples};
 use super::response::{Responses, compared};
-use super::tally::{Counts, RESAMPLES, resamples, whole};
+use super::tally::{Clock, Counts, RESAMPLES, resamples, whole};
 use super::verdict::{Verdict, verdict};
 use super::{Measured, Options};
 use crate::input::Input;
+use crate::names;
+use crate::quantities::percent;
 use forebay_ask::named;
 
 pub(super) fn card(inputs: [&Input; 2], measured: &Measured, options: &Options) -> Card {
@@ -54,6 +57,7 @@ pub(super) fn card(inputs: [&Input; 2], measured: &Measured, options: &Options) 
             .zip(&measured.devices)
             .map(|(both, device)| compared(device, both, &weights, options.level))
             .collect(),
+        latencies: latencies(inputs, [a, b], &weights, options.level),
         left_out: Vec::new(),
         cautions: Vec::new(),
         level: options.level,
@@ -71,9 +75,29 @@ fn trace(input: &Input, profile: &Profile) -> CardTrace {
         trace: input.path.display().to_string(),
         requests: input.description.requests,
         duration_s: input.description.duration_s,
+        has_latencies: profile.latencies.is_known(),
         footprint_blocks: profile.footprint_blocks,
         sampled_one_in: profile.sampled_one_in,
     }
+}
+
+/// Compares the recorded latencies; none if a trace has none.
+fn latencies(
+    inputs: [&Input; 2],
+    profiles: [&Profile; 2],
+    weights: &[Vec<u64>],
+    level: f64,
+) -> Option<LatencyAnswer> {
+    let duration_s = match profiles[1].clock {
+        Clock::Times(_) => Some(inputs[1].description.duration_s),
+        Clock::Records(_) => None,
+    };
+    let both = profiles.map(|profile| &profile.latencies);
+    let mut answer = latency_answer(both, duration_s, weights, level)?;
+    let paths = inputs.map(|input| input.path.display().to_string());
+    let names = names::numbered(&[&paths[0], &paths[1]]);
+    answer.text = sentence(&answer, &names[0], &names[1]);
+    Some(answer)
 }
 
 /// Returns every figure with its interval; none where either trace lacks the figure.
@@ -149,7 +173,23 @@ fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, 
             input.path.display()
         ));
     }
+    let (has, lacks): (Vec<_>, Vec<_>) =
+        [&card.a, &card.b].into_iter().partition(|of| of.has_latencies);
+    if let ([_], [lacking]) = (&has[..], &lacks[..]) {
+        left_out
+            .push(format!("{} has no recorded latencies, so they are not compared", lacking.trace));
+    }
     let mut cautions = measured.stand_ins.clone();
+    let shares = card.latencies.as_ref().map(|of| [of.a_known_share, of.b_known_share]);
+    for (of, share) in [&card.a, &card.b].into_iter().zip(shares.unwrap_or([1.0; 2])) {
+        if share < 1.0 {
+            cautions.push(format!(
+                "{}: {} of its reads and writes have a recorded latency; only those are compared",
+                of.trace,
+                percent(share)
+            ));
+        }
+    }
     let volumes = inputs.map(|input| input.extents.len());
     if !measured.layout.shared {
         cautions.push(format!(

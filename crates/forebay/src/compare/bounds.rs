@@ -8,14 +8,16 @@
 use forebay_show::quantities::{percent, significant};
 
 use super::card::{Card, Dispersion, Distance, Feature, Heat, Quantity, Response};
+use super::latency::LatencyFigure;
 use super::measure::DeviationKind;
 use crate::quantities;
 use crate::words::words;
 
 /// The bound on features, relative or in points.
 const FEATURE_MAX: f64 = 0.05;
-/// The bound on mean response times, 99th percentiles, and the index of dispersion.
-const RELATIVE_MAX: f64 = 0.1;
+/// The bound on mean response times, 99th percentiles, recorded latencies, and the index of
+/// dispersion.
+pub(super) const RELATIVE_MAX: f64 = 0.1;
 /// The bound on the mean error of the miss ratio.
 const MRC_MAX: f64 = 0.03;
 /// The bound on the mean error if the first trace deviates as much from itself.
@@ -42,6 +44,22 @@ impl DeviationKind {
                 self.in_unit(&nothing)
             }
             (_, shown) => format!("{sign}{}", self.in_unit(&shown)),
+        }
+    }
+
+    /// Returns the unit of a column of deviations.
+    pub(super) fn unit(self) -> &'static str {
+        match self {
+            DeviationKind::Relative => "%",
+            DeviationKind::Points => "points",
+        }
+    }
+
+    /// Formats a deviation with its sign, for such a column.
+    pub(super) fn number(self, deviation: f64) -> String {
+        match percent(deviation).trim_end_matches(" %") {
+            number if deviation > 0.0 && number != "0" => format!("+{number}"),
+            number => number.to_string(),
         }
     }
 
@@ -77,6 +95,16 @@ impl BoundCheck {
         }
     }
 
+    /// Whether the deviation is in percentage points.
+    pub(super) fn is_points(&self) -> bool {
+        self.kind == Some(DeviationKind::Points)
+    }
+
+    /// Returns the deviation, and its bound.
+    pub(super) fn figures(&self) -> [f64; 2] {
+        [self.found, self.allowed]
+    }
+
     /// Formats the deviation of the figure.
     pub(super) fn shown(&self) -> String {
         self.kind.map_or_else(|| significant(self.found), |kind| kind.shown(self.found))
@@ -85,6 +113,17 @@ impl BoundCheck {
     /// Returns the deviation relative to its bound: above 1 if the bound is exceeded.
     pub(super) fn severity(&self) -> f64 {
         if self.found == 0.0 { 0.0 } else { self.found.abs() / self.allowed }
+    }
+
+    /// Checks a recorded latency: it has to be within 10 %, or the interval of its deviation has to
+    /// include 0.
+    pub(super) fn latency(what: &str, figure: LatencyFigure) -> BoundCheck {
+        let found = figure.deviation.unwrap_or(f64::INFINITY);
+        let end = if found > 0.0 { figure.deviation_low } else { figure.deviation_high };
+        let by_chance = end.map_or(0.0, |end| (found - end).abs());
+        let allowed =
+            if by_chance.is_finite() { by_chance.max(RELATIVE_MAX) } else { RELATIVE_MAX };
+        BoundCheck { what: what.to_string(), found, allowed, kind: Some(DeviationKind::Relative) }
     }
 
     /// Checks a distance against `bound`, or against the first trace's distance from `itself` if
@@ -115,7 +154,7 @@ impl Feature {
 impl Distance {
     /// Checks the Kolmogorov-Smirnov distance against its bound.
     pub fn bound_check(&self) -> BoundCheck {
-        BoundCheck::distance("Kolmogorov-Smirnov distance", self.ks, self.ks_itself)
+        BoundCheck::distance("KS distance", self.ks, self.ks_itself)
     }
 }
 
@@ -130,7 +169,7 @@ impl Dispersion {
 impl Heat {
     /// Checks the total variation against its bound.
     pub fn bound_check(&self) -> BoundCheck {
-        let what = "share of requests that fall elsewhere";
+        let what = "requests elsewhere";
         BoundCheck::distance(what, self.total_variation, self.total_variation_itself)
     }
 }
@@ -150,7 +189,7 @@ impl Response {
 impl Card {
     /// Checks the mean error of the miss ratio against its bound.
     pub fn miss_ratio_check(&self) -> BoundCheck {
-        let what = "mean error of the miss ratio".to_string();
+        let what = "miss ratio, mean error".to_string();
         let allowed = self.mrc_mean_error_itself.clamp(MRC_MAX, CHANGING_MRC_MAX);
         BoundCheck { what, found: self.mrc_mean_error, allowed, kind: None }
     }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::bounds::BoundCheck;
+use super::latency::LatencyAnswer;
 use super::measure::DeviationKind;
 use super::verdict::Verdict;
 
@@ -35,6 +36,8 @@ pub struct Card {
     pub heat: Heat,
     /// The response times on each device; empty if a trace has no times.
     pub responses: Vec<Response>,
+    /// How the recorded latencies differ; none if a trace has no recorded latencies.
+    pub latencies: Option<LatencyAnswer>,
     /// Comparisons that could not be made, with the reason.
     pub left_out: Vec<String>,
     /// Cautions.
@@ -59,6 +62,8 @@ pub struct CardTrace {
     pub requests: u64,
     /// The time from its first record to its last.
     pub duration_s: f64,
+    /// Whether it has recorded latencies.
+    pub has_latencies: bool,
     /// The number of distinct blocks in the miss-ratio curve.
     pub footprint_blocks: u64,
     /// Miss ratios and footprint are based on one in this many blocks: 1 if they are exact.

@@ -2,6 +2,7 @@
 //! ([`BoundCheck`]), and is neutral if the verdict does not use it.
 
 mod charts;
+mod latencies;
 
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::called;
@@ -10,22 +11,23 @@ use forebay_show::plural::counted;
 use forebay_show::quantities::{bound, or_none};
 use forebay_show::table::{Cell, Column, Row, Table};
 
-use super::{BoundCheck, Card, CardTrace, DeviationKind, Quantity, Response};
+use super::{
+    BoundCheck, Card, CardTrace, DeviationKind, LatencyAnswer, LatencyChange, Quantity, Response,
+};
 use crate::names;
 use crate::quantities::{bytes, percent, seconds, significant};
 use crate::words;
 
 pub(super) fn page(card: &Card) -> Page {
-    let holds = |holds| card.verdict.aspects.iter().filter(|one| one.holds == holds).count();
-    let (tone, verdict) = match (holds(true), holds(false)) {
-        (_, 0) => (Tone::Good, "A faithful twin"),
-        (0, _) => (Tone::Calm, "No twin"),
-        _ => (Tone::Calm, "A twin in part"),
-    };
+    // If latencies changed, that is the answer: people compare before and after.
+    let changed = card.latencies.as_ref().filter(|of| latencies::tone(of.change).is_some());
+    let has_answer = |of: &&LatencyAnswer| of.change != LatencyChange::TooFew;
+    let headline = card.latencies.as_ref().filter(has_answer).map(|of| &of.text);
+    let twin = card.verdict.text.clone();
     let mut page = Page {
         title: called("Comparison", &[&card.a.trace, &card.b.trace]),
-        verdict: Verdict::new(tone, verdict),
-        headline: card.verdict.text.clone(),
+        verdict: changed.and_then(|of| latencies::tone(of.change)).unwrap_or_else(|| badge(card)),
+        headline: headline.unwrap_or(&twin).clone(),
         about: vec![
             ("A, the reference".into(), about(&card.a)),
             ("B, compared with it".into(), about(&card.b)),
@@ -36,10 +38,19 @@ pub(super) fn page(card: &Card) -> Page {
         "Allowed is as much as {} differs from itself, and at least a limit of its own for each aspect.",
         names::numbered(&[&card.a.trace, &card.b.trace])[0]
     );
+    let place = if changed.is_some() { Place::Detail } else { Place::FirstScreen };
+    if let Some(changed) = changed {
+        let blocks = vec![Block::Table(latencies::foremost(changed)), Block::Text(twin)];
+        page.add("Recorded latencies", Place::FirstScreen, blocks);
+    } else if headline.is_some() {
+        page.add("Twin", Place::FirstScreen, vec![Block::Text(twin)]);
+    }
     let aspects = vec![Block::Table(aspects(card)), Block::Text(allowed)];
-    page.add("What B may stand in for", Place::FirstScreen, aspects);
+    page.add("What B may stand in for", place, aspects);
     let notes = card.left_out.iter().chain(&card.cautions).cloned().collect();
     page.add_notes("Keep in mind", Place::Detail, notes);
+    let every = card.latencies.as_ref().map(|of| Block::Table(latencies::every(of)));
+    page.add("Recorded latencies by group", Place::Detail, every.into_iter().collect());
     page.add("Side by side", Place::Detail, charts::side_by_side(card));
     for (index, response) in card.responses.iter().enumerate() {
         let title = format!("Responses on {}", response.device);
@@ -51,8 +62,21 @@ pub(super) fn page(card: &Card) -> Page {
          in {} resamples of its time.",
         card.resamples
     );
-    page.add("Features", Place::Detail, vec![Block::Table(features(card)), Block::Text(said)]);
+    let [relative, shares] = features(card);
+    let blocks = [Block::Table(relative), Block::Table(shares), Block::Text(said)];
+    page.add("Features", Place::Detail, blocks.into());
     page
+}
+
+/// Says in how many aspects B may stand in for A.
+fn badge(card: &Card) -> Verdict {
+    let holds = |holds| card.verdict.aspects.iter().filter(|one| one.holds == holds).count();
+    let (tone, words) = match (holds(true), holds(false)) {
+        (_, 0) => (Tone::Good, "A faithful twin"),
+        (0, _) => (Tone::Calm, "No twin"),
+        _ => (Tone::Calm, "A twin in part"),
+    };
+    Verdict::new(tone, words)
 }
 
 fn about(of: &CardTrace) -> String {
@@ -61,58 +85,81 @@ fn about(of: &CardTrace) -> String {
 }
 
 fn aspects(card: &Card) -> Table {
-    let heads = ["for", "B stands in", "worst", "allowed"];
-    let mut table = Table::new(heads.map(Column::words));
+    let mut table = Table::new([
+        Column::words("for"),
+        Column::words("holds"),
+        Column::words("worst figure"),
+        Column::of("off by", Unit::Share),
+        Column::of("allowed", Unit::Share),
+    ]);
     for aspect in &card.verdict.aspects {
+        let figure = match aspect.is_points {
+            true => format!("{}, in points", aspect.figure),
+            false => aspect.figure.clone(),
+        };
         table.rows.push(Row::new([
-            aspect.aspect.into(),
+            aspect.aspect.trim_start_matches("the distribution of ").into(),
             Cell::judged(if aspect.holds { "yes" } else { "no" }, aspect.holds),
-            aspect.worst.clone().into(),
-            aspect.bound.clone().into(),
+            figure.into(),
+            aspect.found.into(),
+            aspect.allowed.into(),
         ]));
     }
     table
 }
 
-/// Makes an empty table for figures of both traces.
-fn figures(card: &Card) -> Table {
-    let own = format!("A's own {}", percent(card.level));
-    Table::new(["", "A", "B", "deviation", "allowed", &own].map(Column::words))
+/// Makes an empty table for figures of both traces, which deviate in `kind`.
+fn figures(card: &Card, kind: DeviationKind) -> Table {
+    let (own, unit) = (format!("A's own {}", percent(card.level)), kind.unit());
+    let columns = ["".into(), "A".into(), "B".into(), format!("deviation, {unit}")];
+    let columns = columns.into_iter().chain([format!("allowed, {unit}"), own]);
+    Table::new(columns.map(Column::words))
 }
 
-/// Makes a row of that table.
+/// Makes a row of that table. Its figures have one unit, which the name ends with.
 fn row(
     (name, key): (&str, &str),
     (quantity, kind): (&Quantity, DeviationKind),
     held: Option<BoundCheck>,
 ) -> Row {
-    let deviation = or_none(quantity.deviation, |deviation| kind.shown(deviation));
+    let deviation = or_none(quantity.deviation, |deviation| kind.number(deviation));
     let (deviation, bound) = match held {
-        Some(held) => (Cell::judged(deviation, held.holds()), held.bound().into()),
+        Some(held) => {
+            let bound = significant(held.figures()[1] * 100.0);
+            (Cell::judged(deviation, held.holds()), bound.into())
+        }
         None => (deviation.into(), Cell::Missing),
     };
-    let own = [quantity.a_low, quantity.a_high].map(|end| words::shown(key, end)).join(" to ");
-    let [a, b] = [quantity.a, quantity.b].map(|value| words::cell(key, value));
+    let Quantity { a, b, a_low, a_high, .. } = *quantity;
+    let (times, unit) = words::scale(key, a.max(b));
+    let shown = |value: f64| significant(value * times);
+    let name = if unit.is_empty() { name.to_string() } else { format!("{name}, {unit}") };
+    let own = [a_low, a_high].map(shown).join(" to ");
+    let [a, b] = [a, b].map(|value| Figure::new(value * times, Unit::Number).into());
     Row::new([name.into(), a, b, deviation, bound, own.into()])
 }
 
-fn features(card: &Card) -> Table {
-    let mut table = figures(card);
-    for feature in &card.features {
-        let name = words::words(&feature.name);
-        let of = (&feature.quantity, feature.deviation_kind);
-        table.rows.push(row((&name, &feature.name), of, Some(feature.bound_check())));
+/// Makes the tables of features whose deviations are relative, and of those in percentage points.
+fn features(card: &Card) -> [Table; 2] {
+    let kinds = [DeviationKind::Relative, DeviationKind::Points];
+    let mut tables = kinds.map(|kind| figures(card, kind));
+    for (table, kind) in tables.iter_mut().zip(kinds) {
+        for feature in card.features.iter().filter(|feature| feature.deviation_kind == kind) {
+            let name = words::words(&feature.name);
+            let of = (&feature.quantity, kind);
+            table.rows.push(row((&name, &feature.name), of, Some(feature.bound_check())));
+        }
     }
     for scale in &card.dispersion {
         let name = format!("index of dispersion at {}", bound(scale.bin_ms as f64));
         let of = (&scale.quantity, DeviationKind::Relative);
-        table.rows.push(row((&name, "index"), of, Some(scale.bound_check())));
+        tables[0].rows.push(row((&name, "index"), of, Some(scale.bound_check())));
     }
-    table
+    tables
 }
 
 fn responses(card: &Card, index: usize, response: &Response) -> Vec<Block> {
-    let mut table = figures(card);
+    let mut table = figures(card, DeviationKind::Relative);
     for (key, quantity, held) in response.quantities() {
         let name = words::words(key);
         table.rows.push(row((&name, key), (quantity, DeviationKind::Relative), held));

@@ -7,6 +7,7 @@ use forebay_core::{Nanos, Op};
 use forebay_trace::Record;
 
 use super::dispersion::Bins;
+use super::latency::Latencies;
 use super::layout::Side;
 use super::tally::{Clock, Counts, Tally, bucket};
 use crate::cache_curve::keys;
@@ -85,6 +86,8 @@ pub(super) struct Profile {
     pub(super) sampled_one_in: u64,
     /// The number of 4 MiB areas that were written to, up to the limit.
     pub(super) written_stretches: usize,
+    /// The recorded latencies.
+    pub(super) latencies: Latencies,
     pub(super) clock: Clock,
 }
 
@@ -203,6 +206,7 @@ impl<'a> Pass<'a> {
             footprint_blocks: 0,
             sampled_one_in: 1,
             written_stretches: 0,
+            latencies: Latencies::new(&input.labels),
             clock,
         };
         Pass {
@@ -229,6 +233,7 @@ impl<'a> Pass<'a> {
         }
         let block = self.profile.clock.block(at, number);
         self.count(record, block);
+        self.profile.latencies.add(record, block);
         self.arrive(at, block);
         self.place(record, number, block);
     }
@@ -299,6 +304,7 @@ impl<'a> Pass<'a> {
         self.profile.written_stretches = self.written.len();
         self.profile.sizes.compact();
         self.profile.gaps.compact();
+        self.profile.latencies.finish();
         self.profile
     }
 }

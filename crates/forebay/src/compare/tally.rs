@@ -130,6 +130,13 @@ impl Counts {
         });
         found.filter(|_| total > 0).map(|entry| lower_end(entry.0, digits) as f64)
     }
+
+    /// Does the same as [`Counts::quantile`], but returns the middle of the value's bucket.
+    pub(super) fn middle_quantile(&self, q: f64, digits: u32) -> Option<f64> {
+        let low = self.quantile(q, digits)?;
+        let next = lower_end(bucket(low as u64, digits) + 1, digits) as f64;
+        Some((low + next - 1.0) / 2.0)
+    }
 }
 
 /// Returns the bucket of a value; there are `2^digits` buckets per power of two.

@@ -27,6 +27,12 @@ pub struct Aspect {
     pub holds: bool,
     /// The figure that exceeds its bound most, or comes nearest to it.
     pub worst: String,
+    /// The name of that figure.
+    #[serde(skip)]
+    pub figure: String,
+    /// Whether it is off in percentage points.
+    #[serde(skip)]
+    pub is_points: bool,
     /// The bound of that figure, with its unit.
     pub bound: String,
     /// The deviation of that figure.
@@ -55,6 +61,7 @@ pub(super) fn verdict(card: &Card) -> Verdict {
         ("where requests fall on the disk", vec![card.heat.bound_check()]),
         ("mean responses", card.responses.iter().map(Response::mean_check).collect()),
         ("99th percentile responses", card.responses.iter().map(Response::p99_check).collect()),
+        ("recorded latencies", card.latencies.as_ref().map_or(Vec::new(), |of| of.bound_checks())),
     ]
     .into_iter()
     .filter_map(|(aspect, held)| judge(aspect, &held))
@@ -69,6 +76,8 @@ fn judge(aspect: &'static str, held: &[BoundCheck]) -> Option<Aspect> {
         aspect,
         holds: held.iter().all(BoundCheck::holds),
         worst: format!("{} {}", worst.what, worst.shown()),
+        figure: worst.what.clone(),
+        is_points: worst.is_points(),
         bound: worst.bound(),
         found: worst.found,
         allowed: worst.allowed,
@@ -82,7 +91,14 @@ fn sentence(card: &Card, aspects: &[Aspect]) -> String {
     let traces = names::numbered(&[&card.a.trace, &card.b.trace]);
     let (a, b) = (&traces[0], &traces[1]);
     match (names(true).as_slice(), names(false).as_slice()) {
-        (_, []) => format!("{b} is a faithful twin of {a} in all that was compared."),
+        (_, []) => {
+            let lacks = match (card.a.has_latencies, card.b.has_latencies) {
+                (true, false) => format!("; recorded latencies were not, because {b} has none"),
+                (false, true) => format!("; recorded latencies were not, because {a} has none"),
+                _ => String::new(),
+            };
+            format!("{b} is a faithful twin of {a} in all that was compared{lacks}.")
+        }
         ([], _) => format!("{b} is no twin of {a} in anything that was compared."),
         (good, bad) => {
             let count = format!("in {} of {} aspects", good.len(), aspects.len());

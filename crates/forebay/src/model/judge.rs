@@ -219,6 +219,8 @@ mod tests {
         let aspect = |aspect, holds| Aspect {
             aspect,
             holds,
+            figure: String::new(),
+            is_points: false,
             worst: String::new(),
             bound: String::new(),
             found: 0.0,

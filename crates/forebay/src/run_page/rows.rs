@@ -1,9 +1,9 @@
 //! Tables with figures as rows and policies as columns.
 
-use forebay_show::figure::{Figure, Unit};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::figure::Unit;
+use forebay_show::table::{Column, Row, Table};
 
-use super::{against, name};
+use super::name;
 use crate::simulate::{Replay, RunResult};
 
 /// A figure's name, its unit, and the function that reads it from a run. Figures that no run has
@@ -11,30 +11,12 @@ use crate::simulate::{Replay, RunResult};
 pub(crate) type FigureRow = (&'static str, Unit, fn(&RunResult) -> Option<f64>);
 
 /// Converts milliseconds to seconds, the unit used on pages.
-fn ms(ms: Option<f64>) -> Option<f64> {
+pub(crate) fn ms(ms: Option<f64>) -> Option<f64> {
     ms.map(|ms| ms / 1e3)
 }
 
-/// The figures that fit on a first screen.
-pub(crate) const FIRST: [FigureRow; 14] = [
-    ("makespan", Unit::Seconds, |run| Some(run.figures.makespan_s)),
-    ("busy time", Unit::Seconds, |run| Some(run.figures.busy_s)),
-    ("seeking", Unit::Seconds, |run| Some(run.figures.seek_s)),
-    ("rotating", Unit::Seconds, |run| Some(run.figures.rotation_s)),
-    ("read mean", Unit::Seconds, |run| ms(run.figures.read_mean_ms)),
-    ("read p99", Unit::Seconds, |run| ms(run.figures.read_p99_ms)),
-    ("read longest", Unit::Seconds, |run| ms(run.figures.read_max_ms)),
-    ("write mean", Unit::Seconds, |run| ms(run.figures.write_mean_ms)),
-    ("write p99", Unit::Seconds, |run| ms(run.figures.write_p99_ms)),
-    ("write longest", Unit::Seconds, |run| ms(run.figures.write_max_ms)),
-    ("more than 1 s late", Unit::Share, |run| Some(run.figures.lagging_share)),
-    ("requests failed", Unit::Count, |run| Some(run.figures.failed as f64)),
-    ("never answered", Unit::Count, |run| Some(run.figures.unfinished as f64)),
-    ("energy", Unit::Joules, |run| Some(run.figures.energy_j)),
-];
-
 /// All figures.
-pub(crate) const ALL: [FigureRow; 45] = [
+const ALL: [FigureRow; 45] = [
     ("requests", Unit::Count, |run| Some(run.figures.requests as f64)),
     ("reads", Unit::Count, |run| Some(run.figures.reads as f64)),
     ("writes", Unit::Count, |run| Some(run.figures.writes as f64)),
@@ -92,31 +74,19 @@ fn is_of_recorded_times(name: &str) -> bool {
     name.starts_with("late, ") || name == "more than 1 s late"
 }
 
-/// Builds the table of the figures of `runs`, one column each; `best` is marked if there are
-/// several runs.
-pub(crate) fn across(runs: &[RunResult], best: Option<&RunResult>, figures: &[FigureRow]) -> Table {
-    let head = |run: &RunResult| {
-        let is_best = runs.len() > 1 && best.is_some_and(|best| std::ptr::eq(best, run));
-        let mark = if is_best { " (least)" } else { "" };
-        Column::words(format!("{}{mark}", name(&run.policy)))
-    };
-    let mut table = Table::new([Column::words("")].into_iter().chain(runs.iter().map(head)));
+/// Builds the table of the figures of `runs`, one column each. The name of a figure ends with the
+/// unit of its row.
+pub(crate) fn across(runs: &[RunResult]) -> Table {
+    let heads = runs.iter().map(|run| Column::words(name(&run.policy)));
+    let mut table = Table::new([Column::words("")].into_iter().chain(heads));
     let is_closed = runs.iter().all(|run| run.replay == Replay::Closed);
-    for (name, unit, of) in figures {
-        let is_none = runs.iter().all(|run| of(run).is_none_or(|value| value == 0.0));
+    for (name, unit, of) in &ALL {
+        let values: Vec<Option<f64>> = runs.iter().map(of).collect();
+        let is_none = values.iter().all(|value| value.is_none_or(|value| value == 0.0));
         if is_none || is_closed && is_of_recorded_times(name) {
             continue;
         }
-        let cell = |run: &RunResult| match of(run) {
-            Some(value) => Figure::new(value, *unit).into(),
-            None => Cell::Missing,
-        };
-        table.rows.push(Row::new([(*name).into()].into_iter().chain(runs.iter().map(cell))));
-    }
-    if let Some(first) = runs.first().filter(|_| best.is_some() && runs.len() > 1) {
-        let head = format!("against {}", name(&first.policy));
-        let cells = runs.iter().map(|run| against(run, first));
-        table.rows.push(Row::new([head.into()].into_iter().chain(cells)));
+        table.rows.push(Row::in_one_unit(name, *unit, &values));
     }
     table
 }

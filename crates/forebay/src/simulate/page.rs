@@ -1,5 +1,5 @@
-//! The page of `simulate`, with figures as rows and policies as columns. The policy named in the
-//! headline is highlighted.
+//! The page of `simulate`. A policy is highlighted only if it is better than the first one by the
+//! rule that `advise` follows.
 
 use forebay_ask::named;
 use forebay_show::figure::{Figure, Unit};
@@ -9,14 +9,17 @@ use forebay_show::table::{Cell, Column, Row, RowMark, Table};
 
 use forebay_core::Device;
 
+use super::ruling::Ruling;
 use super::{Bed, LeastTime, Replay, Run, RunResult, Setup};
+use crate::advise::choice::Standing;
 use crate::error::Error;
 use crate::input::Input;
 use crate::quantities::{bound, counted, millis, percent, seconds, significant};
-use crate::run_page::{self, RunSections, against, less, name, rows};
+use crate::run_page::rows::{FigureRow, ms};
+use crate::run_page::{self, RunSections, name};
 
 /// The contents of the page.
-pub(super) struct Told<'a> {
+pub(super) struct PageInput<'a> {
     pub(super) input: &'a Input,
     pub(super) bed: Bed<'a>,
     pub(super) setup: Setup,
@@ -36,11 +39,9 @@ const ONE_LINE: &str = "The trace does not say who submitted requests, so all of
 /// The most classes of service that fit on the first screen.
 const CLASSES_MAX: usize = 8;
 
-/// The most policies that fit as columns on a terminal.
-const ACROSS_MAX: usize = 5;
-
-pub(super) fn page(told: &Told<'_>) -> Result<Page, Error> {
+pub(super) fn page(told: &PageInput<'_>) -> Result<Page, Error> {
     let results = told.results;
+    let ruling = Ruling::new(results, told.runs, told.span_s());
     let is_overloaded = results.iter().any(|run| run.figures.is_overloaded());
     let trace = told.input.path.display().to_string();
     let mut page = Page {
@@ -49,14 +50,11 @@ pub(super) fn page(told: &Told<'_>) -> Result<Page, Error> {
             true => Verdict::new(Tone::Warning, "Overloaded"),
             false => Verdict::new(Tone::Calm, "Simulated"),
         },
-        headline: headline(results),
+        headline: ruling.headline(),
         about: about(told, trace),
         ..Page::default()
     };
-    let first = match results.len() <= ACROSS_MAX {
-        true => rows::across(results, best(results), &rows::FIRST),
-        false => ranking(results),
-    };
+    let first = policies(&ruling, results);
     let least = told.least_time.and_then(|least| beyond_least(least, results));
     let policies = [Block::Table(first)].into_iter().chain(least.map(Block::Text)).collect();
     // If there are classes of service, they are the reason to simulate a shaper.
@@ -75,8 +73,8 @@ pub(super) fn page(told: &Told<'_>) -> Result<Page, Error> {
     let mut cautions = told.cautions.to_vec();
     cautions.extend((!told.input.names_submitters).then(|| ONE_LINE.to_string()));
     page.add_notes("About the models", Place::Detail, cautions);
-    let Some((first, best)) = results.first().zip(best(results)) else { return Ok(page) };
-    let other = Some(best).filter(|best| best.policy != first.policy).or(results.get(1));
+    let Some(first) = results.first() else { return Ok(page) };
+    let other = ruling.best().or(results.get(1));
     let sections = RunSections {
         runs: told.runs,
         results,
@@ -90,7 +88,14 @@ pub(super) fn page(told: &Told<'_>) -> Result<Page, Error> {
     Ok(page)
 }
 
-fn about(told: &Told<'_>, trace: String) -> Vec<(String, String)> {
+impl PageInput<'_> {
+    /// Returns the duration of the trace at the intensity of the runs.
+    fn span_s(&self) -> f64 {
+        self.input.description.duration_s / self.setup.intensity.times()
+    }
+}
+
+fn about(told: &PageInput<'_>, trace: String) -> Vec<(String, String)> {
     let faster = match told.setup.intensity.times() {
         1.0 => String::new(),
         times => format!(", {} times as fast", significant(times)),
@@ -105,83 +110,57 @@ fn about(told: &Told<'_>, trace: String) -> Vec<(String, String)> {
     ]
 }
 
-/// A difference in total time below this share is too small to matter.
-const LESS_LEAST: f64 = 5e-4;
-
-/// Returns the run with the least total time; the first run if no other is noticeably faster.
-fn best(results: &[RunResult]) -> Option<&RunResult> {
-    let whole = results.iter().filter(|run| run.figures.unfinished == 0);
-    let least = whole.min_by(|a, b| a.total_s().total_cmp(&b.total_s()))?;
-    let first = results.first()?;
-    Some(if less(least, first) < LESS_LEAST { first } else { least })
-}
-
-/// Summarizes the results in a sentence.
-fn headline(results: &[RunResult]) -> String {
-    let Some((first, best)) = results.first().zip(best(results)) else {
-        return "Nothing was run.".to_string();
-    };
-    let total_is = first.replay.total_name();
-    let total = seconds(best.total_s());
-    let said = match (results.len(), std::ptr::eq(best, first)) {
-        (1, _) => format!("Under {} the {total_is} is {total}", first.policy),
-        (_, true) => format!("No policy has less {total_is} than {}: {total}", first.policy),
-        (_, false) => format!(
-            "{} has the least {total_is}: {total}, {} less than {}",
-            best.policy,
-            percent(less(best, first)),
-            first.policy
-        ),
-    };
-    format!("{said}{}.", tail(best, first))
-}
-
-/// Gives the 99th percentile of reads, or of writes if there are no reads, beside that of the first
-/// run, because a better total time may cost latency.
-fn tail(run: &RunResult, first: &RunResult) -> String {
-    let figures = &run.figures;
-    // The tail of a growing backlog measures its length, not how fast requests are answered.
-    if figures.is_overloaded() {
-        return format!("; {} of the requests are over 1 s late", percent(figures.lagging_share));
-    }
-    let reads = figures.read_p99_ms.map(|ms| ("reads", ms, first.figures.read_p99_ms));
-    let writes = figures.write_p99_ms.map(|ms| ("writes", ms, first.figures.write_p99_ms));
-    let Some((kind, ms, of_first)) = reads.or(writes) else { return String::new() };
-    let of_first = match of_first.filter(|_| !std::ptr::eq(run, first)) {
-        Some(ms) => format!(" ({}: {})", first.policy, millis(ms)),
-        None => String::new(),
-    };
-    format!("; 99 % of {kind} within {}{of_first}", millis(ms))
-}
-
-/// Makes a table of many policies, the best first.
-fn ranking(results: &[RunResult]) -> Table {
-    let Some((first, best)) = results.first().zip(best(results)) else { return Table::default() };
-    let mut table = Table::new([
-        Column::words("policy"),
-        Column::of(first.replay.total_name(), Unit::Seconds),
-        Column::words(format!("against {}", name(&first.policy))),
-        Column::of("read mean", Unit::Seconds),
-        Column::of("p99", Unit::Seconds),
-        Column::of("write mean", Unit::Seconds),
-        Column::of("p99", Unit::Seconds),
-    ]);
-    let mut ranked: Vec<&RunResult> = results.iter().collect();
-    ranked.sort_by(|a, b| a.total_s().total_cmp(&b.total_s()));
-    // The sort is stable, so policies without a noticeable difference keep their order.
-    ranked.sort_by_key(|run| !std::ptr::eq(*run, best));
-    for run in ranked {
-        let f = &run.figures;
-        let times = [f.read_mean_ms, f.read_p99_ms, f.write_mean_ms, f.write_p99_ms];
-        let times = times.map(|ms| Cell::value(ms.map(|ms| ms / 1e3)));
-        let total = [name(&run.policy).into(), run.total_s().into(), against(run, first)];
-        let mut row = Row::new(total.into_iter().chain(times));
-        if std::ptr::eq(run, best) {
-            row.mark = RowMark::Best("least".into());
+/// Makes the table of the policies: the better one first, if there is one, then in the given order.
+fn policies(ruling: &Ruling<'_>, results: &[RunResult]) -> Table {
+    let Some(first) = results.first() else { return Table::default() };
+    let standings = ruling.standings().filter(|_| results.len() > 1);
+    let best = ruling.best().map(|best| best.policy.as_str());
+    let figures = FIRST.iter().filter(|(_, _, of)| results.iter().any(|run| of(run).is_some()));
+    let figures: Vec<_> = figures.collect();
+    let against = standings.is_some().then(|| format!("against {}", name(&first.policy)));
+    let mut columns = vec![Column::words("policy")];
+    columns.extend(against.map(Column::words));
+    columns.push(Column::of(first.replay.total_name(), Unit::Seconds));
+    columns.extend(figures.iter().map(|(name, unit, _)| Column::of(*name, *unit)));
+    let mut table = Table::new(columns);
+    for (index, run) in results.iter().enumerate() {
+        let standing = standings.as_ref().map(|all| standing(all[index]));
+        let names = [Cell::Words(name(&run.policy))].into_iter().chain(standing);
+        let figures = figures.iter().map(|(_, _, of)| Cell::value(of(run)));
+        let mut row = Row::new(names.chain([run.total_s().into()]).chain(figures));
+        if best == Some(run.policy.as_str()) {
+            row.mark = RowMark::Best("best".into());
+            table.rows.insert(0, row);
+        } else {
+            table.rows.push(row);
         }
-        table.rows.push(row);
     }
     table
+}
+
+/// The figures of that table, besides the total time. Those that no run has are omitted.
+const FIRST: [FigureRow; 7] = [
+    ("read mean", Unit::Seconds, |run| ms(run.figures.read_mean_ms)),
+    ("p99", Unit::Seconds, |run| ms(run.figures.read_p99_ms)),
+    ("write mean", Unit::Seconds, |run| ms(run.figures.write_mean_ms)),
+    ("p99", Unit::Seconds, |run| ms(run.figures.write_p99_ms)),
+    ("over 1 s late", Unit::Share, |run| above_0(run.figures.lagging_share)),
+    ("failed", Unit::Count, |run| above_0(run.figures.failed as f64)),
+    ("unanswered", Unit::Count, |run| above_0(run.figures.unfinished as f64)),
+];
+
+fn above_0(value: f64) -> Option<f64> {
+    (value > 0.0).then_some(value)
+}
+
+fn standing(standing: Standing) -> Cell {
+    match standing {
+        Standing::Baseline => Cell::Missing,
+        Standing::Better => Cell::judged("better", true),
+        Standing::Worse => Cell::judged("worse", false),
+        Standing::Mixed => "mixed".into(),
+        Standing::Alike => "no difference".into(),
+    }
 }
 
 /// Says how far each run is from the lower bound.
@@ -236,34 +215,35 @@ mod tests {
         advice().pictures.runs.into_iter().map(|(_, run)| run.result).collect()
     }
 
-    #[test]
-    fn the_policy_that_is_marked_is_the_one_that_the_headline_names() {
-        let mut results = results();
-        let least = results.iter().min_by(|a, b| a.total_s().total_cmp(&b.total_s())).unwrap();
-        let said = format!("{} has the least busy time: ", least.policy);
-        assert!(headline(&results).starts_with(&said), "{}", headline(&results));
-        assert_eq!(ranking(&results).rows[0].cells[0], Cell::Words(name(&least.policy)));
-        // A policy that is faster by an unnoticeable amount is not the best.
-        results.truncate(2);
-        for (busy_s, best, gains) in [(99.97, 0, "0.03 % less"), (90.0, 1, "10 % less")] {
-            (results[0].figures.busy_s, results[1].figures.busy_s) = (100.0, busy_s);
-            let ranked = ranking(&results);
-            assert_eq!(ranked.rows[0].cells[0], Cell::Words(name(&results[best].policy)));
-            assert!(ranked.rows.iter().any(|row| row.cells[2] == Cell::judged(gains, true)));
-        }
+    /// Runs without slices cannot be compared.
+    fn headline(results: &[RunResult]) -> String {
+        Ruling::new(results, &[], 100.0).headline()
     }
 
     #[test]
-    fn the_headline_names_the_baseline_where_nothing_is_better() {
+    fn overload_comes_first() {
         let mut results = results();
-        results.sort_by(|a, b| a.total_s().total_cmp(&b.total_s()));
-        let said = format!("No policy has less busy time than {}", results[0].policy);
-        assert!(headline(&results).starts_with(&said));
-        results[0].figures.lagging_share = 0.25;
-        assert!(headline(&results).ends_with("; 25 % of the requests are over 1 s late."));
+        results.truncate(2);
+        let late = |results: &mut [RunResult], shares: [f64; 2]| {
+            results
+                .iter_mut()
+                .zip(shares)
+                .for_each(|(run, share)| run.figures.lagging_share = share);
+            headline(results)
+        };
+        let said = late(&mut results, [0.25, 0.125]);
+        let text = "The disk cannot keep up: 25 % of requests are over 1 s late under noop, 12.5 % \
+                    under deadline.";
+        assert_eq!(said, text);
+        assert!(late(&mut results, [0.25, 0.25]).starts_with("The disk cannot keep up under any"));
+        let said = late(&mut results, [0.25, 0.001]);
+        assert!(said.ends_with("; under deadline it can (0.1 % late)."), "{said}");
         assert!(doubts(&results)[0].contains("cannot keep up"));
         results.truncate(1);
-        assert!(headline(&results).starts_with(&format!("Under {}", results[0].policy)));
+        let said = headline(&results);
+        assert_eq!(said, "The disk cannot keep up under noop: 25 % of requests are over 1 s late.");
+        results[0].figures.lagging_share = 0.0;
+        assert!(headline(&results).starts_with("Under noop the busy time is"));
         assert_eq!(headline(&[]), "Nothing was run.");
     }
 }

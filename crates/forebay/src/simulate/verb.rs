@@ -9,7 +9,7 @@ use forebay_ask::{Given, Input as AskInput, Takes, Value};
 use forebay_core::device::failing::Failure;
 use serde::Serialize;
 
-use super::page::{self, Told};
+use super::page::{self, PageInput};
 use super::{Bed, LeastTime, Run, RunResult, Setup, run_all};
 use crate::defragment::{self, Defragmentation};
 use crate::devices;
@@ -162,6 +162,7 @@ impl Verb for SimulateAsk {
             disks: self.disks,
             flash: flash.as_ref(),
             failures: &failures,
+            slices: self.policy.len() > 1,
             ..Bed::of(&device)
         };
         self.policy.iter().try_for_each(|policy| policy.check(bed))?;
@@ -193,7 +194,7 @@ impl Verb for SimulateAsk {
         let runs: Vec<(String, Run)> =
             runs.into_iter().map(|run| (run.result.policy.clone(), run)).collect();
         let findings: Vec<String> = results.defragmentation.iter().flat_map(|d| d.told()).collect();
-        let told = Told {
+        let told = PageInput {
             input: &input,
             bed,
             setup,

@@ -1,0 +1,156 @@
+//! The recorded latencies of one trace: of all requests, of reads and of writes, by size, and by
+//! the name of the submitter.
+
+mod answer;
+mod judge;
+mod since;
+mod text;
+
+use std::collections::BTreeMap;
+
+use forebay_core::Op;
+use forebay_trace::Record;
+
+use super::profile::TIME_DIGITS;
+use super::tally::{Counts, Tally, bucket};
+
+pub use answer::{GroupKind, LatencyAnswer, LatencyChange, LatencyFigure, LatencyGroup};
+pub(super) use judge::latency_answer;
+pub(super) use text::sentence;
+
+/// The upper ends of the size classes except the last one, in KiB.
+const SIZE_ENDS_KIB: [u64; 4] = [4, 16, 64, 256];
+
+/// The most names of submitters that are followed.
+const NAMES_MAX: usize = 256;
+
+/// The columns of a group's sums by block of time.
+#[derive(Clone, Copy, Debug)]
+enum LatencySum {
+    Requests,
+    Nanoseconds,
+    /// The sum of binary logarithms, in units of [`LOG_UNITS`] per doubling: a geometric mean, which
+    /// a few slow requests do not move.
+    Logarithms,
+}
+
+/// The number of steps per doubling in which logarithms are added up.
+const LOG_UNITS: f64 = 65_536.0;
+
+/// The requests that are compared with one another.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum GroupKey {
+    All,
+    Reads,
+    Writes,
+    /// A class of sizes, by its place in [`SIZE_ENDS_KIB`].
+    Size(usize),
+    /// The name of the submitters, without their thread or process number, which another recording
+    /// would not repeat.
+    Name(String),
+}
+
+/// The recorded latencies of a group of requests.
+#[derive(Clone, Debug, Default)]
+struct Group {
+    sums: Tally,
+    times: Vec<u64>,
+}
+
+impl Group {
+    #[inline]
+    fn add(&mut self, block: usize, latency_ns: u64) {
+        let log = ((latency_ns.max(1) as f64).log2() * LOG_UNITS) as u64;
+        self.sums.add(block, LatencySum::Requests as usize, 1);
+        self.sums.add(block, LatencySum::Nanoseconds as usize, latency_ns);
+        self.sums.add(block, LatencySum::Logarithms as usize, log);
+        let bucket = bucket(latency_ns, TIME_DIGITS);
+        if bucket >= self.times.len() {
+            self.times.resize(bucket + 1, 0);
+        }
+        self.times[bucket] += 1;
+    }
+
+    fn counts(&self) -> Counts {
+        let counted = self.times.iter().copied().enumerate().filter(|(_, count)| *count > 0);
+        Counts(counted.collect())
+    }
+}
+
+/// The recorded latencies of a trace.
+#[derive(Debug)]
+pub(super) struct Latencies {
+    groups: BTreeMap<GroupKey, Group>,
+    /// The latencies of all requests by block of time.
+    times: Tally,
+    /// The name of each stream; none beyond [`NAMES_MAX`] names.
+    names: Vec<Option<String>>,
+    /// All reads and writes, with and without a recorded latency.
+    requests: u64,
+}
+
+impl Latencies {
+    /// `labels` are the names of the streams.
+    pub(super) fn new(labels: &[String]) -> Latencies {
+        let mut known = std::collections::BTreeSet::new();
+        let mut name = |label: &String| {
+            let name = without_number(label).to_string();
+            let is_followed = known.contains(&name) || known.len() < NAMES_MAX;
+            is_followed.then(|| {
+                known.insert(name.clone());
+                name
+            })
+        };
+        let names = labels.iter().map(&mut name).collect();
+        Latencies { groups: BTreeMap::new(), times: Tally::default(), names, requests: 0 }
+    }
+
+    /// Adds a read or a write.
+    pub(super) fn add(&mut self, record: &Record, block: usize) {
+        self.requests += 1;
+        let Some(latency) = record.latency else { return };
+        let kib = u64::from(record.len).div_ceil(1024);
+        let size = SIZE_ENDS_KIB.partition_point(|end| *end < kib);
+        let op = if record.op == Op::Read { GroupKey::Reads } else { GroupKey::Writes };
+        let name = self.names.get(record.stream as usize).cloned().flatten();
+        let keys = [GroupKey::All, op, GroupKey::Size(size)].into_iter();
+        for key in keys.chain(name.map(GroupKey::Name)) {
+            self.groups.entry(key).or_default().add(block, latency.0);
+        }
+        self.times.add(block, bucket(latency.0, TIME_DIGITS), 1);
+    }
+
+    pub(super) fn finish(&mut self) {
+        self.times.compact();
+    }
+
+    /// Returns the number of requests of a group that have a recorded latency.
+    fn known(&self, key: &GroupKey) -> u64 {
+        self.groups.get(key).map_or(0, |group| group.times.iter().sum())
+    }
+
+    /// Returns the share of the requests that have a recorded latency.
+    pub(super) fn known_share(&self) -> f64 {
+        self.known(&GroupKey::All) as f64 / self.requests.max(1) as f64
+    }
+
+    /// Whether any latency was recorded. Latencies that are all 0 are a format's placeholder.
+    pub(super) fn is_known(&self) -> bool {
+        self.groups.get(&GroupKey::All).is_some_and(|group| group.times.len() > 1)
+    }
+}
+
+/// Returns a label without its thread or process number: "java" for "java/4978".
+fn without_number(label: &str) -> &str {
+    match label.rsplit_once('/') {
+        Some((name, number))
+            if !name.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
+            name
+        }
+        _ => label,
+    }
+}
+
+#[cfg(test)]
+mod tests;

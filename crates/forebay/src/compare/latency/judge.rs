@@ -1,0 +1,318 @@
+//! Compares the latencies of two traces, group by group. A change counts if it is 10 % or more and
+//! beyond chance, by the same block bootstrap as the other figures: both traces are resampled. If
+//! they have the same requests over time, the same blocks are drawn for both.
+
+use super::super::bounds::RELATIVE_MAX;
+use super::super::measure::relative;
+use super::super::profile::TIME_DIGITS;
+use super::super::tally::{BLOCKS, interval, whole};
+use super::answer::{GroupKind, LatencyAnswer, LatencyChange, LatencyFigure, LatencyGroup};
+use super::since::since_share;
+use super::{Group, GroupKey, Latencies, LatencySum, SIZE_ENDS_KIB};
+use crate::advise::judge::{REQUESTS_THAT_MATTER, TOO_FEW};
+
+/// Two traces pair if their blocks of time differ by at most this share of the requests.
+const PAIRED_SHARE: f64 = 0.01;
+/// A group with this share of all added latency is named alone, if most requests are of others.
+const MOSTLY_SHARE: f64 = 0.8;
+/// The most groups of a kind that are named.
+const NAMED_MAX: usize = 2;
+/// A mix is the cause if the groups that changed have at most this share of the requests.
+const UNCHANGED_SHARE: f64 = 0.05;
+
+/// Weights of the blocks of both traces, for each resample.
+pub(super) type Draws = Vec<[Vec<u64>; 2]>;
+
+/// Compares the latencies of both traces; none if a trace has none.
+pub(in super::super) fn latency_answer(
+    both: [&Latencies; 2],
+    duration_b_s: Option<f64>,
+    weights: &[Vec<u64>],
+    level: f64,
+) -> Option<LatencyAnswer> {
+    if both.iter().any(|of| !of.is_known()) {
+        return None;
+    }
+    let is_paired = are_paired(both);
+    // The second half of the draws is independent of the first.
+    let half = weights.len() / 2;
+    let draws: Draws = match is_paired {
+        true => weights.iter().map(|one| [one.clone(), one.clone()]).collect(),
+        false => (0..half).map(|at| [weights[at].clone(), weights[at + half].clone()]).collect(),
+    };
+    let comparison = Comparison { both, draws, level };
+    let all = comparison.all()?;
+    let mut groups = comparison.others(&all);
+    let change = all.change;
+    let is_clear = matches!(change, LatencyChange::Slower | LatencyChange::Faster);
+    let mix_of = is_clear.then(|| mix(&groups, change)).flatten();
+    let whom = (is_clear && mix_of.is_none()).then(|| whom(&groups, change));
+    let (changed_for, only) = whom.unwrap_or_default();
+    let since_s = duration_b_s.filter(|_| is_clear).and_then(|duration_s| {
+        let key = only.unwrap_or(GroupKey::All);
+        Some(since_share(both.map(|of| &of.groups[&key].sums), is_paired)? * duration_s)
+    });
+    groups.insert(0, (GroupKey::All, all));
+    Some(LatencyAnswer {
+        text: String::new(),
+        change,
+        changed_for,
+        mix_of,
+        since_s,
+        a_known_share: both[0].known_share(),
+        b_known_share: both[1].known_share(),
+        is_paired,
+        groups: groups.into_iter().map(|(_, group)| group).collect(),
+    })
+}
+
+/// Whether both traces have the same number of requests in each block of time.
+fn are_paired(both: [&Latencies; 2]) -> bool {
+    let requests = |of: &Latencies, block: usize| {
+        let mut weights = vec![0; BLOCKS];
+        weights[block] = 1;
+        of.groups[&GroupKey::All].sums.weigh(&weights).of(LatencySum::Requests as usize)
+    };
+    let apart: u64 =
+        (0..BLOCKS).map(|block| requests(both[0], block).abs_diff(requests(both[1], block))).sum();
+    apart as f64 <= both[0].known(&GroupKey::All) as f64 * PAIRED_SHARE
+}
+
+struct Comparison<'a> {
+    both: [&'a Latencies; 2],
+    draws: Draws,
+    level: f64,
+}
+
+/// The figure by which groups are compared.
+#[derive(Clone, Copy)]
+enum Lead {
+    Mean,
+    P50,
+    P99,
+}
+
+impl Comparison<'_> {
+    fn all(&self) -> Option<LatencyGroup> {
+        let drawn = |share: f64| {
+            let figure = |of: &Latencies, weights: &[u64]| {
+                of.times.weigh(weights).quantile(share, TIME_DIGITS)
+            };
+            self.interval(|side, weights| figure(self.both[side], weights))
+        };
+        let (p50, p99) = (drawn(0.5), drawn(0.99));
+        let mut all = self.group(&GroupKey::All)?;
+        all.p50_ms = LatencyFigure { deviation_low: p50.0, deviation_high: p50.1, ..all.p50_ms };
+        all.p99_ms = LatencyFigure { deviation_low: p99.0, deviation_high: p99.1, ..all.p99_ms };
+        let enough = all.a_requests.min(all.b_requests);
+        let mut changes = vec![all.mean_ms.change(), all.p50_ms.change()];
+        changes.extend((enough >= REQUESTS_THAT_MATTER).then(|| all.p99_ms.change()));
+        let has = |change| changes.contains(&change);
+        all.change = match (has(LatencyChange::Slower), has(LatencyChange::Faster)) {
+            _ if enough < TOO_FEW => LatencyChange::TooFew,
+            (true, true) => LatencyChange::Mixed,
+            (true, false) => LatencyChange::Slower,
+            (false, true) => LatencyChange::Faster,
+            (false, false) => LatencyChange::Same,
+        };
+        Some(all)
+    }
+
+    /// Returns the other groups that both traces have, judged by the figure that changed for all.
+    fn others(&self, all: &LatencyGroup) -> Vec<(GroupKey, LatencyGroup)> {
+        let is_changed = |figure: &LatencyFigure| figure.change() == all.change;
+        let lead = match () {
+            () if is_changed(&all.mean_ms) => Lead::Mean,
+            () if is_changed(&all.p50_ms) => Lead::P50,
+            () if is_changed(&all.p99_ms) => Lead::P99,
+            () => Lead::Mean,
+        };
+        let least = if matches!(lead, Lead::P99) { REQUESTS_THAT_MATTER } else { TOO_FEW };
+        let judged = |key: &GroupKey| {
+            let mut group = self.group(key)?;
+            group.change = match lead {
+                _ if group.a_requests.min(group.b_requests) < least => LatencyChange::TooFew,
+                Lead::Mean => group.mean_ms.change(),
+                Lead::P50 => group.p50_ms.change(),
+                Lead::P99 => group.p99_ms.change(),
+            };
+            Some((key.clone(), group))
+        };
+        let keys = self.both[0].groups.keys().filter(|key| **key != GroupKey::All);
+        let mut groups: Vec<_> = keys.filter_map(judged).collect();
+        // Names by their share of the requests; the others in their own order.
+        groups.sort_by_key(|(key, group)| match key {
+            GroupKey::Name(_) => (1, u64::MAX - group.b_requests),
+            _ => (0, 0),
+        });
+        groups
+    }
+
+    /// Compares a group; none if a trace has no such requests.
+    fn group(&self, key: &GroupKey) -> Option<LatencyGroup> {
+        let groups = [self.both[0].groups.get(key)?, self.both[1].groups.get(key)?];
+        let (low, high) = self.interval(|side, weights| mean(groups[side], weights));
+        let figure = |of: &dyn Fn(&Group) -> Option<f64>| {
+            let [a, b] = [of(groups[0])? / 1e6, of(groups[1])? / 1e6];
+            let (deviation_low, deviation_high) = (None, None);
+            Some(LatencyFigure { a, b, deviation: relative(a, b), deviation_low, deviation_high })
+        };
+        let quantile =
+            |share: f64| move |of: &Group| of.counts().middle_quantile(share, TIME_DIGITS);
+        let mean = figure(&|of| mean(of, &whole()))?;
+        let (kind, group) = named(key);
+        Some(LatencyGroup {
+            kind,
+            group,
+            a_requests: self.both[0].known(key),
+            b_requests: self.both[1].known(key),
+            change: LatencyChange::Same,
+            mean_ms: LatencyFigure { deviation_low: low, deviation_high: high, ..mean },
+            p50_ms: figure(&quantile(0.5))?,
+            p99_ms: figure(&quantile(0.99))?,
+        })
+    }
+
+    /// Returns the interval of the relative deviation of a figure.
+    fn interval(
+        &self,
+        figure: impl Fn(usize, &[u64]) -> Option<f64>,
+    ) -> (Option<f64>, Option<f64>) {
+        let drawn = self.draws.iter().filter_map(|[a, b]| relative(figure(0, a)?, figure(1, b)?));
+        interval(drawn.collect(), self.level).unzip()
+    }
+}
+
+fn mean(group: &Group, weights: &[u64]) -> Option<f64> {
+    let sums = group.sums.weigh(weights);
+    let [requests, ns] =
+        [LatencySum::Requests, LatencySum::Nanoseconds].map(|sum| sums.of(sum as usize) as f64);
+    (requests > 0.0).then(|| ns / requests)
+}
+
+fn named(key: &GroupKey) -> (GroupKind, String) {
+    let (kind, name) = match key {
+        GroupKey::All => (GroupKind::All, "all requests"),
+        GroupKey::Reads => (GroupKind::Operation, "reads"),
+        GroupKey::Writes => (GroupKind::Operation, "writes"),
+        GroupKey::Size(0) => (GroupKind::Size, "up to 4 KiB"),
+        GroupKey::Size(class) => {
+            let from = SIZE_ENDS_KIB[class - 1];
+            let name = match SIZE_ENDS_KIB.get(*class) {
+                Some(to) => format!("over {from} to {to} KiB"),
+                None => format!("over {from} KiB"),
+            };
+            return (GroupKind::Size, name);
+        }
+        GroupKey::Name(name) => (GroupKind::Name, name.as_str()),
+    };
+    (kind, name.to_string())
+}
+
+impl LatencyFigure {
+    /// Returns whether the figure rose or fell. Without an interval, the size of the change decides.
+    fn change(&self) -> LatencyChange {
+        let deviation = self.deviation.unwrap_or(f64::INFINITY);
+        let beyond = |end: Option<f64>| end.unwrap_or(deviation);
+        match () {
+            () if deviation > RELATIVE_MAX && beyond(self.deviation_low) > 0.0 => {
+                LatencyChange::Slower
+            }
+            () if deviation < -RELATIVE_MAX && beyond(self.deviation_high) < 0.0 => {
+                LatencyChange::Faster
+            }
+            () => LatencyChange::Same,
+        }
+    }
+}
+
+const KINDS: [GroupKind; 3] = [GroupKind::Operation, GroupKind::Name, GroupKind::Size];
+
+/// Returns the groups of a kind that have enough requests to be judged.
+fn of_kind(groups: &[(GroupKey, LatencyGroup)], kind: GroupKind) -> Vec<&(GroupKey, LatencyGroup)> {
+    let judged = groups
+        .iter()
+        .filter(|(_, group)| group.kind == kind && group.change != LatencyChange::TooFew);
+    judged.collect()
+}
+
+/// Returns the kind of group whose mix changed while hardly any of these groups changed by itself.
+fn mix(groups: &[(GroupKey, LatencyGroup)], change: LatencyChange) -> Option<GroupKind> {
+    KINDS.into_iter().find(|kind| {
+        let judged = of_kind(groups, *kind);
+        let requests = |changed: bool| -> u64 {
+            let counted = judged.iter().filter(|(_, one)| !changed || one.change == change);
+            counted.map(|(_, one)| one.b_requests).sum()
+        };
+        judged.len() > 1 && requests(true) as f64 <= requests(false) as f64 * UNCHANGED_SHARE
+    })
+}
+
+/// Returns for whom latencies changed, if not for all alike, and the single group that determines
+/// it, if there is one.
+fn whom(
+    groups: &[(GroupKey, LatencyGroup)],
+    change: LatencyChange,
+) -> (Option<String>, Option<GroupKey>) {
+    let mut parts = [String::new(), String::new(), String::new()];
+    let mut only = None;
+    for (part, kind) in parts.iter_mut().zip(KINDS) {
+        let judged = of_kind(groups, kind);
+        let changed = changed_of(&judged, change);
+        if changed.is_empty() || changed.len() == judged.len() {
+            continue;
+        }
+        *part = match changed.len() {
+            ..=NAMED_MAX => {
+                let names: Vec<&str> = changed.iter().map(|(_, one)| one.group.as_str()).collect();
+                names.join(" and ")
+            }
+            count => format!("{count} of {} {}", judged.len(), plural(kind)),
+        };
+        if let [(key, _)] = changed[..] {
+            only.get_or_insert(key.clone());
+        }
+    }
+    let [operation, name, size] = parts;
+    let mut text = if operation.is_empty() { "requests".to_string() } else { operation.clone() };
+    if !name.is_empty() {
+        text += &format!(" of {name}");
+    }
+    if !size.is_empty() {
+        text += &format!(" of {size}");
+    }
+    let is_told = !(operation.is_empty() && name.is_empty() && size.is_empty());
+    (is_told.then_some(text), only)
+}
+
+/// Returns the groups that changed; if all did, the one that has most of the added latency though
+/// most requests are of others.
+fn changed_of<'a>(
+    judged: &[&'a (GroupKey, LatencyGroup)],
+    change: LatencyChange,
+) -> Vec<&'a (GroupKey, LatencyGroup)> {
+    let changed: Vec<_> = judged.iter().copied().filter(|(_, one)| one.change == change).collect();
+    if changed.len() < judged.len() {
+        return changed;
+    }
+    let added = |(_, one): &(GroupKey, LatencyGroup)| {
+        (one.mean_ms.b - one.mean_ms.a) * one.b_requests as f64
+    };
+    let all: f64 = judged.iter().map(|one| added(one)).sum();
+    let requests: u64 = judged.iter().map(|(_, one)| one.b_requests).sum();
+    let is_most = |one: &&(GroupKey, LatencyGroup)| {
+        added(one) / all >= MOSTLY_SHARE && one.1.b_requests * 2 < requests
+    };
+    match judged.iter().copied().find(is_most) {
+        Some(one) => vec![one],
+        None => changed,
+    }
+}
+
+pub(super) fn plural(kind: GroupKind) -> &'static str {
+    match kind {
+        GroupKind::All | GroupKind::Operation => "operations",
+        GroupKind::Size => "sizes",
+        GroupKind::Name => "names",
+    }
+}

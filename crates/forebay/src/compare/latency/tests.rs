@@ -1,0 +1,241 @@
+//! Pairs of recordings whose difference is known.
+
+use forebay_core::{Flags, Nanos, Op};
+use forebay_trace::Record;
+
+use crate::compare::{Card, GroupKind, LatencyAnswer, LatencyChange, Options, compare, page};
+use crate::input::Input;
+use crate::plan::confidence::Random;
+
+const US: u64 = 1000;
+const MS: u64 = 1000 * US;
+
+/// Makes 5,000 requests in 500 s of three processes with latencies of 0.5 to 5 ms; every tenth is a
+/// write of 64 KiB by "kworker".
+fn recording(seed: u64) -> Vec<Record> {
+    let mut random = Random(seed);
+    let request = |number: u64| {
+        let is_write = number.is_multiple_of(10);
+        Record {
+            at: Nanos(number * 100 * MS),
+            offset: random.below(1 << 20) as u64 * 4096,
+            latency: Some(Nanos(500 * US + random.below(4500) as u64 * US)),
+            len: if is_write { 65_536 } else { 4096 },
+            stream: if is_write { 2 } else { u32::from(number.is_multiple_of(3)) },
+            volume: 0,
+            op: if is_write { Op::Write } else { Op::Read },
+            flags: Flags::NONE,
+        }
+    };
+    (0..5000).map(request).collect()
+}
+
+/// Changes the latencies by a factor.
+fn changed(records: &[Record], factor: impl Fn(&Record) -> f64) -> Vec<Record> {
+    let slower = |record: &Record, ns: Nanos| Nanos((ns.0 as f64 * factor(record)) as u64);
+    let one = |record: &Record| Record {
+        latency: record.latency.map(|latency| slower(record, latency)),
+        ..*record
+    };
+    records.iter().map(one).collect()
+}
+
+fn input(name: &str, records: Vec<Record>, names: [&str; 3]) -> Input {
+    let mut input = Input::from_records(records, names.map(String::from).into());
+    input.path = name.into();
+    input
+}
+
+/// Compares both, whose processes have other numbers.
+fn card(a: Vec<Record>, b: Vec<Record>) -> Card {
+    let a = input("before.csv", a, ["postgres/71", "nginx/80", "kworker/4"]);
+    let b = input("after.csv", b, ["postgres/1971", "nginx/1980", "kworker/14"]);
+    let options = Options::new(&["fixed:1000".to_string()], None, 1.0, 7).unwrap();
+    compare(&a, &b, &options, &mut crate::progress::unheard).unwrap()
+}
+
+fn answer(a: Vec<Record>, b: Vec<Record>) -> LatencyAnswer {
+    let answer = card(a, b).latencies.unwrap();
+    assert!(answer.text.split_whitespace().count() <= 25, "{}", answer.text);
+    answer
+}
+
+fn holds(card: &Card) -> bool {
+    let mut aspects = card.verdict.aspects.iter();
+    aspects.find(|aspect| aspect.aspect == "recorded latencies").unwrap().holds
+}
+
+/// The same trace with ten times its latencies was called a faithful twin.
+#[test]
+fn ten_times_the_latencies_is_no_twin() {
+    let a = recording(1);
+    let card = card(a.clone(), changed(&a, |_| 10.0));
+    assert!(!card.verdict.faithful && !holds(&card), "{}", card.verdict.text);
+    let found = card.latencies.as_ref().unwrap();
+    assert_eq!((found.change, found.is_paired), (LatencyChange::Slower, true));
+    assert_eq!((found.changed_for.as_deref(), found.since_s), (None, None));
+    let begins = "after.csv is slower than before.csv: p50 27";
+    assert!(found.text.starts_with(begins), "{}", found.text);
+    for figure in [found.all().mean_ms, found.all().p50_ms, found.all().p99_ms] {
+        assert!((figure.deviation.unwrap() - 9.0).abs() < 0.1, "{figure:?}");
+        assert!((figure.deviation_low.unwrap() - 9.0).abs() < 0.1, "{figure:?}");
+    }
+    let page = page::page(&card);
+    assert_eq!((&page.headline, &*page.verdict.words), (&found.text, "Slower"));
+}
+
+#[test]
+fn the_same_latencies_are_told_beside_the_twin() {
+    let a = recording(1);
+    let card = card(a.clone(), a);
+    assert!(card.verdict.faithful && holds(&card), "{}", card.verdict.text);
+    let found = card.latencies.as_ref().unwrap();
+    assert_eq!(found.change, LatencyChange::Same);
+    assert!(found.text.starts_with("after.csv is as fast as before.csv: p50 "), "{}", found.text);
+    let page = page::page(&card);
+    assert_eq!((&page.headline, &*page.verdict.words), (&found.text, "A faithful twin"));
+}
+
+#[test]
+fn another_draw_of_the_same_latencies_is_no_change() {
+    let found = answer(recording(1), recording(2));
+    assert_eq!(found.change, LatencyChange::Same, "{}", found.text);
+    // Half as many requests over half the time do not pair with the first trace.
+    let found = answer(recording(1), recording(2)[..2500].to_vec());
+    assert!(!found.is_paired || found.change == LatencyChange::Same, "{}", found.text);
+    let slower = changed(&recording(2)[..2500], |_| 1.3);
+    let found = answer(recording(1), slower);
+    assert_eq!(found.change, LatencyChange::Slower, "{}", found.text);
+}
+
+#[test]
+fn the_answer_says_for_whom() {
+    let a = recording(1);
+    let whom = |factor: &dyn Fn(&Record) -> f64| {
+        let found = answer(a.clone(), changed(&a, factor));
+        assert_eq!(found.change, LatencyChange::Slower, "{}", found.text);
+        found.changed_for.unwrap_or_default()
+    };
+    let only =
+        |is_slow: fn(&Record) -> bool| move |of: &Record| if is_slow(of) { 4.0 } else { 1.0 };
+    assert_eq!(whom(&only(|of| of.stream == 1)), "reads of nginx of up to 4 KiB");
+    assert_eq!(whom(&only(|of| of.op == Op::Read)), "reads of postgres and nginx of up to 4 KiB");
+    // All are slower, and one operation has nearly all of it.
+    let mostly = |of: &Record| if of.op == Op::Write { 500.0 } else { 1.2 };
+    assert_eq!(whom(&mostly), "writes of kworker of over 16 to 64 KiB");
+    let found = answer(a.clone(), changed(&a, only(|of| of.stream == 1)));
+    assert!(found.text.ends_with(", mainly reads of nginx."), "{}", found.text);
+    let names: Vec<_> =
+        found.groups.iter().filter(|of| of.kind == GroupKind::Name).map(|of| &*of.group).collect();
+    assert_eq!(names, ["postgres", "nginx", "kworker"]);
+}
+
+#[test]
+fn another_mix_is_told_from_slower_requests() {
+    // Writes take ten times as long as reads in both, and the second trace has more of them.
+    let slow_writes = |of: &Record| if of.op == Op::Write { 10.0 } else { 1.0 };
+    let a = changed(&recording(1), slow_writes);
+    let number = |of: &Record| of.at.0 / (100 * MS);
+    let written = |of: &Record| match number(of) % 3 {
+        0 => Record { op: Op::Write, len: 65_536, stream: 2, ..*of },
+        _ => *of,
+    };
+    let b: Vec<Record> = recording(2).iter().map(written).collect();
+    let found = answer(a, changed(&b, slow_writes));
+    assert_eq!((found.change, found.mix_of), (LatencyChange::Slower, Some(GroupKind::Operation)));
+    assert!(found.text.ends_with("because the mix of operations changed."), "{}", found.text);
+}
+
+#[test]
+fn a_step_has_a_time() {
+    let a = recording(1);
+    let late = |of: &Record| if of.at.0 >= 300_000 * MS { 3.0 } else { 1.0 };
+    for b in [changed(&a, late), changed(&recording(2), late)] {
+        let found = answer(a.clone(), b);
+        let since_s = found.since_s.unwrap();
+        assert!((since_s - 300.0).abs() < 10.1, "{since_s}");
+        assert!(found.text.contains("slower than before.csv since about 3"), "{}", found.text);
+    }
+    // A fault of the first trace that the second one does not have.
+    let found = answer(changed(&a, late), a.clone());
+    assert_eq!((found.change, found.since_s.is_some()), (LatencyChange::Faster, true));
+    assert_eq!(answer(a.clone(), changed(&a, |_| 0.5)).since_s, None);
+}
+
+#[test]
+fn a_tail_may_change_alone() {
+    let a = recording(1);
+    let tail = |of: &Record| if of.latency.unwrap().0 > 4800 * US { 1.5 } else { 1.0 };
+    let found = answer(a.clone(), changed(&a, tail));
+    assert_eq!(found.change, LatencyChange::Slower);
+    assert_eq!(found.all().p50_ms.deviation, Some(0.0));
+    assert!(found.all().p99_ms.deviation.unwrap() > 0.4);
+}
+
+#[test]
+fn latencies_of_one_trace_only_are_not_compared_and_the_verdict_says_so() {
+    let a = recording(1);
+    let none: Vec<Record> = a.iter().map(|of| Record { latency: None, ..*of }).collect();
+    // Some formats have zeros where no latency is known.
+    let zeros = changed(&a, |_| 0.0);
+    for without in [none.clone(), zeros] {
+        for (card, lacking) in [
+            (card(a.clone(), without.clone()), "after.csv"),
+            (card(without, a.clone()), "before.csv"),
+        ] {
+            assert!(card.latencies.is_none() && card.verdict.faithful);
+            let said = format!("recorded latencies were not, because {lacking} has none.");
+            assert!(card.verdict.text.ends_with(&said), "{}", card.verdict.text);
+            assert!(card.left_out[0].contains("has no recorded latencies"));
+            assert_eq!(page::page(&card).headline, card.verdict.text);
+        }
+    }
+    let neither = card(none.clone(), none);
+    assert!(neither.left_out.is_empty() && neither.verdict.text.ends_with("was compared."));
+}
+
+#[test]
+fn rows_without_a_latency_are_left_out_and_counted() {
+    let a = recording(1);
+    let keep = |of: &Record| of.at.0 / (100 * MS) % 4 == 0;
+    let b: Vec<Record> = changed(&a, |_| 2.0)
+        .into_iter()
+        .map(|of| Record { latency: of.latency.filter(|_| keep(&of)), ..of })
+        .collect();
+    let card = card(a, b);
+    let found = card.latencies.as_ref().unwrap();
+    assert_eq!((found.change, found.b_known_share), (LatencyChange::Slower, 0.25));
+    assert!(card.cautions[0].starts_with("after.csv: 25 % of its reads and writes"));
+}
+
+#[test]
+fn few_requests_are_not_judged() {
+    let one = recording(1)[..1].to_vec();
+    let found = card(one.clone(), changed(&one, |_| 10.0));
+    let latencies = found.latencies.as_ref().unwrap();
+    assert_eq!((latencies.change, holds(&found)), (LatencyChange::TooFew, false));
+    assert_eq!(page::page(&found).headline, found.verdict.text);
+    assert!(card(one.clone(), one.clone()).verdict.faithful);
+    let found = answer(recording(1), one);
+    assert_eq!(found.change, LatencyChange::TooFew);
+}
+
+#[test]
+fn only_writes_have_no_reads_to_compare() {
+    let writes: Vec<Record> =
+        recording(1).into_iter().map(|of| Record { op: Op::Write, ..of }).collect();
+    let found = answer(writes.clone(), changed(&writes, |_| 2.0));
+    assert_eq!((found.change, found.changed_for), (LatencyChange::Slower, None));
+    assert!(found.groups.iter().all(|group| group.group != "reads"));
+}
+
+#[test]
+fn the_first_screen_fits() {
+    use forebay_show::terminal::{Extent, text};
+    let a = recording(1);
+    let late = |of: &Record| if of.at.0 >= 300_000 * MS && of.stream == 1 { 9.0 } else { 1.0 };
+    for card in [card(a.clone(), changed(&a, late)), card(a.clone(), a)] {
+        let screen = text(&page::page(&card), 80, Extent::FirstScreen);
+        assert!(screen.lines().count() <= 24, "{screen}");
+    }
+}
