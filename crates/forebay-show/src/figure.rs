@@ -109,6 +109,15 @@ impl Unit {
         *fits.or(units.last()).unwrap_or(&(1.0, ""))
     }
 
+    /// Returns the same for a row of `values`, whose name ends with the unit: percentages, too, are
+    /// printed without it.
+    pub fn of_row(self, values: &[f64]) -> (f64, &'static str) {
+        match self {
+            Unit::Share => (0.01, "%"),
+            unit => unit.of_column(values),
+        }
+    }
+
     /// Formats a value of a column, divided by `worth` and without the unit.
     pub fn in_column(self, value: f64, worth: f64) -> String {
         if !value.is_finite() {

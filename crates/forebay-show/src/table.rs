@@ -63,6 +63,13 @@ pub enum Cell {
     },
     /// A figure with its own unit, for rows that measure different quantities.
     Figure(Figure),
+    /// A figure that is printed in multiples of `worth`, the unit that its row or table names.
+    Scaled {
+        /// The figure.
+        figure: Figure,
+        /// The size of the printed unit.
+        worth: f64,
+    },
     /// A value marked as within its limit or not.
     Judged {
         /// The text of the value.
@@ -94,14 +101,12 @@ impl Row {
     /// whose rows measure different quantities.
     pub fn in_one_unit(name: &str, unit: Unit, values: &[Option<f64>]) -> Row {
         let known: Vec<f64> = values.iter().copied().flatten().collect();
-        let (worth, suffix) = match unit {
-            Unit::Share => (0.01, "%"),
-            unit => unit.of_column(&known),
-        };
+        let (worth, suffix) = unit.of_row(&known);
         let head = if suffix.is_empty() { name.to_string() } else { format!("{name}, {suffix}") };
-        let plain = if unit == Unit::Count { Unit::Count } else { Unit::Number };
-        let cell = |value: &Option<f64>| {
-            value.map_or(Cell::Missing, |value| Figure::new(value / worth, plain).into())
+        let cell = |value: &Option<f64>| match value {
+            None => Cell::Missing,
+            Some(value) if unit == Unit::Count => Figure::new(*value, unit).into(),
+            Some(value) => Cell::Scaled { figure: Figure::new(*value, unit), worth },
         };
         Row::new([head.into()].into_iter().chain(values.iter().map(cell)))
     }
@@ -215,6 +220,9 @@ impl Table {
                     (written(*value), Some((written(*low), written(*high))))
                 }
                 Cell::Figure(figure) => (figure.text(), None),
+                Cell::Scaled { figure, worth } => {
+                    (Figure::new(figure.value / worth, Unit::Number).text(), None)
+                }
                 Cell::Judged { words, .. } => (words.clone(), None),
             };
             let is_figure = !matches!(cell, Cell::Words(_));

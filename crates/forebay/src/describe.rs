@@ -1,5 +1,6 @@
 //! The verb `describe`. The figures are defined in [`forebay_trace::describe`].
 
+mod oddities;
 pub(crate) mod page;
 mod threads;
 mod verb;

@@ -139,6 +139,11 @@ pub fn shown(key: &str, value: f64) -> String {
 
 /// Formats a value as a cell of a table whose rows have different units.
 pub fn cell(key: &str, value: f64) -> Cell {
+    figure(key, value).map_or_else(|| Cell::Words(shown(key, value)), Cell::Figure)
+}
+
+/// Returns a value with its key's unit; none if figures have no such unit.
+pub fn figure(key: &str, value: f64) -> Option<Figure> {
     let (value, counted) = match unit(parts(key).0).1 {
         Counted::Plain if value.fract() == 0.0 && (0.0..1e15).contains(&value) => {
             (value, Unit::Count)
@@ -152,9 +157,9 @@ pub fn cell(key: &str, value: f64) -> Cell {
         Counted::Percent => (value / 100.0, Unit::Share),
         Counted::Unit("IOPS") => (value, Unit::Iops),
         Counted::Energy => (value, Unit::Joules),
-        Counted::Held | Counted::Unit(_) => return Cell::Words(shown(key, value)),
+        Counted::Held | Counted::Unit(_) => return None,
     };
-    Figure::new(value, counted).into()
+    Some(Figure::new(value, counted))
 }
 
 /// Returns the factor and the unit for an axis up to `most`. The unit is empty for plain numbers.

@@ -131,12 +131,14 @@ fn row(
         None => (deviation.into(), Cell::Missing),
     };
     let Quantity { a, b, a_low, a_high, .. } = *quantity;
-    let (times, unit) = words::scale(key, a.max(b));
-    let shown = |value: f64| significant(value * times);
-    let name = if unit.is_empty() { name.to_string() } else { format!("{name}, {unit}") };
-    let own = [a_low, a_high].map(shown).join(" to ");
-    let [a, b] = [a, b].map(|value| Figure::new(value * times, Unit::Number).into());
-    Row::new([name.into(), a, b, deviation, bound, own.into()])
+    let base = |value: f64| words::figure(key, value).unwrap_or(Figure::new(value, Unit::Number));
+    let unit = base(a).unit;
+    let [a, b, low, high] = [a, b, a_low, a_high].map(|value| base(value).value);
+    let mut row = Row::in_one_unit(name, unit, &[Some(a), Some(b)]);
+    let worth = unit.of_row(&[a, b]).0;
+    let own = [low, high].map(|value| significant(value / worth)).join(" to ");
+    row.cells.extend([deviation, bound, own.into()]);
+    row
 }
 
 /// Makes the tables of features whose deviations are relative, and of those in percentage points.

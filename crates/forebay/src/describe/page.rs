@@ -10,6 +10,7 @@ use forebay_show::table::{Cell, Column, Row, Table};
 use forebay_trace::describe::description::{Latency, Sizes, StreamRow};
 use forebay_trace::describe::{Description, printable};
 
+use super::oddities::oddities;
 use super::threads;
 use crate::quantities::{bytes, percent, seconds, significant};
 
@@ -33,8 +34,10 @@ pub(super) fn page(trace: &Path, of: &Description) -> Page {
         threads::add(&mut page, threads);
     }
     page.add("Reads and writes", place, vec![Block::Table(directions(of))]);
-    page.add("Order", place, vec![Block::Table(order(of))]);
-    page.add("Bursts", place, vec![Block::Table(scales(of)), Block::Text(BURSTS.into())]);
+    page.add("Who submits them", place, busiest(of).map(Block::Table).into_iter().collect());
+    page.add_notes("Noteworthy", place, oddities(of));
+    page.add("Order", Place::Detail, vec![Block::Table(order(of))]);
+    page.add("Bursts", Place::Detail, vec![Block::Table(scales(of)), Block::Text(BURSTS.into())]);
     page.add("Sizes and latencies", Place::Detail, vec![Block::Table(distributions(of))]);
     page.add("Load", Place::Detail, vec![Block::Text(load(of)), Block::Table(all(of))]);
     page.add("Streams", Place::Detail, streams(of));
@@ -101,7 +104,7 @@ fn key_figures(of: &Description) -> Vec<KeyFigure> {
         before: None,
         figure: Figure::new(value, unit),
     };
-    let touched = figure("touches", of.footprint_bytes as f64, Unit::Bytes);
+    let touched = figure("footprint", of.footprint_bytes as f64, Unit::Bytes);
     let streams = figure("streams", of.streams as f64, Unit::Count);
     let outstanding = of.concurrency.mean_outstanding;
     let outstanding = outstanding.map(|mean| figure("mean outstanding", mean, Unit::Number));
@@ -118,11 +121,6 @@ fn size(kib: Option<f64>) -> Cell {
     Cell::value(kib.map(|kib| kib * 1024.0))
 }
 
-/// Formats a figure with its unit.
-fn figure(value: Option<f64>, unit: Unit) -> Cell {
-    value.map_or(Cell::Missing, |value| Figure::new(value, unit).into())
-}
-
 type Direction<'a> = (&'static str, u64, u64, &'a Sizes, &'a Latency);
 
 fn both(of: &Description) -> [Direction<'_>; 2] {
@@ -136,10 +134,10 @@ fn directions(of: &Description) -> Table {
     let mut table = Table::new([
         Column::words(""),
         Column::of("requests", Unit::Count),
-        Column::of("in all", Unit::Bytes),
+        Column::of("total", Unit::Bytes),
         Column::of("mean size", Unit::Bytes),
-        Column::of("mean time", Unit::Seconds),
-        Column::of("p99 time", Unit::Seconds),
+        Column::of("mean latency", Unit::Seconds),
+        Column::of("p99", Unit::Seconds),
     ]);
     for (name, requests, total, sizes, latency) in both(of) {
         table.rows.push(Row::new([
@@ -178,58 +176,89 @@ fn distributions(of: &Description) -> Table {
     table
 }
 
+/// The most submitters on the first screen.
+const BUSIEST_MAX: usize = 4;
+
+/// Makes the table of the streams with most bytes; none if there is only one stream.
+fn busiest(of: &Description) -> Option<Table> {
+    let mut table = Table::new([
+        Column::words("busiest"),
+        Column::of("requests", Unit::Share),
+        Column::of("bytes", Unit::Share),
+        Column::of("read", Unit::Bytes),
+        Column::of("written", Unit::Bytes),
+        Column::of("sequential", Unit::Share),
+    ]);
+    table.rows.extend(of.by_stream.rows.iter().take(BUSIEST_MAX).map(|row| {
+        Row::new([
+            printable(&row.label).into(),
+            Cell::value(row.request_share),
+            Cell::value(row.byte_share),
+            (row.read_bytes as f64).into(),
+            (row.write_bytes as f64).into(),
+            Cell::value(row.sequential_share),
+        ])
+    }));
+    (of.streams > 1).then_some(table)
+}
+
 fn order(of: &Description) -> Table {
-    let heads = ["", "on the disk", "within streams", "within threads"];
-    let mut table = Table::new(heads.map(Column::words));
-    let [disk, streams, threads] =
-        [of.sequential_share, of.sequential_share_by_stream, of.sequential_share_by_thread]
-            .map(|share| figure(share, Unit::Share));
-    table.rows.push(Row::new(["sequential".into(), disk, streams, threads]));
-    let [disk, streams] = [of.runs.mean_requests, of.stream_runs.mean_requests]
-        .map(|mean| figure(mean, Unit::Number));
-    table.rows.push(Row::new(["mean requests in a row".into(), disk, streams, Cell::Missing]));
+    let mut table = Table::new([
+        Column::words("one after another"),
+        Column::of("sequential", Unit::Share),
+        Column::of("mean requests in a row", Unit::Number),
+    ]);
+    for (name, share, in_a_row) in [
+        ("on the disk", of.sequential_share, of.runs.mean_requests),
+        ("within streams", of.sequential_share_by_stream, of.stream_runs.mean_requests),
+        ("within threads", of.sequential_share_by_thread, None),
+    ] {
+        table.rows.push(Row::new([name.into(), Cell::value(share), Cell::value(in_a_row)]));
+    }
     table
 }
 
-/// Makes the table of arrivals in bins; bin lengths are columns.
+/// Makes the table of arrivals in bins, one row for each length.
 fn scales(of: &Description) -> Table {
     let scale = |ms: u64| match ms {
         ms if ms < 1000 => format!("{ms} ms"),
         ms => format!("{} s", ms / 1000),
     };
-    let heads = of.arrivals.iter().map(|bins| Column::of(scale(bins.bin_ms), Unit::Number));
-    let mut table = Table::new([Column::words("arrivals in")].into_iter().chain(heads));
-    let mut add = |name: &str, cells: Vec<Option<f64>>| {
-        let cells = cells.into_iter().map(Cell::value);
-        table.rows.push(Row::new([name.into()].into_iter().chain(cells)));
-    };
-    add("mean requests", of.arrivals.iter().map(|bins| bins.mean_requests).collect());
-    add("peak IOPS", of.arrivals.iter().map(|bins| bins.peak_iops).collect());
-    add("variance / mean", of.arrivals.iter().map(|bins| bins.dispersion).collect());
+    let mut table = Table::new([
+        Column::words("arrivals in"),
+        Column::of("mean requests", Unit::Number),
+        Column::of("peak IOPS", Unit::Number),
+        Column::of("variance / mean", Unit::Number),
+    ]);
+    for bins in &of.arrivals {
+        let figures = [bins.mean_requests, bins.peak_iops, bins.dispersion].map(Cell::value);
+        table.rows.push(Row::new([scale(bins.bin_ms).into()].into_iter().chain(figures)));
+    }
     table
 }
 
 /// Makes the table of whole-trace figures that are in no other table.
 pub(crate) fn all(of: &Description) -> Table {
     let mut table = Table::new([Column::words("figure"), Column::words("value")]);
-    let mut add = |name: &str, cell: Cell| table.rows.push(Row::new([name.into(), cell]));
-    let bytes_of = |bytes: u64| figure(Some(bytes as f64), Unit::Bytes);
-    let seconds_of = |ms: Option<f64>| figure(ms.map(|ms| ms / 1e3), Unit::Seconds);
-    add("touched", bytes_of(of.footprint_bytes));
+    let mut add = |name: &str, unit: Unit, value: Option<f64>| {
+        table.rows.push(Row::in_one_unit(name, unit, &[value]));
+    };
+    let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
+    add("footprint", Unit::Bytes, Some(of.footprint_bytes as f64));
     if !of.footprint_exact {
-        add("standard error of that", figure(Some(of.footprint_error_share), Unit::Share));
+        add("standard error of that", Unit::Share, Some(of.footprint_error_share));
     }
-    add("jumps", figure(Some(of.seeks.count as f64), Unit::Count));
-    add("half of them over", figure(of.seeks.p50_bytes.map(|bytes| bytes as f64), Unit::Bytes));
-    add("mean gap between arrivals", seconds_of(of.inter_arrival.mean_ms));
-    add("p99 of the gaps", seconds_of(of.inter_arrival.p99_ms));
-    add("coefficient of variation of the gaps", figure(of.inter_arrival.variation, Unit::Number));
-    add("mean outstanding", figure(of.concurrency.mean_outstanding, Unit::Number));
+    add("jumps", Unit::Count, Some(of.seeks.count as f64));
+    add("half of them over", Unit::Bytes, of.seeks.p50_bytes.map(|bytes| bytes as f64));
+    add("mean gap between arrivals", Unit::Seconds, seconds(of.inter_arrival.mean_ms));
+    add("p99 of the gaps", Unit::Seconds, seconds(of.inter_arrival.p99_ms));
+    add("coefficient of variation of the gaps", Unit::Number, of.inter_arrival.variation);
+    add("mean outstanding", Unit::Number, of.concurrency.mean_outstanding);
     let most = of.concurrency.max_outstanding.map(|most| most as f64);
-    add("most outstanding", figure(most, Unit::Count));
-    add("requests of at most 4 KiB", figure(of.small_request_share, Unit::Share));
-    add("bytes in requests of 256 KiB or more", figure(of.large_request_byte_share, Unit::Share));
-    add("written bytes from write-back", figure(of.write_back_share, Unit::Share));
+    add("most outstanding", Unit::Count, most);
+    add("requests of at most 4 KiB", Unit::Share, of.small_request_share);
+    add("bytes in requests of 256 KiB or more", Unit::Share, of.large_request_byte_share);
+    add("written bytes from write-back", Unit::Share, of.write_back_share);
     table
 }
 

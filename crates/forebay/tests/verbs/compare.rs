@@ -15,14 +15,16 @@ fn a_trace_is_its_own_twin() {
     let found = answered::<CompareAsk>(&given);
     let page = &found.page;
     assert_eq!((page.verdict.tone, &*page.verdict.words), (Tone::Good, "A faithful twin"));
-    assert_eq!(found.data["verdict"]["text"], page.headline);
+    assert_eq!(found.data["latencies"]["text"], page.headline);
+    assert_eq!(found.data["latencies"]["change"], "same");
     let html = html::document(page);
     for id in ["sizes", "gaps", "mrc", "dispersion", "heat", "response-0"] {
         assert!(html.contains(&format!("id=\"{id}-t\"")), "{id}");
     }
     // Every feature and every response time has a name in words.
     let everything = terminal::text(page, 100, Extent::Everything);
-    for said in ["requests in part 1/16", "p99.9", "Kolmogorov-Smirnov, size", " 0 points"] {
+    for said in ["requests in part 1/16", "p99.9", "Kolmogorov-Smirnov, size", "deviation, points"]
+    {
         assert!(everything.contains(said), "{said}: {everything}");
     }
     for key in ["_bytes", "_ms", "_share", "state_weight", "stream_weight"] {

@@ -13,10 +13,41 @@ fn a_description_says_how_much_and_in_which_order() {
     assert!(headline.starts_with("193 requests per second for 393 s, 59.3 MB/s; "), "{headline}");
     assert!(headline.contains("44.4 % sequential on the disk"), "{headline}");
     assert_eq!(first_table(&found.page).rows.len(), 2);
+    let screen = terminal::text(&found.page, 80, Extent::FirstScreen);
+    assert!(screen.lines().count() <= 24, "{screen}");
+    assert!(screen.contains("\n busiest ") && screen.contains("Streams interrupt one another"));
     let everything = terminal::text(&found.page, 80, Extent::Everything);
     for said in ["variance / mean", "written bytes from write-back", "rows skipped: 0"] {
         assert!(everything.contains(said), "{said}: {everything}");
     }
+}
+
+/// Everything odd about a trace is said where it is seen, up to three sentences.
+#[test]
+fn what_is_odd_is_on_the_first_screen() {
+    let traces = Traces::new();
+    let screen = |name: &str, rows: String| {
+        let path = traces.0.path().join(name);
+        std::fs::write(&path, rows).unwrap();
+        let columns = ("columns", "at:ms,op,offset,len,name,latency:ms");
+        let found = answered::<DescribeAsk>(&[("trace", path.to_str().unwrap()), columns]);
+        terminal::text(&found.page, 80, Extent::FirstScreen).replace("\n  ", " ")
+    };
+    let row =
+        |at_ms: u64, latency: &str| format!("{at_ms},read,{},4096,x,{latency}\n", at_ms << 20);
+    let even: String = (0..200).map(|n| row(n * 100, "1")).collect();
+    let plain = screen("even.csv", even.clone());
+    assert!(!plain.contains('!') && !plain.contains("busiest"), "{plain}");
+    let burst: String = (0..800).map(|n| row(20_000 + n, "")).collect();
+    let odd = screen("odd.csv", even + &burst);
+    for said in
+        ["! 80 % of the requests have no recorded latency", "! Bursts: the busiest second has "]
+    {
+        assert!(odd.contains(said), "{odd}");
+    }
+    let slow = |n: u64| row(n * 100, if n % 50 == 0 { "90" } else { "1" });
+    let tail = screen("tail.csv", (0..200).map(slow).collect());
+    assert!(tail.contains("! Long tail: the p99 of reads is 90 ms, their median 1 ms."), "{tail}");
 }
 
 #[test]

@@ -110,6 +110,7 @@ fn table_figures(table: &Table) -> Vec<Figure> {
             [value, low, high].map(|each| Figure::new(*each, column.unit)).to_vec()
         }
         Cell::Figure(figure) => vec![*figure],
+        Cell::Scaled { figure, .. } => vec![*figure],
     };
     table.rows.iter().flat_map(|row| row.cells.iter().zip(&table.columns)).flat_map(of).collect()
 }

@@ -46,7 +46,7 @@ fn table<'a>(groups: impl Iterator<Item = &'a LatencyGroup> + Clone) -> Table {
     let heads = [head.as_str(), "mean A", "mean B", "p50 A", "p50 B", "p99 A", "p99 B", "B is"];
     let mut table = Table::new(heads.map(Column::words));
     for group in groups {
-        let cell = |value: f64| Figure::new(value / worth, Unit::Number).into();
+        let cell = |value: f64| Cell::Scaled { figure: Figure::new(value, Unit::Seconds), worth };
         let cells = figures(group).into_iter().flat_map(both).map(cell);
         let change = match group.change {
             LatencyChange::Slower => Cell::judged("slower", false),

@@ -1,0 +1,94 @@
+//! What is unusual about a trace and matters to whoever uses it: at most three sentences for the
+//! first screen, the most important first.
+
+use forebay_trace::describe::Description;
+use forebay_trace::describe::description::Latency;
+
+use crate::quantities::{counted, millis, percent, significant};
+
+/// The most sentences.
+const SAID_MAX: usize = 3;
+/// A busiest second with this many times the mean rate is a burst.
+const BURST_TIMES: f64 = 5.0;
+/// The fewest seconds in which a burst stands out.
+const SECONDS_LEAST: u64 = 10;
+/// Streams interrupt one another if this share of requests is sequential only within its stream.
+const INTERRUPTED_SHARE: f64 = 0.1;
+/// A 99th percentile of this many medians is a long tail.
+const TAIL_TIMES: f64 = 50.0;
+/// One flush for this many writes, or fewer, makes writes wait for the medium.
+const WRITES_PER_FLUSH: f64 = 20.0;
+
+pub(super) fn oddities(of: &Description) -> Vec<String> {
+    let all = [lost(of), unknown(of), bursts(of), interrupted(of), flushes(of), tail(of)];
+    all.into_iter().flatten().take(SAID_MAX).collect()
+}
+
+/// Rows that were skipped.
+fn lost(of: &Description) -> Option<String> {
+    (of.rows_skipped > 0).then(|| {
+        format!(
+            "{} of the trace could not be read and were left out.",
+            counted(of.rows_skipped, "row")
+        )
+    })
+}
+
+/// Requests without a recorded latency, if others have one.
+fn unknown(of: &Description) -> Option<String> {
+    let known =
+        |count: u64, latency: &Latency| latency.measured_share.unwrap_or(0.0) * count as f64;
+    let known = known(of.reads, &of.read_latency) + known(of.writes, &of.write_latency);
+    let share = 1.0 - known / of.requests.max(1) as f64;
+    (known > 0.0 && share > 0.0)
+        .then(|| format!("{} of the requests have no recorded latency.", percent(share)))
+}
+
+fn bursts(of: &Description) -> Option<String> {
+    let second = of.arrivals.iter().find(|bins| bins.bin_ms == 1000)?;
+    let peak_iops = second.peak_iops.filter(|_| second.bins >= SECONDS_LEAST)?;
+    let times = peak_iops / of.mean_iops?;
+    (times >= BURST_TIMES).then(|| {
+        format!(
+            "Bursts: the busiest second has {} requests, {} times the mean.",
+            significant(peak_iops),
+            significant(times)
+        )
+    })
+}
+
+fn interrupted(of: &Description) -> Option<String> {
+    let (disk, stream) = of.sequential_share.zip(of.sequential_share_by_stream)?;
+    (stream - disk >= INTERRUPTED_SHARE).then(|| {
+        format!(
+            "Streams interrupt one another: {} of their requests are sequential, but only {} on the disk.",
+            percent(stream),
+            percent(disk)
+        )
+    })
+}
+
+fn flushes(of: &Description) -> Option<String> {
+    let each = of.writes as f64 / of.flushes as f64;
+    (of.flushes > 0 && each <= WRITES_PER_FLUSH).then(|| {
+        format!(
+            "Writes are flushed often: {} for {}.",
+            counted(of.flushes, "flush"),
+            counted(of.writes, "write")
+        )
+    })
+}
+
+fn tail(of: &Description) -> Option<String> {
+    let long = |name: &str, latency: &Latency| {
+        let (p50_ms, p99_ms) = latency.p50_ms.zip(latency.p99_ms)?;
+        (p50_ms > 0.0 && p99_ms >= p50_ms * TAIL_TIMES).then(|| {
+            format!(
+                "Long tail: the p99 of {name} is {}, their median {}.",
+                millis(p99_ms),
+                millis(p50_ms)
+            )
+        })
+    };
+    long("reads", &of.read_latency).or_else(|| long("writes", &of.write_latency))
+}
