@@ -173,7 +173,7 @@ fn gap(touched: &[At], capacity: u64, len: u64, middle: u64) -> Option<u64> {
 }
 
 /// A chain to be laid.
-struct Row {
+struct ChainRow {
     places: Vec<(u64, u64)>,
     joined: u64,
 }
@@ -254,7 +254,7 @@ impl Extents {
     }
 
     /// Returns the chains that are worth laying, by address.
-    fn rows(&self, joins: &[((u64, u64), u64)], prices: Prices) -> Vec<Row> {
+    fn rows(&self, joins: &[((u64, u64), u64)], prices: Prices) -> Vec<ChainRow> {
         let mut chains = Chains::new(self.places.len());
         for link in self.links(joins, prices) {
             chains.join(link);
@@ -264,7 +264,7 @@ impl Extents {
     }
 
     /// Returns the chain from `head` if laying it gains more than it costs.
-    fn row(&self, chains: &Chains, head: usize, prices: Prices) -> Option<Row> {
+    fn row(&self, chains: &Chains, head: usize, prices: Prices) -> Option<ChainRow> {
         let extents = || {
             std::iter::successors(Some(head), |&e| Some(chains.behind[e]).filter(|&e| e != NONE))
         };
@@ -284,7 +284,7 @@ impl Extents {
         let gained_s = (joined as f64 - lost as f64) * prices.jump_s;
         let cost_s = 2.0 * (bytes as f64 / prices.bytes_per_s + pieces as f64 * prices.jump_s);
         let places = || extents().map(|extent| (self.places[extent].start, self.len(extent)));
-        (joined > 0 && gained_s > cost_s).then(|| Row { places: places().collect(), joined })
+        (joined > 0 && gained_s > cost_s).then(|| ChainRow { places: places().collect(), joined })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The laws that every policy for one device must keep, as a test suite that runs on any policy:
 //! the built-in ones in this crate's tests, and users' own policies elsewhere.
 //!
-//! A run on a [`Bench`] is observed ([`Watch`], [`Asked`]) and recorded ([`crate::tape`]); the
+//! A run on a [`Bench`] is observed ([`Watch`], [`WakeupChecked`]) and recorded ([`crate::tape`]); the
 //! result is the first broken law. Laws concern only the answers to calls, so none needs content or
 //! a clock. A finite run cannot prove that nothing waits forever.
 
@@ -23,7 +23,7 @@ use crate::simulate;
 use crate::tape::{Call, Recorder, replay};
 
 pub use bench::{Bench, LEAST, LEN_MAX, List};
-pub use cases::{PLACES, Row, case, laid};
+pub use cases::{PLACES, RequestRow, case, laid};
 pub use starving::starves;
 
 /// An obligation of a policy towards its driver.
@@ -93,7 +93,7 @@ pub fn check<P: Policy>(
     requests: &[Request],
     depth: usize,
 ) -> Result<(), Broken> {
-    let mut policy = Asked::new(Recorder::new(build()));
+    let mut policy = WakeupChecked::new(Recorder::new(build()));
     let mut watch = Watch::default();
     let mut devices = Bench::of(&policy, depth);
     simulate::run(&mut policy, &mut devices, &mut List::of(requests), &mut watch);
@@ -204,15 +204,15 @@ impl Observer for Watch {
 }
 
 /// A policy whose every declined offer is followed by a look at its wakeup.
-pub struct Asked<P> {
+pub struct WakeupChecked<P> {
     policy: P,
     broken: Option<Broken>,
 }
 
-impl<P: Policy> Asked<P> {
+impl<P: Policy> WakeupChecked<P> {
     /// Looks at `policy`.
     pub fn new(policy: P) -> Self {
-        Asked { policy, broken: None }
+        WakeupChecked { policy, broken: None }
     }
 
     /// Whether a wakeup lay in the past.
@@ -224,14 +224,14 @@ impl<P: Policy> Asked<P> {
     }
 }
 
-impl<P> std::ops::Deref for Asked<P> {
+impl<P> std::ops::Deref for WakeupChecked<P> {
     type Target = P;
     fn deref(&self) -> &P {
         &self.policy
     }
 }
 
-impl<P: Policy> Policy for Asked<P> {
+impl<P: Policy> Policy for WakeupChecked<P> {
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
         self.policy.submit(cx, request, bytes);
     }

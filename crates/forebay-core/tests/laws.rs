@@ -8,7 +8,7 @@ use forebay_core::catalog::{
 use forebay_core::contract::policy::AnyPolicy;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::laws::{
-    Asked, Bench, Broken, LEN_MAX, List, PLACES, Watch, check, laid, same, starves,
+    Bench, Broken, LEN_MAX, List, PLACES, WakeupChecked, Watch, check, laid, same, starves,
 };
 use forebay_core::stack::{Rearrange, Rearranged};
 use forebay_core::tape::Recorder;
@@ -241,7 +241,7 @@ fn rearranged(spec: &str, copied_from: Option<Nanos>) -> Rearranged<Box<dyn Poli
 /// Like [`check`], on a rearranged disk, where copied data is moved twice in addition to the
 /// requests.
 fn check_rearranged(spec: &str, copied_from: Option<Nanos>, requests: &[Request], depth: usize) {
-    let mut policy = Asked::new(Recorder::new(rearranged(spec, copied_from)));
+    let mut policy = WakeupChecked::new(Recorder::new(rearranged(spec, copied_from)));
     let mut watch = Watch::default();
     let mut devices = Bench::of(&policy, depth);
     simulate::run(&mut policy, &mut devices, &mut List::of(requests), &mut watch);

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use forebay::verb::{Answered, Session, Verb};
 use forebay_ask::{Choice, Value};
-use forebay_core::stack::array::{Kind, LEVELS, Level};
+use forebay_core::stack::array::{DriveKind, LEVELS, Level};
 use forebay_show::plural::{counted, verb};
 use forebay_show::quantities::{bytes, rate};
 use forebay_volume::{Create, Opened};
@@ -258,7 +258,7 @@ impl Verb for VolumeGrowAsk {
     type Beyond = ();
 
     fn run(self, session: &mut dyn Session) -> Result<Answered, forebay::Error> {
-        let kind = if self.ssd { Kind::Ssd } else { Kind::Hdd };
+        let kind = if self.ssd { DriveKind::Ssd } else { DriveKind::Hdd };
         let mut moved = MovedReport::begin(session, "spreading the data over all drives");
         let tell = &mut |it: forebay_volume::Moved| moved.report(it.written_bytes, None);
         let (before, opened) =

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use forebay_core::arrange::{Arranger, Prices};
 use forebay_core::stack::rearranged::{
-    Found, HEAD_BYTES, RECORD_BYTES, ROWS_MAX, Record, found, record_at,
+    HEAD_BYTES, HeadRecord, RECORD_BYTES, ROWS_MAX, Record, found, record_at,
 };
 use forebay_core::{Rearrangement, Request};
 use forebay_trace::open;
@@ -68,7 +68,7 @@ pub(crate) fn within(
                 .into(),
         ));
     }
-    if let Some(Found { at, to }) = known {
+    if let Some(HeadRecord { at, to }) = known {
         notes.push(format!("{}: is rearranged according to its record", back.name));
         let record = Record { at, marker: marker.unwrap_or(at) };
         return Ok((to.min(at), Some(Laid { record, learnt: None })));
@@ -111,7 +111,7 @@ struct Disk<'a> {
 impl Disk<'_> {
     /// Finds the existing record. The marker contains its position, whatever the disk's current
     /// length; otherwise, the record is at the end of the disk.
-    fn found(&self, marker: Option<u64>) -> Result<Option<Found>, String> {
+    fn found(&self, marker: Option<u64>) -> Result<Option<HeadRecord>, String> {
         let marker = marker.filter(|at| at + HEAD_BYTES <= self.bytes);
         for place in marker.into_iter().chain(record_at(self.bytes)) {
             let head = self.head(place)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use forebay_ask::named;
-use forebay_core::stack::array::{Array, DriveStage, Geometry, Kind, Label, Level, Update};
+use forebay_core::stack::array::{Array, DriveKind, DriveStage, Geometry, Label, Level, Update};
 use forebay_live::{Opening, Target};
 
 use crate::error::Error;
@@ -62,8 +62,9 @@ pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
     let bytes: Vec<u64> = targets.iter().map(room).collect();
     let hdds = paths.len().saturating_sub(how.ssds);
     let geometry = geometry(&bytes, hdds, how)?;
-    let kinds: Vec<Kind> =
-        (0..paths.len()).map(|at| if at < hdds { Kind::Hdd } else { Kind::Ssd }).collect();
+    let kinds: Vec<DriveKind> = (0..paths.len())
+        .map(|at| if at < hdds { DriveKind::Hdd } else { DriveKind::Ssd })
+        .collect();
     let mut labels = Vec::new();
     for (drive, target) in (1..).zip(&targets) {
         let (first, given) = (how.level, geometry.lanes as u8);

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use forebay_core::stack::array::{DriveStage, Kind, Label};
+use forebay_core::stack::array::{DriveKind, DriveStage, Label};
 
 use crate::create::{DRIVES_MAX, refuse_twice};
 use crate::error::Error;
@@ -60,7 +60,7 @@ pub fn replace(
 pub fn grow(
     paths: &[PathBuf],
     new: &[PathBuf],
-    kind: Kind,
+    kind: DriveKind,
     overwrite: bool,
     tell: Tell<'_>,
 ) -> Result<(Opened, Opened), Error> {

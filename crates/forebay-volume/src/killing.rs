@@ -95,7 +95,7 @@ mod tests {
     use std::fs;
     use std::path::PathBuf;
 
-    use forebay_core::stack::array::{DriveStage, Kind, Level};
+    use forebay_core::stack::array::{DriveKind, DriveStage, Level};
     use forebay_testing::longer;
 
     use super::*;
@@ -223,7 +223,7 @@ mod tests {
         let opened = status(&all).unwrap();
         assert_eq!((opened.joining.clone(), opened.missing()), (vec![7], vec![]));
         // The drive is new again and gets a number that no other drive had.
-        let grown = grow(&all, &[], Kind::Hdd, false, &mut untold).unwrap().1;
+        let grown = grow(&all, &[], DriveKind::Hdd, false, &mut untold).unwrap().1;
         assert_eq!((grown.census.members.len(), number(&half)), (7, 9));
         holds_all(&all);
     }
@@ -237,7 +237,7 @@ mod tests {
             let drives = volume(folder.path(), level);
             let new = ["a", "b"].map(|name| empty(folder.path(), name));
             killed_everywhere(&drives, &new, || {
-                grow(&drives, &new, Kind::Hdd, false, &mut untold).map(|(_, after)| after)
+                grow(&drives, &new, DriveKind::Hdd, false, &mut untold).map(|(_, after)| after)
             });
         }
     }

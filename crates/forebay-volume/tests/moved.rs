@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use forebay_core::contract::policy::Done;
-use forebay_core::stack::array::{Geometry, Kind, Level};
+use forebay_core::stack::array::{DriveKind, Geometry, Level};
 use forebay_core::{Flags, Nanos, Op, Request, Slots, Workload};
 use forebay_live::{Patterned, Target, Threads, run};
 use forebay_rig::holes;
@@ -121,7 +121,7 @@ fn a_check_tells_that_it_reads_what_is_stored_a_new_drive_what_it_is_given() {
     assert_eq!(status(&drives).unwrap().census.degraded_units, 0);
     let more = drive(folder.path(), "more");
     let spread = last(|tell| {
-        drop(grow(&drives, std::slice::from_ref(&more), Kind::Hdd, false, tell).unwrap())
+        drop(grow(&drives, std::slice::from_ref(&more), DriveKind::Hdd, false, tell).unwrap())
     });
     assert!(spread.written_bytes > 0 && spread.all_bytes.is_none(), "{spread:?}");
 }

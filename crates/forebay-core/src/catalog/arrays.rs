@@ -9,7 +9,7 @@ use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::policy::AnyPolicy;
 use crate::contract::spec::{Spec, SpecError};
 use crate::contract::time::Nanos;
-use crate::stack::array::{Array, Geometry, Hint, Kind, LEVELS, Level, Update};
+use crate::stack::array::{Array, DriveKind, Geometry, Hint, LEVELS, Level, Update};
 use crate::stack::placed::Placed;
 
 /// Rules by name: they change between RAID 6 and three copies.
@@ -100,7 +100,7 @@ pub fn volume_bytes(spec: &str, lanes: &DeviceSet) -> Result<Option<u64>, SpecEr
     let Some(spec) = array_of(spec) else { return Ok(None) };
     let tables = tables();
     let given = Given::new(&spec, &tables);
-    Ok(Some(Asked::of(&given, lanes)?.geometry.capacity_bytes()))
+    Ok(Some(ArraySpec::of(&given, lanes)?.geometry.capacity_bytes()))
 }
 
 fn tables() -> Vec<&'static [Parameter]> {
@@ -113,16 +113,16 @@ const LANES_MAX: u32 = 32;
 const FLASH_SCHEDULER: &str = "none:requests-max=1023";
 
 /// The parsed parameters of an array.
-struct Asked {
+struct ArraySpec {
     geometry: Geometry,
     level: Level,
     /// Bytes of each drive, by lane: disks, then solid-state drives.
     bytes: Vec<u64>,
-    kinds: Vec<Kind>,
+    kinds: Vec<DriveKind>,
 }
 
-impl Asked {
-    fn of(given: &Given<'_>, lanes: &DeviceSet) -> Result<Asked, SpecError> {
+impl ArraySpec {
+    fn of(given: &Given<'_>, lanes: &DeviceSet) -> Result<ArraySpec, SpecError> {
         let names = ["raid6", "raid0", "raid5", "raid10", "raid10x3", "raid10x4"];
         let level = Level::named(names[given.choice("level")?]).unwrap_or(Level::RAID6);
         let update = [Update::Fresh, Update::InPlace][given.choice("update")?];
@@ -167,9 +167,11 @@ impl Asked {
         let solid = vec![flash_bytes; ssds];
         let lean = if levels.len() > 1 { Level::RAID6 } else { level };
         let sets: [&[u64]; 2] = [&disks, &solid];
-        let kinds = [vec![Kind::Hdd; disks.len()], vec![Kind::Ssd; ssds]].concat();
+        let kinds = [vec![DriveKind::Hdd; disks.len()], vec![DriveKind::Ssd; ssds]].concat();
         match Geometry::fitting(sizes, lean, if ssds > 0 { &sets } else { &sets[..1] }) {
-            Some(geometry) => Ok(Asked { geometry, level, bytes: [disks, solid].concat(), kinds }),
+            Some(geometry) => {
+                Ok(ArraySpec { geometry, level, bytes: [disks, solid].concat(), kinds })
+            }
             None => wrong(format!(
                 "got {chunks} chunks of {} KiB on {} disks of {} bytes, expected chunks of 4 to \
                  1024 KiB, a multiple of 4, no more than 16 copies and parities of a unit's \
@@ -191,12 +193,12 @@ pub(super) fn array(spec: &Spec, lanes: &DeviceSet) -> Result<AnyPolicy, SpecErr
             (forebay volume create)";
         return Err(SpecError(format!("'{}': {what}", spec.text())));
     }
-    let Asked { geometry, level, bytes, kinds } = Asked::of(&given, lanes)?;
+    let ArraySpec { geometry, level, bytes, kinds } = ArraySpec::of(&given, lanes)?;
     let filled = u64::from(given.whole("filled-mib")?) << 20;
     let units = filled.div_ceil(geometry.unit_bytes());
     // Units that were never written are at the level, without consulting the rule.
     let array = Array::new(geometry, level);
-    let array = match kinds.contains(&Kind::Ssd) {
+    let array = match kinds.contains(&DriveKind::Ssd) {
         true => {
             let cells: Vec<u32> = bytes.iter().map(|bytes| geometry.cells_in(*bytes)).collect();
             array.with_kinds(&kinds).with_cells(&cells)
@@ -313,7 +315,7 @@ fn hints(spec: &Spec, geometry: &Geometry) -> Result<Vec<Hint>, SpecError> {
         let bytes = |mib: &str| mib.parse::<u32>().ok().map(|mib| u64::from(mib) << 20);
         let mut hint = Hint { bytes: bytes(from)?..bytes(to)?, level: None, kind: None };
         for word in words {
-            match (Level::named(word), Kind::named(word)) {
+            match (Level::named(word), DriveKind::named(word)) {
                 (Some(level), _) if geometry.takes(level) => hint.level = Some(level),
                 (_, Some(kind)) => hint.kind = Some(kind),
                 _ => return None,

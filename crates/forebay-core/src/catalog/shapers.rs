@@ -195,7 +195,7 @@ pub(crate) fn shaper(
             finish(spec, Promised::new(promises), shape, beneath)
         }
         "miser" => {
-            let asked = Asked::new(spec)?;
+            let asked = TierSpec::new(spec)?;
             let slack_min = given.whole("slack-min")?;
             let admission = match given.is_first("admission")? {
                 true => Admission::Length,
@@ -205,7 +205,7 @@ pub(crate) fn shaper(
             finish(spec, miser, base.classes(&asked, false), beneath)
         }
         name => {
-            let mut asked = Asked::new(spec)?;
+            let mut asked = TierSpec::new(spec)?;
             asked.delta_c(spec)?;
             let (tiers, weights) = (asked.tiers()?, &asked.rates);
             let shape = base.classes(&asked, name == "split");
@@ -258,7 +258,7 @@ impl Base {
 
     /// Returns a class for each tier and one for the rest, which is measured against the last
     /// bound.
-    fn classes(&self, asked: &Asked, own_servers: bool) -> Shape {
+    fn classes(&self, asked: &TierSpec, own_servers: bool) -> Shape {
         let bounds = asked.within.iter().chain(asked.within.last());
         let class =
             |(at, within): (usize, &Nanos)| Class { name: format!("q{}", at + 1), within: *within };
@@ -273,14 +273,14 @@ impl Base {
 }
 
 /// The requested tiers.
-struct Asked {
+struct TierSpec {
     /// `cmin` of each tier, and delta-C where there is one.
     rates: Vec<u64>,
     within: Vec<Nanos>,
 }
 
-impl Asked {
-    fn new(spec: &Spec) -> Result<Asked, SpecError> {
+impl TierSpec {
+    fn new(spec: &Spec) -> Result<TierSpec, SpecError> {
         let rates = rates(spec, "cmin")?;
         let bounds: String = spec.get("delta-ms", "10".to_string(), "milliseconds")?;
         let millis = |text: &str| {
@@ -303,7 +303,7 @@ impl Asked {
                 return Err(error(spec, "cmin", &rate.to_string(), &expected));
             }
         }
-        Ok(Asked { rates, within })
+        Ok(TierSpec { rates, within })
     }
 
     /// Adds `delta-c`, by default one request in the first bound.

@@ -19,7 +19,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use super::gate::{Gate, Held, Kind, Place};
+use super::gate::{Gate, Held, Place, RequestKind};
 use super::limits::Limits;
 use super::queue::{Owner, Part, Queue, QueuedId, fits};
 use crate::contract::bytes::{Bytes, Piece};
@@ -123,7 +123,7 @@ pub struct BlockLayer<E> {
     /// Clients' writes whose preflush has completed.
     flushed: Vec<u32>,
     /// The kinds of requests that have left the queue since tasks were last woken for them.
-    left: Vec<Kind>,
+    left: Vec<RequestKind>,
 }
 
 impl<E: Elevator> BlockLayer<E> {
@@ -212,7 +212,8 @@ impl<E: Elevator> BlockLayer<E> {
             return false;
         }
         let side = side(bio.op);
-        if !self.waiting[side].is_empty() || !self.gate.has_room(Kind::of(bio.op, bio.flags)) {
+        if !self.waiting[side].is_empty() || !self.gate.has_room(RequestKind::of(bio.op, bio.flags))
+        {
             let ticket = self.tickets;
             self.tickets += 1;
             let Owner { client, bytes } = owner;
@@ -241,7 +242,7 @@ impl<E: Elevator> BlockLayer<E> {
 
     #[inline]
     fn insert_anonymous(&mut self, now: Nanos, bio: &Request, owner: Owner, scope: u32) {
-        let place = self.gate.admit_anonymous(Kind::of(bio.op, bio.flags));
+        let place = self.gate.admit_anonymous(RequestKind::of(bio.op, bio.flags));
         self.insert(now, bio, owner, scope, place);
     }
 
@@ -296,7 +297,7 @@ impl<E: Elevator> BlockLayer<E> {
 
     /// Admits waiting requests while there are free slots: woken tasks, or the first in the line.
     #[inline]
-    fn admit(&mut self, now: Nanos, kind: Kind) {
+    fn admit(&mut self, now: Nanos, kind: RequestKind) {
         if self.gate.has_sleepers() {
             self.wake_tasks(now, kind);
         }
@@ -317,7 +318,7 @@ impl<E: Elevator> BlockLayer<E> {
     fn first_to_enter(&self) -> Option<usize> {
         let ticket = |side: usize| {
             let first = self.waiting[side].front()?;
-            let may = self.gate.has_room(Kind::of(first.bio.op, first.bio.flags));
+            let may = self.gate.has_room(RequestKind::of(first.bio.op, first.bio.flags));
             may.then_some(first.ticket)
         };
         match (ticket(0), ticket(1)) {

@@ -46,7 +46,7 @@ use crate::contract::parameter::{Given, Listed, Origin, Parameter};
 use crate::contract::request::Request;
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
-use service_tree::{Kind, ServiceTree};
+use service_tree::{ServiceKind, ServiceTree};
 use stream_queue::StreamQueue;
 
 /// The parameters that the scheduler accepts.
@@ -166,12 +166,12 @@ pub struct Cfq {
     /// The asynchronous queue, then at least one for each stream.
     queues: Vec<StreamQueue>,
     streams: Vec<Stream>,
-    /// By [`Kind`].
+    /// By [`ServiceKind`].
     trees: [ServiceTree; 3],
     /// Waited-for queues with requests by the position of their next one, but for the active one.
     positions: Sorted,
     active: Option<u32>,
-    serving: Kind,
+    serving: ServiceKind,
     /// Until when queues of the current kind come before others.
     kind_end: Option<Nanos>,
     /// When the wait for the active queue's next request ends.
@@ -204,7 +204,7 @@ impl Cfq {
             trees: Default::default(),
             positions: Sorted::default(),
             active: None,
-            serving: Kind::SyncIdle,
+            serving: ServiceKind::SyncIdle,
             kind_end: None,
             idle_timer: None,
             head: 0,

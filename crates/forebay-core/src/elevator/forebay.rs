@@ -53,7 +53,7 @@ use crate::contract::request::{Op, Request};
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 use cost::{Cost, Step};
-use kept::Kept;
+use kept::BoundRecord;
 use sharing::Sharing;
 use trails::{TrailId, Trails};
 
@@ -181,7 +181,7 @@ pub struct Forebay {
     last: Option<TrailId>,
     held: Option<Held>,
     wait_ends: Option<Nanos>,
-    kept: Kept,
+    kept: BoundRecord,
 }
 
 impl Forebay {
@@ -203,7 +203,7 @@ impl Forebay {
             last: None,
             held: None,
             wait_ends: None,
-            kept: Kept::default(),
+            kept: BoundRecord::default(),
         }
     }
 

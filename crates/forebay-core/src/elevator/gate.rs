@@ -47,20 +47,20 @@ const TAGS_MAX: u32 = 1 << 16;
 
 /// The kinds of requests that limits distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum RequestKind {
     Read,
     /// A write that somebody waits for.
     SyncWrite,
     AsyncWrite,
 }
 
-impl Kind {
+impl RequestKind {
     #[inline]
-    pub(crate) fn of(op: Op, flags: Flags) -> Kind {
+    pub(crate) fn of(op: Op, flags: Flags) -> RequestKind {
         match op == Op::Write {
-            false => Kind::Read,
-            true if flags.has(Flags::SYNC) => Kind::SyncWrite,
-            true => Kind::AsyncWrite,
+            false => RequestKind::Read,
+            true if flags.has(Flags::SYNC) => RequestKind::SyncWrite,
+            true => RequestKind::AsyncWrite,
         }
     }
 }
@@ -68,7 +68,7 @@ impl Kind {
 /// A request's place in the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    pub(crate) kind: Kind,
+    pub(crate) kind: RequestKind,
     tag: Option<u32>,
     /// Whether the request also holds one of the slots for write-back.
     is_throttled: bool,
@@ -76,7 +76,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// Returns the place of a request that is not counted.
-    pub(crate) fn uncounted(kind: Kind) -> Place {
+    pub(crate) fn uncounted(kind: RequestKind) -> Place {
         Place { kind, tag: None, is_throttled: false }
     }
 }
@@ -175,7 +175,7 @@ struct Batcher {
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
     limits: Limits,
-    /// Requests in the queue, by [`Kind`].
+    /// Requests in the queue, by [`RequestKind`].
     counts: [u32; 3],
     /// Their tags, if there are any.
     tags: Option<Tags>,
@@ -261,15 +261,15 @@ impl Gate {
 
     /// Returns whether a bio of this kind may enter now, whoever submits it.
     #[inline]
-    pub(crate) fn has_room(&self, kind: Kind) -> bool {
+    pub(crate) fn has_room(&self, kind: RequestKind) -> bool {
         let [reads, sync_writes, async_writes] = self.counts;
         let Limits { reads_max, writes_max, sync_writes_max, requests_max, .. } = self.limits;
         let writes = sync_writes + async_writes;
         let within = match (kind, sync_writes_max) {
-            (Kind::Read, _) => reads < reads_max,
+            (RequestKind::Read, _) => reads < reads_max,
             (_, None) => writes < writes_max,
-            (Kind::SyncWrite, Some(sync_writes_max)) => sync_writes < sync_writes_max,
-            (Kind::AsyncWrite, Some(_)) => async_writes < writes_max,
+            (RequestKind::SyncWrite, Some(sync_writes_max)) => sync_writes < sync_writes_max,
+            (RequestKind::AsyncWrite, Some(_)) => async_writes < writes_max,
         };
         within && reads + writes < requests_max
     }
@@ -289,12 +289,12 @@ impl Gate {
     /// Lets `bio` enter if it may, with the place that it gets; of each word of tags it may use the `first_tags` first.
     #[inline]
     pub(crate) fn admit(&mut self, now: Nanos, bio: &Request, first_tags: u32) -> Option<Place> {
-        let kind = Kind::of(bio.op, bio.flags);
+        let kind = RequestKind::of(bio.op, bio.flags);
         let mut is_throttled = false;
         if let Some(throttle) = &mut self.throttle {
-            if kind == Kind::Read {
+            if kind == RequestKind::Read {
                 throttle.read_comes(now);
-            } else if kind == Kind::AsyncWrite && bio.flags.has(Flags::WRITE_BACK) {
+            } else if kind == RequestKind::AsyncWrite && bio.flags.has(Flags::WRITE_BACK) {
                 is_throttled = self.throttles(now, bio.stream)?;
             }
         }
@@ -323,7 +323,13 @@ impl Gate {
     /// Returns a tag for a bio of this kind, where there are any; none at all where it has to
     /// sleep.
     #[inline]
-    fn tag(&mut self, now: Nanos, kind: Kind, stream: u32, first_tags: u32) -> Option<Option<u32>> {
+    fn tag(
+        &mut self,
+        now: Nanos,
+        kind: RequestKind,
+        stream: u32,
+        first_tags: u32,
+    ) -> Option<Option<u32>> {
         let has_room = match self.limits.waiting {
             Waiting::Batches => self.list_admits(now, list(kind), stream),
             _ => self.has_room(kind),
@@ -337,7 +343,7 @@ impl Gate {
 
     /// Lets a bio of a kind that has room enter, for which nobody sleeps: any tag will do.
     #[inline]
-    pub(crate) fn admit_anonymous(&mut self, kind: Kind) -> Place {
+    pub(crate) fn admit_anonymous(&mut self, kind: RequestKind) -> Place {
         self.counts[kind as usize] += 1;
         let tag = self.tags.as_mut().and_then(|tags| tags.take(tags.word()));
         Place { kind, tag, is_throttled: false }
@@ -376,7 +382,7 @@ impl Gate {
     }
 
     /// Returns those on the legacy queue's list of this kind.
-    pub(crate) fn count(&self, kind: Kind) -> u32 {
+    pub(crate) fn count(&self, kind: RequestKind) -> u32 {
         self.list_count(list(kind))
     }
 
@@ -477,7 +483,7 @@ impl Gate {
 
     /// Returns the stream to wake now that a request of this kind has left the legacy queue.
     #[inline]
-    pub(crate) fn wake_for(&mut self, now: Nanos, kind: Kind) -> Option<u32> {
+    pub(crate) fn wake_for(&mut self, now: Nanos, kind: RequestKind) -> Option<u32> {
         let list = list(kind);
         if self.limits.waiting != Waiting::Batches || self.list_count(list) >= self.list_max(list) {
             return None;
@@ -515,7 +521,7 @@ impl Gate {
     /// `stream`, which holds something, falls asleep for want of a place for this kind; of each word it may use the
     /// `first_tags` first.
     #[inline]
-    pub(crate) fn sleep(&mut self, stream: u32, kind: Kind, first_tags: u32) {
+    pub(crate) fn sleep(&mut self, stream: u32, kind: RequestKind, first_tags: u32) {
         let lack = std::mem::take(&mut self.lack);
         let mut again = None;
         if let Some(task) = self.tasks.of_mut(stream) {
@@ -578,6 +584,6 @@ impl Gate {
 }
 
 /// Returns the legacy queue's list of a kind.
-fn list(kind: Kind) -> usize {
-    usize::from(kind == Kind::AsyncWrite)
+fn list(kind: RequestKind) -> usize {
+    usize::from(kind == RequestKind::AsyncWrite)
 }

@@ -5,7 +5,7 @@
 //! device and ordered by address. Dispatched requests stay here until they complete (they count
 //! toward the limits, as in Linux) but no longer merge.
 
-use super::gate::{Kind, Place};
+use super::gate::{Place, RequestKind};
 use crate::contract::bytes::Bytes;
 use crate::contract::request::{Flags, Lane, Op, Request};
 use crate::contract::time::Nanos;
@@ -177,7 +177,7 @@ impl Queue {
             stream: bio.stream,
             scope,
             mark: 0,
-            place: Place::uncounted(Kind::of(bio.op, bio.flags)),
+            place: Place::uncounted(RequestKind::of(bio.op, bio.flags)),
             op: bio.op,
             flags: bio.flags,
             bypasses,

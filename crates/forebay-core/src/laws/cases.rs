@@ -11,12 +11,12 @@ pub const PLACES: u64 = 60;
 
 /// A request as it is drawn: what it does, its place, its pages of 4 KiB, stream, flags, and the
 /// microseconds after the one before.
-pub type Row = (Op, u64, u32, u32, u8, u64);
+pub type RequestRow = (Op, u64, u32, u32, u8, u64);
 
 /// Returns the requests of `rows`. Trims, which nobody splits, are no longer than an I/O.
-pub fn laid(rows: impl IntoIterator<Item = Row>) -> Vec<Request> {
+pub fn laid(rows: impl IntoIterator<Item = RequestRow>) -> Vec<Request> {
     let mut at = Nanos::ZERO;
-    let lay = |(id, (op, place, pages, stream, flags, gap_us)): (usize, Row)| {
+    let lay = |(id, (op, place, pages, stream, flags, gap_us)): (usize, RequestRow)| {
         at += Nanos::from_micros(gap_us);
         let len = match op {
             Op::Flush => 0,

@@ -7,7 +7,7 @@ use crate::contract::request::RequestId;
 
 /// First in, first out, whole requests: right but for one thing.
 #[derive(Clone)]
-struct Wrong {
+struct FaultyFifo {
     law: Option<Law>,
     queue: VecDeque<Request>,
     head: u64,
@@ -15,15 +15,15 @@ struct Wrong {
     now: Nanos,
 }
 
-fn wrong(law: Option<Law>) -> impl FnMut() -> Wrong {
+fn wrong(law: Option<Law>) -> impl FnMut() -> FaultyFifo {
     let mut built = 0;
     move || {
         built += 1;
-        Wrong { law, queue: VecDeque::new(), head: 0, calls: built, now: Nanos::ZERO }
+        FaultyFifo { law, queue: VecDeque::new(), head: 0, calls: built, now: Nanos::ZERO }
     }
 }
 
-impl Wrong {
+impl FaultyFifo {
     fn nearest(&self) -> Option<usize> {
         (0..self.queue.len()).min_by_key(|&at| self.queue[at].offset.abs_diff(self.head))
     }
@@ -36,7 +36,7 @@ impl Wrong {
 /// The name of a second I/O for the same request.
 const TWICE: RequestId = 3;
 
-impl Policy for Wrong {
+impl Policy for FaultyFifo {
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, _bytes: Bytes) {
         self.queue.push_back(request);
         if self.law == Some(Law::Waited) {

@@ -106,9 +106,9 @@ mod tests {
 
     /// Counts all calls, including those that are not about requests.
     #[derive(Default)]
-    struct Told(Vec<u32>);
+    struct NoticeCounter(Vec<u32>);
 
-    impl Policy for Told {
+    impl Policy for NoticeCounter {
         fn submit(&mut self, _cx: &mut Cx<'_>, _request: Request, _bytes: Bytes) {}
         fn dispatch(&mut self, _now: Nanos, _lane: Lane) -> Option<Request> {
             None
@@ -126,7 +126,7 @@ mod tests {
         let (classes, servers, following) = (vec![class], Vec::new(), None);
         let (depth, len_max, dependencies) = (1, 4096, false);
         let shape = Shape { classes, servers, depth, len_max, dependencies, following };
-        let mut above = Above::new(Shaper::new(Fcfs, shape), Told::default());
+        let mut above = Above::new(Shaper::new(Fcfs, shape), NoticeCounter::default());
         above.begin_stream(7);
         assert_eq!(above.beneath.0, [7]);
     }

@@ -81,7 +81,7 @@ use unit::Unit;
 pub use census::{Census, DriveState, LOST_LISTED, LostRange, LostUnit};
 pub use geometry::{Geometry, Update};
 pub use hints::Hint;
-pub use kind::{KINDS, Kind};
+pub use kind::{DriveKind, KINDS};
 pub use level::{LEVELS, Level};
 pub use limit::DriveLimit;
 pub use record::{DriveStage, Label, LabelError};

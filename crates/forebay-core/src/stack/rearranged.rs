@@ -24,8 +24,8 @@ mod copying;
 mod kept;
 
 use copying::{Copying, Step};
-use kept::Kept;
-pub use kept::{Found, HEAD_BYTES, RECORD_BYTES, ROWS_MAX, Record, found, record_at};
+use kept::RecordKeeper;
+pub use kept::{HEAD_BYTES, HeadRecord, RECORD_BYTES, ROWS_MAX, Record, found, record_at};
 
 /// A policy on a rearranged disk.
 pub type Rearranged<P> = Placed<Rearrange, P>;
@@ -42,7 +42,7 @@ pub struct Rearrange {
     /// Whether the new places hold.
     holds: bool,
     /// Where that is written, if it is.
-    kept: Option<Kept>,
+    kept: Option<RecordKeeper>,
     /// The number of outstanding I/Os of clients.
     under_way: u64,
     split_requests: u64,
@@ -82,7 +82,7 @@ impl Rearrange {
         from: Nanos,
         len_max: u32,
     ) -> Rearrange {
-        let kept = Some(Kept::new(record, learnt.is_some()));
+        let kept = Some(RecordKeeper::new(record, learnt.is_some()));
         match learnt {
             Some(map) => Rearrange { kept, ..Rearrange::moving(map, from, len_max) },
             None => Rearrange { kept, holds: false, ..Rearrange::new(Rearrangement::default()) },
@@ -141,7 +141,7 @@ impl Rearrange {
     /// it may go on now.
     fn note(&mut self, request: &Request, plan: &mut Plan<'_>) -> bool {
         let (offset, len) = (request.offset, u64::from(request.len));
-        if self.kept.as_ref().is_some_and(Kept::is_recording) {
+        if self.kept.as_ref().is_some_and(RecordKeeper::is_recording) {
             return false;
         }
         if self.map.displaces(offset, len) && !self.holds {
@@ -241,7 +241,7 @@ impl Placement for Rearrange {
     }
 
     fn wakeup(&self) -> Option<Nanos> {
-        let is_known = self.kept.as_ref().is_none_or(Kept::is_open);
+        let is_known = self.kept.as_ref().is_none_or(RecordKeeper::is_open);
         self.copying.as_ref().filter(|_| is_known).and_then(Copying::begins)
     }
 

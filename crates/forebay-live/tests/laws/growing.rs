@@ -1,6 +1,6 @@
 //! The laws of content on arrays that grow: with new drives, larger ones, and the power cut on the way.
 
-use forebay_core::stack::array::{Array, Census, Geometry, Kind, Level};
+use forebay_core::stack::array::{Array, Census, DriveKind, Geometry, Level};
 use forebay_core::{Flags, Op};
 use forebay_live::run;
 use forebay_rig::{Crash, Medium, Tear, Troubles};
@@ -63,7 +63,7 @@ fn an_array_grows_whenever_the_power_is_cut() {
                 let troubles = Troubles { cut_after, ..Troubles::default() };
                 let mut lanes = Crash::new(media, 4096, 4, random(&mut state), troubles);
                 oracle.more(100);
-                let mut policy = over(found(all, &[]).growing(Kind::Hdd).mending());
+                let mut policy = over(found(all, &[]).growing(DriveKind::Hdd).mending());
                 cuts += u32::from(run(&mut policy, &mut lanes, &mut oracle, &mut ()).is_err());
                 media = lanes.cut(Tear::Page);
                 oracle.cut();
@@ -75,7 +75,7 @@ fn an_array_grows_whenever_the_power_is_cut() {
             }
             // It is as large as it can be when the opening is answered, and so it is found.
             let (census, grown, after) =
-                run_out(found(all, &[]).growing(Kind::Hdd).mending(), media, &mut oracle);
+                run_out(found(all, &[]).growing(DriveKind::Hdd).mending(), media, &mut oracle);
             media = after;
             assert!(grown.units > shape.units * 19 / 10, "{grown:?}");
             let free = census.drives.iter().map(|drive| drive.free_cells);
@@ -117,7 +117,7 @@ fn growing_on_drives_without_room_ends_and_is_told() {
             let troubles = Troubles { full, cut_after, ..Troubles::default() };
             let mut lanes = Crash::new(media, 4096, 4, from, troubles);
             oracle.ask(&[(Op::Open, Flags::NONE, 0, 0)]);
-            let mut policy = over(found(all, &[]).growing(Kind::Hdd).mending());
+            let mut policy = over(found(all, &[]).growing(DriveKind::Hdd).mending());
             run(&mut policy, &mut lanes, &mut oracle, &mut ()).expect("it ends");
             assert_eq!(oracle.outstanding(), 0, "the opening was never answered");
             told += oracle.failed;
@@ -127,7 +127,7 @@ fn growing_on_drives_without_room_ends_and_is_told() {
             let mut lanes = sound(media, 6);
             oracle.failed = 0;
             oracle.settle();
-            drive(found(all, &[]).growing(Kind::Hdd).mending(), &mut lanes, &mut oracle);
+            drive(found(all, &[]).growing(DriveKind::Hdd).mending(), &mut lanes, &mut oracle);
             assert_eq!(oracle.failed, 0, "nothing is lost");
         }
     }

@@ -1,7 +1,7 @@
 //! The laws of content on arrays of hard disks and solid-state drives, whose units go from one set to the
 //! other as hints say, with drives of either kind missing.
 
-use forebay_core::stack::array::{Array, Census, Hint, KINDS, Kind, Level};
+use forebay_core::stack::array::{Array, Census, DriveKind, Hint, KINDS, Level};
 use forebay_live::run;
 use forebay_rig::{Crash, Medium, Tear, Troubles};
 
@@ -12,7 +12,7 @@ use crate::laws::random;
 /// Four hard disks, then four solid-state drives.
 const SHAPE: Shape = Shape { lanes: 8, chunks: 2, units: 40, spare: 40, ..SHAPES[0] };
 
-fn kinds(lanes: u16) -> Vec<Kind> {
+fn kinds(lanes: u16) -> Vec<DriveKind> {
     (0..lanes).map(|lane| KINDS[usize::from(lane >= lanes / 2)]).collect()
 }
 
@@ -21,7 +21,7 @@ fn hint(state: &mut u64, shape: &Shape) -> Hint {
     let [from, to] = [0, 1].map(|_| random(state) % end);
     let levels = [None, Some(Level::RAID6), Some(Level::TRIPLE)];
     let level = levels[(random(state) % 3) as usize];
-    let kind = [None, Some(Kind::Hdd), Some(Kind::Ssd)][(random(state) % 3) as usize];
+    let kind = [None, Some(DriveKind::Hdd), Some(DriveKind::Ssd)][(random(state) % 3) as usize];
     Hint { bytes: from.min(to)..from.max(to), level, kind }
 }
 
@@ -96,7 +96,7 @@ fn where_there_is_room_hints_are_kept() {
     assert_eq!((census.ssd_units, census.units.len()), (0, 1), "hard disks come first");
     let half = shape.geometry().capacity_bytes() / 2;
     let mut moved = 0;
-    for (level, kind) in [(Level::TRIPLE, Kind::Ssd), (Level::RAID6, Kind::Hdd)] {
+    for (level, kind) in [(Level::TRIPLE, DriveKind::Ssd), (Level::RAID6, DriveKind::Hdd)] {
         let hint = Hint { bytes: 0..half, level: Some(level), kind: Some(kind) };
         let mut lanes = sound(media, 6);
         oracle.settle();
@@ -114,8 +114,8 @@ fn where_there_is_room_hints_are_kept() {
         let triple: u64 = triple.map(|(_, count)| count).sum();
         assert_eq!(triple, census.ssd_units);
         match kind {
-            Kind::Ssd => moved = census.ssd_units,
-            Kind::Hdd => assert_eq!(census.ssd_units, 0),
+            DriveKind::Ssd => moved = census.ssd_units,
+            DriveKind::Hdd => assert_eq!(census.ssd_units, 0),
         }
         media = after;
     }
@@ -127,7 +127,7 @@ fn who_takes_anothers_place_is_of_its_kind_and_who_comes_beside_as_is_said() {
     let (mut oracle, shape) = (Oracle::new(SHAPE.mix(), 400, 7), &SHAPE);
     let media = (0..8).map(Medium::new).collect();
     let array = Array::created(shape.geometry(), shape.first).with_kinds(&kinds(8));
-    let all = Hint { bytes: 0..u64::MAX, level: None, kind: Some(Kind::Ssd) };
+    let all = Hint { bytes: 0..u64::MAX, level: None, kind: Some(DriveKind::Ssd) };
     let (_, _, mut media) = ran(array.hinted(&[all]), media, &mut oracle, (5, None));
     let found = |numbers: &[u8]| Array::found(shape.geometry(), shape.first, numbers).mending();
     // Drive 7, a solid-state drive, is lost permanently; drive 9 is added, and then 10 and 11.
@@ -135,16 +135,17 @@ fn who_takes_anothers_place_is_of_its_kind_and_who_comes_beside_as_is_said() {
     oracle.settle();
     let (_, census, mut media) =
         ran(found(&[1, 2, 3, 4, 5, 6, 9, 8]), media, &mut oracle, (6, None));
-    assert_eq!((census.drives[6].kind, census.degraded_units), (Kind::Ssd, 0));
+    assert_eq!((census.drives[6].kind, census.degraded_units), (DriveKind::Ssd, 0));
     media.extend([78, 79].map(Medium::new));
     let numbers = [1, 2, 3, 4, 5, 6, 9, 8, 10, 11];
     oracle.settle();
-    let (_, census, media) = ran(found(&numbers).growing(Kind::Ssd), media, &mut oracle, (7, None));
-    assert_eq!(census.drives[9].kind, Kind::Ssd);
+    let (_, census, media) =
+        ran(found(&numbers).growing(DriveKind::Ssd), media, &mut oracle, (7, None));
+    assert_eq!(census.drives[9].kind, DriveKind::Ssd);
     oracle.settle();
     let (_, census, _) = ran(found(&numbers), media, &mut oracle, (8, None));
-    let kinds: Vec<Kind> = census.drives.iter().map(|drive| drive.kind).collect();
-    assert_eq!((&kinds[..4], &kinds[4..]), (&[Kind::Hdd; 4][..], &[Kind::Ssd; 6][..]));
+    let kinds: Vec<DriveKind> = census.drives.iter().map(|drive| drive.kind).collect();
+    assert_eq!((&kinds[..4], &kinds[4..]), (&[DriveKind::Hdd; 4][..], &[DriveKind::Ssd; 6][..]));
     assert_eq!((oracle.failed, census.lost_units), (0, 0));
     assert!(census.ssd_units > 0);
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay_core::stack::array::{Census, Geometry, Kind};
+use forebay_core::stack::array::{Census, DriveKind, Geometry};
 use forebay_volume::{NonMember, Opened};
 use serde::Serialize;
 
@@ -67,7 +67,7 @@ impl VolumeAnswer {
             volume: format!("{:016x}", geometry.volume),
             capacity_bytes: geometry.capacity_bytes(),
             drives: census.members.len(),
-            ssds: census.drives.iter().filter(|drive| drive.kind == Kind::Ssd).count(),
+            ssds: census.drives.iter().filter(|drive| drive.kind == DriveKind::Ssd).count(),
             drives_missing: opened.missing(),
             drives_replaced: stale.collect(),
             drives_joining: opened.joining.clone(),

@@ -56,7 +56,7 @@ pub struct Format {
 }
 
 #[derive(Clone, Debug)]
-struct Row {
+struct ZoneRow {
     first_sector: u64,
     end_sector: u64,
     first_cylinder: u32,
@@ -73,7 +73,7 @@ struct Row {
 /// A valid formatted surface.
 #[derive(Clone, Debug)]
 pub(super) struct Surface {
-    rows: Vec<Row>,
+    rows: Vec<ZoneRow>,
     parts: Parts,
     heads: Divisor,
     head_count: u32,
@@ -127,7 +127,7 @@ impl Surface {
     }
 
     /// Returns a zone without spares, whose skews are given as times or hide the switches.
-    fn plain(&self, disk: &HddSpec, zone: &Zone, begins: u64) -> Row {
+    fn plain(&self, disk: &HddSpec, zone: &Zone, begins: u64) -> ZoneRow {
         let (head, cylinder) = (disk.head_switch.0, disk.cylinder_switch.0);
         let track_skew = disk.track_skew.map_or(head, |skew| skew.0);
         let cylinder_skew = disk.cylinder_skew.map_or(cylinder, |skew| skew.0);
@@ -135,7 +135,7 @@ impl Surface {
         let heads = u64::from(disk.heads);
         let cylinders = u64::from(zone.last_cylinder - zone.first_cylinder) + 1;
         let track_sectors = u64::from(zone.sectors_per_track);
-        Row {
+        ZoneRow {
             first_sector: self.sectors,
             end_sector: self.sectors + cylinders * heads * track_sectors,
             first_cylinder: zone.first_cylinder,
@@ -159,7 +159,7 @@ impl Surface {
         format: &Format,
         index: usize,
         begins: u64,
-    ) -> Result<Row, SpecError> {
+    ) -> Result<ZoneRow, SpecError> {
         let mut row = self.plain(disk, zone, begins);
         let zone_format = &format.zones[index];
         let angle = |name: &str, sectors: f64| {
@@ -196,7 +196,7 @@ impl Surface {
     }
 
     #[inline]
-    fn row(&self, sector: u64) -> &Row {
+    fn row(&self, sector: u64) -> &ZoneRow {
         let end = |index: usize| self.rows[index].end_sector;
         &self.rows[self.parts.zone(sector, self.rows.len(), end)]
     }
@@ -208,7 +208,7 @@ impl Surface {
     }
 
     #[inline]
-    fn place_in(&self, row: &Row, sector: u64) -> Place {
+    fn place_in(&self, row: &ZoneRow, sector: u64) -> Place {
         let mut physical = row.physical(sector);
         let (mut turned, mut empty) = (0, 0);
         if let Some(spared) = &row.spared {
@@ -297,7 +297,7 @@ impl Surface {
     }
 }
 
-impl Row {
+impl ZoneRow {
     #[inline]
     fn time(&self, index: u64) -> u64 {
         (index * self.sector_time) >> PLACES

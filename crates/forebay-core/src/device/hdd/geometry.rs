@@ -70,7 +70,7 @@ impl Divisor {
 }
 
 #[derive(Clone, Debug)]
-struct Row {
+struct ZoneRow {
     first_sector: u64,
     end_sector: u64,
     first_cylinder: u32,
@@ -81,7 +81,7 @@ struct Row {
     begins: u64,
 }
 
-impl Row {
+impl ZoneRow {
     /// Returns the time from a track's start to its sector `index`; a whole turn for the one after
     /// its last, as fewer than 2^PLACES roundings up stay below a nanosecond.
     #[inline]
@@ -93,7 +93,7 @@ impl Row {
 /// A valid geometry.
 #[derive(Clone, Debug)]
 pub(super) struct Geometry {
-    rows: Vec<Row>,
+    rows: Vec<ZoneRow>,
     parts: Parts,
     heads: Divisor,
     revolution: u64,
@@ -123,13 +123,13 @@ impl Geometry {
         check(zones, heads, false)?;
         let track_step = revolution + head_step;
         let cylinder_step = u64::from(heads - 1) * track_step + revolution + cylinder_step;
-        let mut rows: Vec<Row> = Vec::with_capacity(zones.len());
+        let mut rows: Vec<ZoneRow> = Vec::with_capacity(zones.len());
         let (mut sector, mut begins) = (0, 0);
         for zone in zones {
             let cylinders = u64::from(zone.last_cylinder - zone.first_cylinder) + 1;
             let track = u64::from(zone.sectors_per_track);
             let end_sector = sector + cylinders * u64::from(heads) * track;
-            rows.push(Row {
+            rows.push(ZoneRow {
                 first_sector: sector,
                 end_sector,
                 first_cylinder: zone.first_cylinder,
@@ -176,7 +176,7 @@ impl Geometry {
     }
 
     #[inline]
-    fn on_track(&self, row: &Row, track: u64, index: u64) -> Place {
+    fn on_track(&self, row: &ZoneRow, track: u64, index: u64) -> Place {
         let (cylinder, head) = self.heads.divide(track);
         let begins = row.begins + cylinder * self.cylinder_step + head * self.track_step;
         Place {
@@ -204,7 +204,7 @@ impl Geometry {
     }
 
     #[inline]
-    fn row(&self, sector: u64) -> &Row {
+    fn row(&self, sector: u64) -> &ZoneRow {
         let end = |index: usize| self.rows[index].end_sector;
         &self.rows[self.parts.zone(sector, self.rows.len(), end)]
     }

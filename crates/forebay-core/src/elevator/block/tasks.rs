@@ -36,11 +36,11 @@ impl<E: Elevator> BlockLayer<E> {
     pub(super) fn sleep(&mut self, request: &Request, bytes: Bytes, client: u32, entered: u32) {
         let first_tags = self.first_tags(request);
         self.gate.hold(*request, bytes, Some(client), entered);
-        self.gate.sleep(request.stream, Kind::of(request.op, request.flags), first_tags);
+        self.gate.sleep(request.stream, RequestKind::of(request.op, request.flags), first_tags);
     }
 
     /// Wakes the tasks whose turn it is, a request of `kind` having left the queue.
-    pub(super) fn wake_tasks(&mut self, now: Nanos, kind: Kind) {
+    pub(super) fn wake_tasks(&mut self, now: Nanos, kind: RequestKind) {
         while let Some(stream) = self.gate.wake_throttled(now) {
             self.run_task(now, stream, u32::MAX);
         }
@@ -86,7 +86,7 @@ impl<E: Elevator> BlockLayer<E> {
                 has_submitted |= entered > first.entered;
                 self.gate.keep_first(stream, client, entered);
                 let first_tags = self.first_tags(&request);
-                self.gate.sleep(stream, Kind::of(request.op, request.flags), first_tags);
+                self.gate.sleep(stream, RequestKind::of(request.op, request.flags), first_tags);
                 return (has_submitted, false);
             }
             has_submitted = true;

@@ -1,7 +1,7 @@
 //! Selection: chooses the active queue, which of its requests to dispatch, and which queues may
 //! preempt it.
 
-use super::service_tree::Kind;
+use super::service_tree::ServiceKind;
 use super::slices::share;
 use super::stream_queue::Slice;
 use super::{ASYNC, Cfq};
@@ -69,14 +69,14 @@ impl Cfq {
     /// Turns to the kind whose first queue is due first, for a share of the target latency
     /// according to its number of queues.
     fn choose_kind(&mut self, now: Nanos) {
-        let due = |kind: &Kind| self.trees[*kind as usize].first().map(|(key, _)| key);
-        let first = Kind::ALL.into_iter().filter(|kind| due(kind).is_some()).min_by_key(due);
+        let due = |kind: &ServiceKind| self.trees[*kind as usize].first().map(|(key, _)| key);
+        let first = ServiceKind::ALL.into_iter().filter(|kind| due(kind).is_some()).min_by_key(due);
         let Some(kind) = first else { return };
         self.serving = kind;
         let target = self.config.target_latency;
         let (count, busy) = (self.trees[kind as usize].len() as u64, self.busy() as u64);
         let mut slice = share(target, count, busy.max(self.busy_mean));
-        if kind == Kind::Async {
+        if kind == ServiceKind::Async {
             slice = slice.min(share(target, count, busy));
             slice = share(slice, self.config.slice_async.0, self.config.slice_sync.0);
         } else {
@@ -152,8 +152,8 @@ impl Cfq {
             return false;
         }
         // Seeking streams do not wait for each other.
-        let seeks = self.queues[place as usize].kind() == Kind::SyncNoidle;
-        if seeks && self.serving == Kind::SyncNoidle || !self.should_idle(active) {
+        let seeks = self.queues[place as usize].kind() == ServiceKind::SyncNoidle;
+        if seeks && self.serving == ServiceKind::SyncNoidle || !self.should_idle(active) {
             return true;
         }
         // This queue is as good as the one that is waited for.

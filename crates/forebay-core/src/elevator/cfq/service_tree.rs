@@ -10,7 +10,7 @@ use crate::elevator::sorted::Sorted;
 
 /// Kinds of service, which are served in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ServiceKind {
     /// Waited for, one queue after another: sequential streams.
     SyncIdle,
     /// Synchronous streams that seek or think for a long time; the scheduler waits for all of them
@@ -20,8 +20,9 @@ pub(super) enum Kind {
     Async,
 }
 
-impl Kind {
-    pub(super) const ALL: [Kind; 3] = [Kind::SyncIdle, Kind::SyncNoidle, Kind::Async];
+impl ServiceKind {
+    pub(super) const ALL: [ServiceKind; 3] =
+        [ServiceKind::SyncIdle, ServiceKind::SyncNoidle, ServiceKind::Async];
 }
 
 /// Keys start here, so that offsets can be negative.

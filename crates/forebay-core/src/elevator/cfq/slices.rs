@@ -1,7 +1,7 @@
 //! Slices: how long a queue has the disk, when CFQ waits for a queue, and what it is charged at the
 //! end.
 
-use super::service_tree::Kind;
+use super::service_tree::ServiceKind;
 use super::stream_queue::Slice;
 use super::{ASYNC, Cfq};
 use crate::contract::time::Nanos;
@@ -139,7 +139,7 @@ impl Cfq {
         }
         let kind = queue.waits.map_or_else(|| queue.kind(), |(kind, _)| kind);
         let tree = &self.trees[kind as usize];
-        kind != Kind::Async && tree.len() == 1 && !tree.think.exceeds(idle)
+        kind != ServiceKind::Async && tree.len() == 1 && !tree.think.exceeds(idle)
     }
 
     /// Waits for the active queue's next request, if its `stream` thinks no longer than the slice.

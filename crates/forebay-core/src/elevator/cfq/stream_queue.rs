@@ -1,7 +1,7 @@
 //! A queue of CFQ: the synchronous requests of one stream, or the asynchronous requests of all
 //! streams.
 
-use super::service_tree::Kind;
+use super::service_tree::ServiceKind;
 use crate::contract::time::Nanos;
 use crate::elevator::history::SeekHistory;
 use crate::elevator::queue::{Queue, QueuedId};
@@ -37,7 +37,7 @@ pub(super) struct StreamQueue {
     pub(super) listed_at: Option<u64>,
     pub(super) is_sync: bool,
     /// The kind and key under which it waits for service, while it has requests or is active.
-    pub(super) waits: Option<(Kind, u64)>,
+    pub(super) waits: Option<(ServiceKind, u64)>,
     /// Requests at the device.
     pub(super) in_flight: u32,
     pub(super) slice: Slice,
@@ -84,11 +84,11 @@ impl StreamQueue {
 
     /// Returns the kind of service that it gets when it is next queued.
     #[inline]
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> ServiceKind {
         match (self.is_sync, self.idle_window) {
-            (false, _) => Kind::Async,
-            (true, false) => Kind::SyncNoidle,
-            (true, true) => Kind::SyncIdle,
+            (false, _) => ServiceKind::Async,
+            (true, false) => ServiceKind::SyncNoidle,
+            (true, true) => ServiceKind::SyncIdle,
         }
     }
 

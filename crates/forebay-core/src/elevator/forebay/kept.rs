@@ -9,12 +9,12 @@ use crate::contract::time::Nanos;
 
 /// The observations so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct BoundRecord {
     longest: Nanos,
     beyond: u64,
 }
 
-impl Kept {
+impl BoundRecord {
     /// An I/O was answered `wait` after the first of its requests had been admitted.
     pub(super) fn answered(&mut self, wait: Nanos, bound: Nanos) {
         self.longest = self.longest.max(wait);

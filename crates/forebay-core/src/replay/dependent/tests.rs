@@ -50,9 +50,9 @@ fn request(index: usize, at: u64, place: u64, len: u32, op: Op, stream: u32) -> 
 
 /// One row of a recording: gap, offset, length, operation, stream, latency, and the duration in
 /// this run.
-type Row = (u64, u64, usize, usize, u32, Option<u64>, u64);
+type RecordingRow = (u64, u64, usize, usize, u32, Option<u64>, u64);
 
-fn rows() -> impl Strategy<Value = Vec<Row>> {
+fn rows() -> impl Strategy<Value = Vec<RecordingRow>> {
     let latency = prop::option::weighted(0.8, 0u64..150);
     let row = (0u64..60, 0u64..12, 0usize..5, 0usize..5, 0u32..4, latency, 1u64..200);
     prop::collection::vec(row, 1..100)
@@ -60,10 +60,10 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
 
 /// Returns the recording of these rows, in ms. The last stream is of unknown tasks, whose requests
 /// never overlap.
-fn recording(rows: &[Row]) -> (Vec<(Request, Option<Nanos>)>, Vec<u64>) {
+fn recording(rows: &[RecordingRow]) -> (Vec<(Request, Option<Nanos>)>, Vec<u64>) {
     const MS: u64 = 1_000_000;
     let mut at = 0;
-    let one = |(index, &(gap, place, len, op, stream, latency, takes)): (usize, &Row)| {
+    let one = |(index, &(gap, place, len, op, stream, latency, takes)): (usize, &RecordingRow)| {
         at += gap * MS;
         let is_anonymous = stream == 3;
         let place = if is_anonymous { 10_000 + 8 * index as u64 } else { place };
@@ -138,7 +138,7 @@ proptest! {
                 let latency = latency.unwrap_or(7);
                 (gap, place, len, 0, stream, Some(latency), latency)
             });
-        let (recorded, took) = recording(&all_known.collect::<Vec<Row>>());
+        let (recorded, took) = recording(&all_known.collect::<Vec<RecordingRow>>());
         let issued = run(&recorded, &took, 1.0).into_iter().map(|ran| ran.0);
         let recorded = recorded.iter().map(|(request, _)| request.at.0);
         prop_assert_eq!(issued.collect::<Vec<_>>(), recorded.collect::<Vec<_>>());

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::Array;
 use super::job::Doing;
-use super::kind::Kind;
+use super::kind::DriveKind;
 use super::level::Level;
 use super::locks::{Part, Task};
 use crate::adapt::{Class, Costs, First, Layout, Optimum, Rule, regret};
@@ -56,7 +56,7 @@ pub(super) struct Account {
 }
 
 /// The state of a unit.
-struct Kept<U> {
+struct UnitEntry<U> {
     unit: U,
     layout: Layout,
     optimum: Optimum,
@@ -64,14 +64,14 @@ struct Kept<U> {
 
 struct Ruled<R: Rule> {
     rule: R,
-    units: BTreeMap<u64, Kept<R::Unit>>,
+    units: BTreeMap<u64, UnitEntry<R::Unit>>,
     account: Account,
 }
 
 impl<R: Rule> Units for Ruled<R> {
     fn seen(&mut self, costs: &Costs, number: u64, layout: Layout, class: Class) -> Option<Layout> {
         let Ruled { rule, units, account } = self;
-        let kept = units.entry(number).or_insert_with(|| Kept {
+        let kept = units.entry(number).or_insert_with(|| UnitEntry {
             unit: rule.begin(costs, layout, class, number),
             layout,
             optimum: Optimum::new(costs, None),
@@ -205,7 +205,13 @@ impl Adapting {
 impl Array {
     /// Reports a request to a unit of this level to the rule. If the rule requests a switch and the
     /// limit permits it, schedules the switch. Returns whether it does.
-    pub(super) fn adapt(&mut self, key: u32, parts: &[Part], level: Level, kind: Kind) -> bool {
+    pub(super) fn adapt(
+        &mut self,
+        key: u32,
+        parts: &[Part],
+        level: Level,
+        kind: DriveKind,
+    ) -> bool {
         let Some(adapting) = &mut self.adapting else { return false };
         adapting.moved(parts.iter().map(|part| u64::from(part.len)).sum());
         let job = &self.jobs[key as usize];
@@ -233,7 +239,7 @@ impl Array {
     }
 
     /// A unit goes to another level, if the bound lets it; answers whether it does.
-    fn follow(&mut self, number: u64, to: Level, kind: Kind) -> bool {
+    fn follow(&mut self, number: u64, to: Level, kind: DriveKind) -> bool {
         let bytes = to.roles(self.chunks()) as u64 * u64::from(self.geometry.chunk_bytes);
         let may = self.adapting.as_mut().is_some_and(|adapting| adapting.may_move(bytes));
         if may {

@@ -1,7 +1,7 @@
 //! Allocates cells for writes.
 
 use super::Array;
-use super::kind::Kind;
+use super::kind::DriveKind;
 use super::level::{Level, Roles, each};
 use super::unit::{Place, Unit};
 
@@ -76,13 +76,13 @@ impl Array {
 
     /// Returns whether drives of a kind have room to spare for a level that takes more than the
     /// leanest.
-    pub(super) fn has_spare(&self, level: Level, kind: Kind) -> bool {
+    pub(super) fn has_spare(&self, level: Level, kind: DriveKind) -> bool {
         !self.is_fat(level) || self.is_roomy(level, kind)
     }
 
     /// Returns whether a unit of this level can be on drives of a kind, all of which have room to
     /// spare.
-    pub(super) fn is_roomy(&self, level: Level, kind: Kind) -> bool {
+    pub(super) fn is_roomy(&self, level: Level, kind: DriveKind) -> bool {
         let spare = self.spare();
         self.drives.of(kind).count() >= level.width(self.chunks())
             && self.drives.of(kind).all(|lane| self.drives.free(lane) > spare)
@@ -90,7 +90,7 @@ impl Array {
 
     /// Returns the kind of drives for a new unit: the preferred kind, or the other kind if the
     /// preferred one has no spare space; if neither has, the kind that promises more than it holds.
-    pub(super) fn first_kind(&self, wanted: Kind, level: Level) -> Kind {
+    pub(super) fn first_kind(&self, wanted: DriveKind, level: Level) -> DriveKind {
         let of_two = self.drives.ssds() != 0;
         if !of_two || self.is_roomy(level, wanted) {
             return wanted;
@@ -98,7 +98,7 @@ impl Array {
         if self.is_roomy(level, wanted.other()) {
             return wanted.other();
         }
-        let room = |kind: Kind| self.promised(kind) as i64 - self.held[kind as usize] as i64;
+        let room = |kind: DriveKind| self.promised(kind) as i64 - self.held[kind as usize] as i64;
         if room(wanted) > 0 || room(wanted.other()) <= 0 { wanted } else { wanted.other() }
     }
 }

@@ -7,7 +7,7 @@
 
 use super::Array;
 use super::full::CARE_PAUSE;
-use super::kind::Kind;
+use super::kind::DriveKind;
 use super::locks::Task;
 use super::lost::Lost;
 use super::unit::Place;
@@ -30,7 +30,7 @@ pub(super) struct Care {
     rate: u64,
     /// Has roles move until drives are alike, then promises more, and of which kind new drives are; whether
     /// any moved in this pass; and the units whose old cells are not free yet.
-    pub(super) grows: Option<Kind>,
+    pub(super) grows: Option<DriveKind>,
     has_moved: bool,
     moved: Vec<u64>,
     /// A unit is being looked after.
@@ -105,7 +105,7 @@ impl Array {
 
     /// Balances the drives and then increases the capacity to what fits on all of them. New drives
     /// are of this kind.
-    pub fn growing(mut self, new: Kind) -> Array {
+    pub fn growing(mut self, new: DriveKind) -> Array {
         self.care.grows = Some(new);
         self
     }

@@ -1,6 +1,6 @@
 //! The state of an array: its drives, its units by level, its losses.
 
-use super::kind::Kind;
+use super::kind::DriveKind;
 use super::level::{LEVELS, Level, all, each};
 use super::lost::{Blocks, blocks_of};
 use super::unit::{Place, Unit};
@@ -68,7 +68,7 @@ pub struct DriveState {
     /// Its number in the volume.
     pub number: u8,
     /// The kind of the drive.
-    pub kind: Kind,
+    pub kind: DriveKind,
     /// Whether the drive is present and in use.
     pub is_present: bool,
     /// Cells that hold nothing.
@@ -177,7 +177,7 @@ impl Array {
             drives: self.drives.states(),
             first_level: self.first_level(),
             units,
-            ssd_units: self.held[Kind::Ssd as usize],
+            ssd_units: self.held[DriveKind::Ssd as usize],
             degraded_units,
             lost_units,
             lost_bytes,

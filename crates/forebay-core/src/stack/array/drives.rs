@@ -2,7 +2,7 @@
 
 use super::census::DriveState;
 use super::geometry::{Geometry, LANES_MAX, spare_cells};
-use super::kind::{KINDS, Kind};
+use super::kind::{DriveKind, KINDS};
 use super::level::{Level, each};
 use super::space::Space;
 use super::unit::{Place, Unit};
@@ -20,7 +20,7 @@ const SLOPE: u32 = 32;
 pub(super) struct Drive {
     /// Its own; 0 if there is none on this lane.
     pub(super) number: u8,
-    pub(super) kind: Kind,
+    pub(super) kind: DriveKind,
     pub(super) present: bool,
     pub(super) space: Space,
     /// Since it was opened.
@@ -56,7 +56,7 @@ impl Drives {
             .iter()
             .map(|&number| Drive {
                 number,
-                kind: Kind::Hdd,
+                kind: DriveKind::Hdd,
                 present: number > 0,
                 space: Space::new(cells),
                 faults: 0,
@@ -91,7 +91,7 @@ impl Drives {
     }
 
     /// Returns the lanes of the present drives of a kind.
-    pub(super) fn of(&self, kind: Kind) -> impl Iterator<Item = usize> + '_ {
+    pub(super) fn of(&self, kind: DriveKind) -> impl Iterator<Item = usize> + '_ {
         self.present().filter(move |lane| self.all[*lane].kind == kind)
     }
 
@@ -123,11 +123,11 @@ impl Drives {
     }
 
     /// Returns the number of missing drives of a kind.
-    pub(super) fn missing_of(&self, kind: Kind) -> usize {
+    pub(super) fn missing_of(&self, kind: DriveKind) -> usize {
         let is_ssd = |member: usize| self.ssds >> member & 1 == 1;
         let is_missing = |(member, number): &(usize, &u8)| {
             **number > 0
-                && is_ssd(*member) == (kind == Kind::Ssd)
+                && is_ssd(*member) == (kind == DriveKind::Ssd)
                 && self.lanes[usize::from(**number)].is_none()
         };
         self.members.iter().enumerate().filter(is_missing).count()
@@ -148,13 +148,13 @@ impl Drives {
         for drive in &mut self.all {
             let member = members.iter().position(|number| *number == drive.number);
             let is_ssd = member.is_some_and(|member| ssds >> member & 1 == 1);
-            drive.kind = if is_ssd { Kind::Ssd } else { Kind::Hdd };
+            drive.kind = if is_ssd { DriveKind::Ssd } else { DriveKind::Hdd };
         }
     }
 
     /// Of these kinds, by lane, in an array whose lanes are its members.
-    pub(super) fn with_kinds(&mut self, kinds: &[Kind]) {
-        let is_ssd = |(_, kind): &(usize, &Kind)| **kind == Kind::Ssd;
+    pub(super) fn with_kinds(&mut self, kinds: &[DriveKind]) {
+        let is_ssd = |(_, kind): &(usize, &DriveKind)| **kind == DriveKind::Ssd;
         let ssds = kinds.iter().enumerate().filter(is_ssd);
         self.have(self.members, ssds.fold(0, |ssds, (lane, _)| ssds | 1 << lane));
     }
@@ -206,7 +206,13 @@ impl Drives {
     }
 
     /// Does the same for drives of a kind.
-    pub(super) fn units_of(&self, kind: Kind, level: Level, chunks: usize, units_max: u64) -> u64 {
+    pub(super) fn units_of(
+        &self,
+        kind: DriveKind,
+        level: Level,
+        chunks: usize,
+        units_max: u64,
+    ) -> u64 {
         let cells = self.of(kind).map(|lane| self.all[lane].space.cells());
         units_on(cells, level, chunks, units_max)
     }
@@ -214,7 +220,7 @@ impl Drives {
     /// Does the same including missing drives of that kind, which have this many cells each.
     pub(super) fn units_with_missing(
         &self,
-        kind: Kind,
+        kind: DriveKind,
         level: Level,
         chunks: usize,
         missing_cells: u32,
@@ -362,7 +368,7 @@ impl Drives {
     }
 
     /// Returns whether a place is on a drive of another kind.
-    pub(super) fn is_on_other(&self, place: Place, kind: Kind) -> bool {
+    pub(super) fn is_on_other(&self, place: Place, kind: DriveKind) -> bool {
         self.lane(place).is_some_and(|lane| self.all[lane].kind != kind)
     }
 

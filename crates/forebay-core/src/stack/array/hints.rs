@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Array;
 use super::geometry::Geometry;
-use super::kind::Kind;
+use super::kind::DriveKind;
 use super::level::Level;
 use super::locks::Task;
 
@@ -16,20 +16,20 @@ pub struct Hint {
     /// Their level, which then no rule changes.
     pub level: Option<Level>,
     /// The drives they are on, while these have room.
-    pub kind: Option<Kind>,
+    pub kind: Option<DriveKind>,
 }
 
 /// The hinted placement of a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct UnitHint {
     pub(super) level: Option<Level>,
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Option<DriveKind>,
 }
 
 /// All hints, by units.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hints {
-    all: Vec<(Range<u64>, Asked)>,
+    all: Vec<(Range<u64>, UnitHint)>,
 }
 
 impl Hints {
@@ -38,7 +38,7 @@ impl Hints {
         let of = |hint: &Hint| {
             let units = hint.bytes.start / unit_bytes..hint.bytes.end.div_ceil(unit_bytes);
             let level = hint.level.filter(|level| geometry.takes(*level));
-            (units, Asked { level, kind: hint.kind })
+            (units, UnitHint { level, kind: hint.kind })
         };
         Hints { all: hints.iter().map(of).collect() }
     }
@@ -47,9 +47,9 @@ impl Hints {
         self.all.is_empty()
     }
 
-    pub(super) fn of(&self, unit: u64) -> Asked {
+    pub(super) fn of(&self, unit: u64) -> UnitHint {
         let hint = self.all.iter().find(|(units, _)| units.contains(&unit));
-        hint.map_or(Asked::default(), |(_, asked)| *asked)
+        hint.map_or(UnitHint::default(), |(_, asked)| *asked)
     }
 }
 
@@ -63,7 +63,7 @@ impl Array {
     }
 
     /// Returns the kind of drives that a unit is to be on.
-    pub(super) fn hinted_kind(&self, number: u64) -> Kind {
+    pub(super) fn hinted_kind(&self, number: u64) -> DriveKind {
         self.hints.of(number).kind.unwrap_or_default()
     }
 
@@ -73,7 +73,7 @@ impl Array {
             return None;
         }
         let unit = self.unit(number);
-        let (Asked { level, kind }, now) = (self.hints.of(number), unit.level?);
+        let (UnitHint { level, kind }, now) = (self.hints.of(number), unit.level?);
         let (to, on) = (level.unwrap_or(now), kind.unwrap_or(unit.kind));
         let is_kept = (to, on) == (now, unit.kind);
         (!is_kept && self.is_roomy(to, on)).then_some(Task::Switch(to, on))
@@ -92,7 +92,7 @@ mod tests {
         let hints = Hints::new(
             &[
                 hint(0..1, Some(Level::TRIPLE), None),
-                hint(0..2 * unit + 1, None, Some(Kind::Ssd)),
+                hint(0..2 * unit + 1, None, Some(DriveKind::Ssd)),
                 hint(7 * unit..7 * unit, Some(Level::RAID6), None),
                 hint(8 * unit..9 * unit, Some(Level::Mirrored { copies: 4 }), None),
             ],
@@ -100,7 +100,7 @@ mod tests {
         );
         let asked = |unit| (hints.of(unit).level, hints.of(unit).kind);
         assert_eq!(asked(0), (Some(Level::TRIPLE), None));
-        assert_eq!([1, 2].map(asked), [(None, Some(Kind::Ssd)); 2]);
+        assert_eq!([1, 2].map(asked), [(None, Some(DriveKind::Ssd)); 2]);
         assert_eq!([3, 7, 8, u64::MAX].map(asked), [(None, None); 4]);
     }
 }

@@ -1,6 +1,6 @@
 //! An operation on a unit: first reads roles, then writes roles.
 
-use super::kind::Kind;
+use super::kind::DriveKind;
 use super::known::Sums;
 use super::level::{Level, ROLES_MAX, Roles};
 use super::locks::{Part, Task};
@@ -15,7 +15,7 @@ pub(super) enum Doing {
     Read,
     Write,
     Trim,
-    Switch(Level, Kind),
+    Switch(Level, DriveKind),
     Repair {
         reads_all: bool,
     },

@@ -2,7 +2,7 @@
 
 /// The kind of a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum DriveKind {
     /// A hard disk.
     #[default]
     Hdd,
@@ -11,27 +11,27 @@ pub enum Kind {
 }
 
 /// All there are.
-pub const KINDS: [Kind; 2] = [Kind::Hdd, Kind::Ssd];
+pub const KINDS: [DriveKind; 2] = [DriveKind::Hdd, DriveKind::Ssd];
 
-impl Kind {
+impl DriveKind {
     /// Returns its name: `hdd`, `ssd`.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Hdd => "hdd",
-            Kind::Ssd => "ssd",
+            DriveKind::Hdd => "hdd",
+            DriveKind::Ssd => "ssd",
         }
     }
 
     /// By its name.
-    pub fn named(name: &str) -> Option<Kind> {
+    pub fn named(name: &str) -> Option<DriveKind> {
         KINDS.into_iter().find(|kind| kind.name() == name)
     }
 
     /// Returns the other kind.
-    pub(super) fn other(self) -> Kind {
+    pub(super) fn other(self) -> DriveKind {
         match self {
-            Kind::Hdd => Kind::Ssd,
-            Kind::Ssd => Kind::Hdd,
+            DriveKind::Hdd => DriveKind::Ssd,
+            DriveKind::Ssd => DriveKind::Hdd,
         }
     }
 }

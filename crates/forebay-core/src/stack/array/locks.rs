@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::kind::Kind;
+use super::kind::DriveKind;
 use super::level::Level;
 use crate::contract::bytes::Bytes;
 use crate::contract::time::Nanos;
@@ -36,7 +36,7 @@ pub(super) enum Task {
     /// The complete part is no longer needed.
     Trim(Part),
     /// To another level, or another kind of drives.
-    Switch(Level, Kind),
+    Switch(Level, DriveKind),
     /// Restores lost data; reads everything if requested.
     Repair {
         reads_all: bool,

@@ -9,7 +9,7 @@ use super::drives::Drives;
 use super::full::Full;
 use super::geometry::Geometry;
 use super::hints::Hints;
-use super::kind::{KINDS, Kind};
+use super::kind::{DriveKind, KINDS};
 use super::known::Known;
 use super::ledger::Doubted;
 use super::level::{LEVELS, Level};
@@ -81,7 +81,7 @@ impl Array {
     }
 
     /// Sets the kinds of the drives, by lane; an array that is opened knows its kinds.
-    pub fn with_kinds(mut self, kinds: &[Kind]) -> Array {
+    pub fn with_kinds(mut self, kinds: &[DriveKind]) -> Array {
         self.drives.with_kinds(kinds);
         self
     }
@@ -98,7 +98,7 @@ impl Array {
         for number in 0..units.min(self.geometry.units) {
             let mut unit = Unit { level: Some(level), ..Unit::EMPTY };
             let roles = super::level::all(level.roles(self.chunks()));
-            unit.kind = self.first_kind(Kind::default(), level);
+            unit.kind = self.first_kind(DriveKind::default(), level);
             if self.allot(number, &mut unit, level, roles).is_some() {
                 self.table.set(number, &unit);
                 self.hold(number, &Unit::EMPTY, &unit);

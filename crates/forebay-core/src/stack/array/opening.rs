@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use super::kind::Kind;
+use super::kind::DriveKind;
 use super::record::Record;
 use super::unit::Unit;
 use super::{Array, Geometry, KIND, OPENING, Phase, geometry, nobodys};
@@ -252,7 +252,7 @@ impl Array {
             };
             members[place] = *number;
             // A replacement drive is of the same kind.
-            if let Some(Kind::Ssd) = grows.filter(|_| missing.is_none()) {
+            if let Some(DriveKind::Ssd) = grows.filter(|_| missing.is_none()) {
                 ssds |= 1 << place;
             }
         }

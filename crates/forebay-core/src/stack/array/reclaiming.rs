@@ -12,7 +12,7 @@ use super::kind::KINDS;
 use super::level::each;
 use super::locks::Task;
 use super::unit::{Place, Unit};
-use super::{Array, Kind};
+use super::{Array, DriveKind};
 use crate::contract::outcome::Fault;
 use crate::stack::placed::Plan;
 
@@ -57,7 +57,7 @@ impl Array {
     }
 
     /// Returns the next fat unit that nothing is asked of, one without a hint if possible.
-    fn next_fat(&mut self, kind: Kind, look: usize) -> Option<u64> {
+    fn next_fat(&mut self, kind: DriveKind, look: usize) -> Option<u64> {
         let (fat, next) = (&self.room.fat[kind as usize], self.room.next[kind as usize]);
         let (mut hinted, mut last) = (None, next);
         let mut found = None;
@@ -79,7 +79,7 @@ impl Array {
         found.or(hinted)
     }
 
-    fn shrink(&mut self, number: u64, kind: Kind) {
+    fn shrink(&mut self, number: u64, kind: DriveKind) {
         self.room.shrinking.insert(number);
         self.locks.ask(number, Task::Switch(self.leanest, kind));
         self.ready.push(number);

@@ -17,7 +17,7 @@
 use std::collections::BTreeSet;
 
 use super::Array;
-use super::kind::{KINDS, Kind};
+use super::kind::{DriveKind, KINDS};
 use super::level::Level;
 use super::unit::{Place, Unit};
 
@@ -76,7 +76,7 @@ impl Array {
     }
 
     /// Returns whether fat units of a kind are to shrink.
-    pub(super) fn is_tight(&self, kind: Kind) -> bool {
+    pub(super) fn is_tight(&self, kind: DriveKind) -> bool {
         let low = self.spare() / 4 * 3;
         let named = |lane: usize| self.room.named.get(lane).copied().unwrap_or(0);
         let is_low = |lane: usize| self.drives.cells(lane) < named(lane) + low;
@@ -86,7 +86,7 @@ impl Array {
     }
 
     /// Returns whether as many drives of a kind are there as the leanest level is wide.
-    pub(super) fn is_wide(&self, kind: Kind) -> bool {
+    pub(super) fn is_wide(&self, kind: DriveKind) -> bool {
         self.drives.of(kind).count() >= self.leanest.width(self.chunks())
     }
 
@@ -164,7 +164,7 @@ impl Array {
 
     /// Returns whether a unit may have all its roles on the drives of a kind that are there, and
     /// the rest of the promise still has room on them.
-    fn has_room_beside(&self, kind: Kind, missing: usize) -> bool {
+    fn has_room_beside(&self, kind: DriveKind, missing: usize) -> bool {
         let (chunks, at) = (self.chunks(), kind as usize);
         let roles = self.leanest.roles(chunks) as u64;
         let promised = match self.drives.ssds() {
@@ -182,7 +182,7 @@ impl Array {
 
     /// Returns how many units drives of a kind have room for at the leanest level, counting those
     /// that are missing.
-    pub(super) fn promised(&self, kind: Kind) -> u64 {
+    pub(super) fn promised(&self, kind: DriveKind) -> u64 {
         self.drives.units_with_missing(kind, self.leanest, self.chunks(), self.geometry.cells)
     }
 }

@@ -1,6 +1,6 @@
 //! The positions of a unit's chunks: a level, and a place for each role.
 
-use super::kind::Kind;
+use super::kind::DriveKind;
 use super::level::{Level, ROLES_MAX, Roles, all, each};
 use super::lost::Lost;
 
@@ -73,15 +73,19 @@ pub(super) struct Unit {
     /// None if nothing was ever written.
     pub(super) level: Option<Level>,
     /// On drives of this kind.
-    pub(super) kind: Kind,
+    pub(super) kind: DriveKind,
     pub(super) places: [Place; ROLES_MAX],
     /// The blocks that its cells can no longer reconstruct.
     pub(super) lost: Lost,
 }
 
 impl Unit {
-    pub(super) const EMPTY: Unit =
-        Unit { level: None, kind: Kind::Hdd, places: [Place::ZERO; ROLES_MAX], lost: Lost::NONE };
+    pub(super) const EMPTY: Unit = Unit {
+        level: None,
+        kind: DriveKind::Hdd,
+        places: [Place::ZERO; ROLES_MAX],
+        lost: Lost::NONE,
+    };
 
     /// Returns whether it names that cell.
     pub(super) fn names(&self, place: Place) -> bool {
@@ -113,7 +117,7 @@ impl Unit {
     /// As it stands in the table.
     pub(super) fn put(&self, words: &mut [u64]) {
         if let Some((first, places)) = words.split_first_mut() {
-            let kind = u64::from(self.kind == Kind::Ssd) << 8;
+            let kind = u64::from(self.kind == DriveKind::Ssd) << 8;
             let lost = self.lost.word();
             *first = self.level.map_or(0, |level| u64::from(level.code()) | kind | lost);
             places.iter_mut().zip(self.places).for_each(|(word, place)| *word = place.0);
@@ -124,7 +128,7 @@ impl Unit {
         let mut unit = Unit::EMPTY;
         if let Some((&first, places)) = words.split_first() {
             unit.level = Level::of_code(first as u8);
-            unit.kind = if first >> 8 & 1 == 1 { Kind::Ssd } else { Kind::Hdd };
+            unit.kind = if first >> 8 & 1 == 1 { DriveKind::Ssd } else { DriveKind::Hdd };
             unit.lost = Lost::of_word(first);
             unit.places.iter_mut().zip(places).for_each(|(place, word)| *place = Place(*word));
         }
@@ -148,7 +152,7 @@ mod tests {
         assert!(lost.iter().all(|it| it.is_lost() && it.cell().is_none()));
         assert_eq!(lost.map(Place::loser), [Some(254), Some(254), None, None]);
         assert_eq!(Place::at(1, 7).checked(5).loser(), None);
-        let mut unit = Unit { level: Some(Level::RAID6), kind: Kind::Ssd, ..Unit::EMPTY };
+        let mut unit = Unit { level: Some(Level::RAID6), kind: DriveKind::Ssd, ..Unit::EMPTY };
         unit.places[5] = place;
         unit.lost = Lost::of_word(0x8000_0001_0007_0000);
         let mut words = [9; 13];

@@ -297,7 +297,7 @@ fn mixed(sums: u64, sum: u64) -> u64 {
 
 /// The contents found in a position of the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum RingContent {
     /// Zeros.
     Blank,
     /// It cannot be read.
@@ -324,14 +324,14 @@ enum Sector {
 }
 
 /// Examines position `slot` of the ring, whose bytes are at `from`.
-pub(super) fn found(binding: &Binding, slot: u64, from: Bytes, slots: &dyn Slots) -> Found {
+pub(super) fn found(binding: &Binding, slot: u64, from: Bytes, slots: &dyn Slots) -> RingContent {
     let mut bytes = vec![0; RECORD as usize];
     if !slots.get(from.len(RECORD), &mut bytes) {
-        return Found::Unreadable;
+        return RingContent::Unreadable;
     }
     let words = words(&bytes);
     if words.iter().all(|word| *word == 0) {
-        return Found::Blank;
+        return RingContent::Blank;
     }
     let (mut sums, mut own_sums) = (0, 0);
     let (mut oldest, mut newest, mut has_blank) = (u64::MAX, 0, false);
@@ -345,16 +345,16 @@ pub(super) fn found(binding: &Binding, slot: u64, from: Bytes, slots: &dyn Slots
                 (oldest, newest) = (oldest.min(number), newest.max(number));
                 own_sums = if nth == 0 { words[SECTOR_HEAD + 1] } else { 0 };
             }
-            Sector::Foreign => worst = Some(Found::Foreign),
-            Sector::Damaged => worst = worst.or(Some(Found::Damaged)),
+            Sector::Foreign => worst = Some(RingContent::Foreign),
+            Sector::Damaged => worst = worst.or(Some(RingContent::Damaged)),
         }
         sums = if nth == 0 { sums } else { mixed(sums, words[0]) };
     }
     let is_one = oldest == newest && !has_blank && own_sums == sums;
     match worst {
         Some(worst) => worst,
-        None if is_one => Found::Record(newest),
-        None => Found::Torn { oldest, newest, has_blank },
+        None if is_one => RingContent::Record(newest),
+        None => RingContent::Torn { oldest, newest, has_blank },
     }
 }
 

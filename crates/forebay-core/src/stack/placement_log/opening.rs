@@ -4,7 +4,7 @@
 //! What is refused, and with which fault, is in docs/placement-log.md. A record that cannot be read, or is damaged, is
 //! missed where it is one of the last, or where the next one would be: that one could be newer.
 
-use super::format::{self, Found, LABELS, Labelled, RECORD};
+use super::format::{self, LABELS, Labelled, RECORD, RingContent};
 use super::{Event, Name, OPEN, Phase, PlacementLog};
 use crate::contract::bytes::Bytes;
 use crate::contract::outcome::{Fault, Outcome};
@@ -32,7 +32,7 @@ pub(super) struct Opening {
     /// Whether there is a label, and one of a flash that was served.
     is_labelled: bool,
     is_begun: bool,
-    found: Vec<Found>,
+    found: Vec<RingContent>,
     /// Up to here records are read one at a time, because one of them cannot be read.
     narrow_until: u64,
     /// The next record to apply, and the last one.
@@ -150,7 +150,7 @@ impl PlacementLog {
             Err(Fault::Media) if io.len > RECORD => {
                 opening.narrow_until = first + u64::from(io.len / RECORD);
             }
-            Err(Fault::Media) => opening.found.push(Found::Unreadable),
+            Err(Fault::Media) => opening.found.push(RingContent::Unreadable),
             Err(fault) => return Err(fault),
             Ok(()) => {
                 for step in 0..io.len / RECORD {
@@ -173,7 +173,7 @@ impl PlacementLog {
         let Some(opening) = self.opening() else { return Ok(()) };
         let found = &opening.found;
         let numbers = found.iter().filter_map(|found| match found {
-            Found::Record(number) => Some(*number),
+            RingContent::Record(number) => Some(*number),
             _ => None,
         });
         let Some(newest) = numbers.max() else { return self.begin_log(plan) };
@@ -182,7 +182,7 @@ impl PlacementLog {
         }
         let at = |number: u64| found[(number % ring) as usize];
         let first = (newest + 1).saturating_sub(binding.pages()).max(1);
-        let is_whole = (first..=newest).all(|number| at(number) == Found::Record(number));
+        let is_whole = (first..=newest).all(|number| at(number) == RingContent::Record(number));
         let is_newest = is_unfinished(at(newest + 1), newest + 1, ring)
             && !found.iter().any(|found| is_beyond(*found, newest + 1));
         if !is_whole || !is_newest && !is_forced || newest < least {
@@ -199,13 +199,13 @@ impl PlacementLog {
         let formats = self.formats;
         let Some(opening) = self.opening() else { return Ok(()) };
         let (is_labelled, is_begun) = (opening.is_labelled, opening.is_begun);
-        let may_be_begun = |found: &Found| match found {
-            Found::Blank => true,
+        let may_be_begun = |found: &RingContent| match found {
+            RingContent::Blank => true,
             // What nobody knows as a record may be anything on a flash without a label.
-            Found::Damaged => !is_labelled,
+            RingContent::Damaged => !is_labelled,
             // The first record of a format that was cut off, which has the label before it.
-            Found::Torn { newest, .. } => is_labelled && *newest <= 1,
-            Found::Unreadable | Found::Foreign | Found::Record(_) => false,
+            RingContent::Torn { newest, .. } => is_labelled && *newest <= 1,
+            RingContent::Unreadable | RingContent::Foreign | RingContent::Record(_) => false,
         };
         // A label alone is a format that was not finished; where the flash was served, or nothing is formatted, damage.
         // After a kill that label need not be durable.
@@ -224,13 +224,13 @@ impl PlacementLog {
     fn wipe(&mut self, plan: &mut Plan<'_>) {
         let binding = self.binding;
         let Some(opening) = self.opening() else { return };
-        let is_used = |found: &Found| *found != Found::Blank;
+        let is_used = |found: &RingContent| *found != RingContent::Blank;
         let Some(from) = opening.found.iter().position(is_used) else {
             return self.write_labels(plan);
         };
         let used = opening.found[from..].iter().take(READ_RECORDS as usize);
         let count = used.take_while(|found| is_used(found)).count();
-        opening.found[from..from + count].fill(Found::Blank);
+        opening.found[from..from + count].fill(RingContent::Blank);
         let len = count as u32 * RECORD;
         let buf = plan.slots.take(len);
         plan.slots.zero(Bytes::of(buf).len(len));
@@ -253,7 +253,7 @@ impl PlacementLog {
         for step in 0..io.len / RECORD {
             let from = io.bytes.on(step * RECORD);
             let found = format::found(&binding, next % binding.ring(), from, plan.slots);
-            if found != Found::Record(next) {
+            if found != RingContent::Record(next) {
                 return Err(Fault::Media);
             }
             format::take_record(&binding, next, from, &mut self.table, plan.slots)
@@ -315,23 +315,23 @@ impl PlacementLog {
 
 /// Returns whether what is in the place of the record `next` is as a power cut may leave it while
 /// that record is written: then nobody was told that the record is durable.
-fn is_unfinished(found: Found, next: u64, ring: u64) -> bool {
+fn is_unfinished(found: RingContent, next: u64, ring: u64) -> bool {
     let before = next.checked_sub(ring).filter(|number| *number > 0);
     match found {
-        Found::Blank => before.is_none(),
-        Found::Record(number) => Some(number) == before,
-        Found::Torn { oldest, newest, has_blank } => {
+        RingContent::Blank => before.is_none(),
+        RingContent::Record(number) => Some(number) == before,
+        RingContent::Torn { oldest, newest, has_blank } => {
             let is_old = Some(oldest) == before && !has_blank;
             let is_new = oldest == next && (before.is_none() || !has_blank);
             newest == next && (is_old || is_new)
         }
-        Found::Unreadable | Found::Damaged | Found::Foreign => false,
+        RingContent::Unreadable | RingContent::Damaged | RingContent::Foreign => false,
     }
 }
 
 /// Returns whether a part of a record after `next` is there: then `next` was durable once.
-fn is_beyond(found: Found, next: u64) -> bool {
-    matches!(found, Found::Torn { newest, .. } if newest > next)
+fn is_beyond(found: RingContent, next: u64) -> bool {
+    matches!(found, RingContent::Torn { newest, .. } if newest > next)
 }
 
 #[cfg(test)]
@@ -341,19 +341,24 @@ mod tests {
     #[test]
     fn only_what_a_cut_leaves_is_an_unfinished_record() {
         const RING: u64 = 18;
-        let torn = |oldest, newest, has_blank| Found::Torn { oldest, newest, has_blank };
+        let torn = |oldest, newest, has_blank| RingContent::Torn { oldest, newest, has_blank };
         let first = |found| is_unfinished(found, 5, RING);
-        assert!([Found::Blank, torn(5, 5, true), torn(5, 5, false)].into_iter().all(first));
+        assert!([RingContent::Blank, torn(5, 5, true), torn(5, 5, false)].into_iter().all(first));
         let later = |found| is_unfinished(found, 5 + RING, RING);
         let next = 5 + RING;
-        let left = [Found::Record(5), torn(5, next, false), torn(next, next, false)];
+        let left = [RingContent::Record(5), torn(5, next, false), torn(next, next, false)];
         assert!(left.into_iter().all(later));
-        let lost = [Found::Damaged, Found::Unreadable, Found::Foreign, torn(5, 6, false)];
+        let lost = [
+            RingContent::Damaged,
+            RingContent::Unreadable,
+            RingContent::Foreign,
+            torn(5, 6, false),
+        ];
         assert!(!lost.into_iter().any(|found| first(found) || later(found)));
         // Zeros where there was a record, and a record that a later one took the place of.
-        let lost = [Found::Blank, torn(5, next, true), torn(5, 5, false), torn(5, 5, true)];
+        let lost = [RingContent::Blank, torn(5, next, true), torn(5, 5, false), torn(5, 5, true)];
         assert!(!lost.into_iter().any(later));
-        assert!(!is_unfinished(Found::Record(5), 5 + 2 * RING, RING));
+        assert!(!is_unfinished(RingContent::Record(5), 5 + 2 * RING, RING));
         assert!(is_beyond(torn(1, 7, true), 6) && !is_beyond(torn(1, 6, true), 6));
     }
 }

@@ -42,7 +42,7 @@ pub fn record_at(disk_bytes: u64) -> Option<u64> {
 
 /// The meaning of the first bytes of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct HeadRecord {
     /// Where the record is.
     pub at: u64,
     /// Where new places begin.
@@ -51,10 +51,10 @@ pub struct Found {
 
 /// What the first 64 bytes of a head say; `None` if there is none. Whether the record is whole is
 /// seen when it is opened.
-pub fn found(head: &[u8; 64]) -> Option<Found> {
+pub fn found(head: &[u8; 64]) -> Option<HeadRecord> {
     let word =
         |nth: usize| head[8 * nth..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-    (word(1) == MARK).then(|| Found { at: word(6), to: word(4) })
+    (word(1) == MARK).then(|| HeadRecord { at: word(6), to: word(4) })
 }
 
 /// Where the two heads of a record are written.
@@ -90,7 +90,7 @@ enum Phase {
 
 /// The location of the record, and the progress of writing it.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
+pub(super) struct RecordKeeper {
     place: Record,
     /// Whether it is begun where there is none.
     begins: bool,
@@ -103,9 +103,16 @@ pub(super) struct Kept {
     untold: Option<Fault>,
 }
 
-impl Kept {
-    pub(super) fn new(place: Record, begins: bool) -> Kept {
-        Kept { place, begins, phase: Phase::Closed, buf: 0, early: Vec::new(), untold: None }
+impl RecordKeeper {
+    pub(super) fn new(place: Record, begins: bool) -> RecordKeeper {
+        RecordKeeper {
+            place,
+            begins,
+            phase: Phase::Closed,
+            buf: 0,
+            early: Vec::new(),
+            untold: None,
+        }
     }
 
     /// There is none, without its place being read.

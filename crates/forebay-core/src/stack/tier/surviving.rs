@@ -28,7 +28,7 @@ const KEY_BITS: u32 = 48;
 
 /// The log of a table.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
+pub(super) struct TableLog {
     pub(super) log: PlacementLog,
     /// Slots that are free once no record names them.
     pub(super) retired: u32,
@@ -71,7 +71,7 @@ impl<C: Choose> Tiers<C> {
             part_bits: PART_BITS,
         };
         let log = PlacementLog::new(binding, bound, self.flash, LOG);
-        self.table.keep(Kept { log, retired: 0 });
+        self.table.keep(TableLog { log, retired: 0 });
         self
     }
 

@@ -10,7 +10,7 @@
 //! search.
 
 use super::slots::Slots;
-use super::surviving::Kept;
+use super::surviving::TableLog;
 use crate::contract::request::Lane;
 use crate::index::{Index, spread};
 
@@ -77,7 +77,7 @@ pub(super) struct Table {
     /// Where places begin on the flash.
     places_at: u64,
     /// The log of the table, if it must survive a restart.
-    pub(super) kept: Option<Box<Kept>>,
+    pub(super) kept: Option<Box<TableLog>>,
     /// With a log: by slot, one more than the entry whose it is.
     holders: Vec<u32>,
 }
@@ -134,7 +134,7 @@ impl Table {
     }
 
     /// Enables the log `kept`, so that the table survives a restart.
-    pub(super) fn keep(&mut self, kept: Kept) {
+    pub(super) fn keep(&mut self, kept: TableLog) {
         self.places_at = kept.log.log_bytes();
         self.kept = Some(Box::new(kept));
         self.holders = vec![0; self.places() as usize];

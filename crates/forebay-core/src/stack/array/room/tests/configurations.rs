@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::super::super::drives::Drives;
 use super::super::super::geometry::Geometry;
-use super::super::super::kind::Kind;
+use super::super::super::kind::DriveKind;
 use super::super::super::level::{LEVELS, Level};
 use super::super::super::{Array, Hint, Update};
 use crate::adapt::{Best, BonusMalus, Costs, Factor, First, Objective, Tuning, WorkFunction};
@@ -169,8 +169,8 @@ impl Config {
 
     /// Returns a new one.
     pub(super) fn created(&self) -> Array {
-        let kind = |lane| if lane < self.lanes { Kind::Hdd } else { Kind::Ssd };
-        let kinds: Vec<Kind> = (0..self.lanes + self.ssds).map(kind).collect();
+        let kind = |lane| if lane < self.lanes { DriveKind::Hdd } else { DriveKind::Ssd };
+        let kinds: Vec<DriveKind> = (0..self.lanes + self.ssds).map(kind).collect();
         let array = Array::new(self.geometry(), self.level).with_kinds(&kinds);
         self.ruled(array.with_cells(&self.all_cells(false)))
     }
@@ -185,12 +185,12 @@ impl Config {
         let ssds = (self.lanes..self.lanes + self.ssds).fold(0, |ssds, lane| ssds | 1 << lane);
         array.drives.have(Drives::new(&members, 0).members(), ssds);
         let array = self.ruled(array.with_cells(&cells));
-        if self.grow == Grow::Not { array } else { array.growing(Kind::Hdd) }
+        if self.grow == Grow::Not { array } else { array.growing(DriveKind::Hdd) }
     }
 
     fn hints(&self, bytes: u64) -> Vec<Hint> {
         let level = Some(Level::TRIPLE);
-        let kind = Some(Kind::Ssd).filter(|_| self.ssds > 0);
+        let kind = Some(DriveKind::Ssd).filter(|_| self.ssds > 0);
         match self.hinted {
             Hinted::Not => Vec::new(),
             Hinted::Half => vec![Hint { bytes: 0..bytes / 2, level, kind: None }],
