@@ -83,7 +83,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut synthesis =
         Synthesis { scattered, random: Random(1), at_ns: 0, next_offsets: [0; THREADS] };
-    let mut writer = write::create(Path::new(output), None, &write::Kept::default())?;
+    let mut writer = write::create(Path::new(output), None, &write::ProtectedFiles::default())?;
     let mut batch = Vec::with_capacity(BATCH);
     while left > 0 {
         batch.clear();

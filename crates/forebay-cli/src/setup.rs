@@ -9,7 +9,7 @@ use clap::{Args, Command};
 use clap_complete::Shell;
 use clap_mangen::roff::{Roff, roman};
 use forebay_trace::TraceError;
-use forebay_trace::write::{Draft, Kept};
+use forebay_trace::write::{Draft, ProtectedFiles};
 
 use crate::{command, output, verbs};
 
@@ -48,7 +48,7 @@ impl Man {
         verbs.build();
         pages_of(&verbs, &mut pages)?;
         for (name, page) in pages {
-            let draft = Draft::new(&self.folder.join(name), &Kept::default());
+            let draft = Draft::new(&self.folder.join(name), &ProtectedFiles::default());
             draft.and_then(|draft| draft.fill(&page)).map_err(forebay::Error::output)?;
         }
         Ok(())

@@ -27,7 +27,7 @@ fn bounded(mib: u64, arguments: &[&str], paths: &[&Path]) -> Command {
 fn scattered(folder: &Folder, requests: u64) -> PathBuf {
     let path = folder.path("scattered.parquet");
     let dictionary = Dictionary { streams: vec![Stream::default()], volumes: vec!["v".into()] };
-    let mut writer = write::create(&path, None, &write::Kept::default()).unwrap();
+    let mut writer = write::create(&path, None, &write::ProtectedFiles::default()).unwrap();
     let record = |number: u64| {
         let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(31);
         Record {

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_core::device::drive::{Controller, DriveSpec};
 use forebay_trace::whole;
-use forebay_trace::write::Kept;
+use forebay_trace::write::ProtectedFiles;
 
 use crate::DevicesError;
 
@@ -69,7 +69,7 @@ pub struct Imported {
     /// What was not imported, or was corrected, one line each.
     pub notes: Vec<String>,
     /// The files that were read.
-    pub kept: Kept,
+    pub kept: ProtectedFiles,
 }
 
 /// Reads a file next to a drive file by name; the caller determines how it is found.
@@ -140,7 +140,7 @@ pub fn import_text(path: &Path, text: &str, beside: Beside<'_>) -> Result<Import
     say(&model_path, &mut notes, &mut said);
     let drive = DriveSpec { disk: hdd, format: Some(format), controller };
     check(&block.name, &drive).map_err(|what| malformed(&model_path)((model.line, what)))?;
-    Ok(Imported { name: block.name.clone(), drive, notes: said, kept: Kept::default() })
+    Ok(Imported { name: block.name.clone(), drive, notes: said, kept: ProtectedFiles::default() })
 }
 
 fn say(path: &Path, notes: &mut Notes, said: &mut Vec<String>) {

@@ -35,7 +35,7 @@ use forebay_core::device::list;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Nanos, Spec, SpecError};
 use forebay_trace::whole;
-use forebay_trace::write::Kept;
+use forebay_trace::write::ProtectedFiles;
 
 use change::Wrong;
 use closed::Host;
@@ -321,7 +321,10 @@ pub fn file_of(name: &str) -> &Path {
 }
 
 /// Adds the files of the devices `names`, which are read too, to `kept`.
-pub fn and_kept<'a>(kept: Kept, names: impl IntoIterator<Item = &'a str>) -> Kept {
+pub fn and_kept<'a>(
+    kept: ProtectedFiles,
+    names: impl IntoIterator<Item = &'a str>,
+) -> ProtectedFiles {
     names.into_iter().fold(kept, |kept, name| kept.and_file(file_of(name)))
 }
 

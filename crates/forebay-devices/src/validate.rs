@@ -23,7 +23,7 @@ use forebay_core::device::hdd::Hdd;
 use forebay_core::{Device, Flags, Nanos, Op, Request, SpecError};
 use forebay_trace::TraceError;
 use forebay_trace::error::Place;
-use forebay_trace::formats::disksim_valid::{self, Row};
+use forebay_trace::formats::disksim_valid::{self, ValidationRow};
 use serde::Serialize;
 
 use crate::DiskSpec;
@@ -121,7 +121,7 @@ pub struct Validation {
 /// Reads the requests of the trace at `path`, which may be compressed.
 pub fn read_trace(path: &Path) -> Result<Vec<Measured>, TraceError> {
     let micros = |us: f64| Nanos::from_millis_f64(us / 1e3);
-    let measured = |row: Row| Measured {
+    let measured = |row: ValidationRow| Measured {
         op: row.op,
         sector: row.first_sector,
         count: row.sectors,

@@ -10,7 +10,7 @@ use forebay_core::device::drive::{
 };
 use forebay_core::device::hdd::{HddSpec, SeekSpec, Zone};
 use forebay_trace::TraceError;
-use forebay_trace::write::{Draft, Kept};
+use forebay_trace::write::{Draft, ProtectedFiles};
 
 /// Formats the device file of `drive`, called `name`; `source` states the origin of its figures.
 pub fn text(name: &str, source: &str, drive: &DriveSpec) -> String {
@@ -27,7 +27,7 @@ pub fn noted<'a>(text: &str, notes: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// Writes a device file atomically; never overwrites one of the files in `kept`.
-pub fn file(path: &Path, text: &str, kept: &Kept) -> Result<(), TraceError> {
+pub fn file(path: &Path, text: &str, kept: &ProtectedFiles) -> Result<(), TraceError> {
     Draft::new(path, kept)?.fill(text.as_bytes())
 }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 use forebay_model::fit::{FitOptions, Fitter, Survey};
 use forebay_model::generate::{GenerateOptions, Generator, Mechanism, Mechanisms};
 use forebay_trace::Reader;
-use forebay_trace::write::{self, Kept};
+use forebay_trace::write::{self, ProtectedFiles};
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
@@ -56,7 +56,7 @@ fn main() {
         rates.push(count as f64 / begun.elapsed().as_secs_f64() / 1e6);
         let output = Path::new(&args[2]).with_extension(format!("{seed}.parquet"));
         let mut generator = Generator::new(&model, options);
-        let mut writer = write::create(&output, None, &Kept::default()).unwrap();
+        let mut writer = write::create(&output, None, &ProtectedFiles::default()).unwrap();
         loop {
             generator.read(&mut batch).unwrap();
             if batch.is_empty() {

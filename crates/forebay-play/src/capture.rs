@@ -20,7 +20,7 @@ use forebay_show::plural::{counted, verb};
 use forebay_show::quantities::{rate, seconds, significant};
 use forebay_trace::Reader;
 use forebay_trace::formats::blktrace::Blktrace;
-use forebay_trace::write::{self, Kept};
+use forebay_trace::write::{self, ProtectedFiles};
 use serde::Serialize;
 
 use crate::error::Error;
@@ -65,7 +65,7 @@ impl Verb for CaptureAsk {
 
     fn run(self, session: &mut dyn Session) -> Result<Answered, forebay::Error> {
         let plan = self.plan()?;
-        let kept = Kept::file(&self.device);
+        let kept = ProtectedFiles::file(&self.device);
         let replaces = in_place_of(&self.output);
         let writer = write::create(&self.output, self.to.as_deref(), &kept)
             .map_err(forebay::Error::output)?;

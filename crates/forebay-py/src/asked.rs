@@ -19,7 +19,7 @@ use forebay_ask::{
 use forebay_core::Nanos;
 use forebay_play::capture::capture_into;
 use forebay_trace::unpack::Consumed;
-use forebay_trace::write::Kept;
+use forebay_trace::write::ProtectedFiles;
 use forebay_trace::{Reader, TraceError};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -305,7 +305,7 @@ impl OpenTrace for Held {
     fn name(&self) -> &Path {
         self.0.name()
     }
-    fn kept(&self) -> Kept {
+    fn kept(&self) -> ProtectedFiles {
         self.0.kept()
     }
     fn open(&self) -> Result<Box<dyn Reader>, TraceError> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use forebay::{report, words};
-use forebay_trace::write::Kept;
+use forebay_trace::write::ProtectedFiles;
 use pyo3::prelude::*;
 
 use crate::error::{argument, raised};
@@ -37,6 +37,6 @@ pub(crate) fn axis_scale(key: &str, most: f64) -> (f64, &'static str) {
 /// Writes the page to `path` atomically.
 #[pyfunction]
 pub(crate) fn write_page(told: &str, path: PathBuf) -> PyResult<()> {
-    let draft = report::begin(&path, &Kept::default()).map_err(raised)?;
+    let draft = report::begin(&path, &ProtectedFiles::default()).map_err(raised)?;
     report::write(draft, &page(told)?).map_err(raised)
 }

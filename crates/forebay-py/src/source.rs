@@ -7,7 +7,7 @@ use arrow_array::ffi_stream::RecordBatchStreamReader;
 use arrow_pyarrow::FromPyArrow;
 use forebay::model::open::open_any;
 use forebay_trace::unpack::Consumed;
-use forebay_trace::write::Kept;
+use forebay_trace::write::ProtectedFiles;
 use forebay_trace::{Dictionary, Reader, TraceError, table};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -66,10 +66,10 @@ impl Source {
     }
 
     /// Returns the files of the trace, which must not be overwritten.
-    pub(crate) fn kept(&self) -> Kept {
+    pub(crate) fn kept(&self) -> ProtectedFiles {
         match self {
-            Source::File(path, _) => Kept::trace(path),
-            Source::Table(..) => Kept::default(),
+            Source::File(path, _) => ProtectedFiles::trace(path),
+            Source::Table(..) => ProtectedFiles::default(),
         }
     }
 

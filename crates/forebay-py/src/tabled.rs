@@ -14,7 +14,7 @@ use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch, RecordBatchR
 use arrow_schema::{DataType, TimeUnit};
 use forebay_trace::TraceError;
 use forebay_trace::error::Place;
-use forebay_trace::table::{Batch, Column, Field, Kind, Source, Texts, Values};
+use forebay_trace::table::{Batch, Column, ColumnKind, Field, Source, Texts, Values};
 
 /// The maximum number of rows converted at a time.
 const ROWS: usize = 1 << 14;
@@ -100,8 +100,8 @@ fn tick_ns(unit: TimeUnit) -> u64 {
     }
 }
 
-fn kind(of: &DataType) -> Kind {
-    let integer = |bits, signed| Kind::Integer { bits, signed };
+fn kind(of: &DataType) -> ColumnKind {
+    let integer = |bits, signed| ColumnKind::Integer { bits, signed };
     match of {
         DataType::Int8 => integer(8, true),
         DataType::Int16 => integer(16, true),
@@ -111,15 +111,15 @@ fn kind(of: &DataType) -> Kind {
         DataType::UInt16 => integer(16, false),
         DataType::UInt32 => integer(32, false),
         DataType::UInt64 => integer(64, false),
-        DataType::Float16 => Kind::Float { bits: 16 },
-        DataType::Float32 => Kind::Float { bits: 32 },
-        DataType::Float64 => Kind::Float { bits: 64 },
-        DataType::Boolean => Kind::Boolean,
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Kind::Text,
-        DataType::Dictionary(_, values) if kind(values) == Kind::Text => Kind::Text,
-        DataType::Timestamp(unit, _) => Kind::Timestamp { tick_ns: tick_ns(*unit) },
-        DataType::Duration(unit) => Kind::Duration { tick_ns: tick_ns(*unit) },
-        other => Kind::Other(other.to_string()),
+        DataType::Float16 => ColumnKind::Float { bits: 16 },
+        DataType::Float32 => ColumnKind::Float { bits: 32 },
+        DataType::Float64 => ColumnKind::Float { bits: 64 },
+        DataType::Boolean => ColumnKind::Boolean,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => ColumnKind::Text,
+        DataType::Dictionary(_, values) if kind(values) == ColumnKind::Text => ColumnKind::Text,
+        DataType::Timestamp(unit, _) => ColumnKind::Timestamp { tick_ns: tick_ns(*unit) },
+        DataType::Duration(unit) => ColumnKind::Duration { tick_ns: tick_ns(*unit) },
+        other => ColumnKind::Other(other.to_string()),
     }
 }
 
@@ -154,7 +154,7 @@ fn taken(column: &ArrayRef) -> Column {
             Column { values: Values::Truths(truths), missing: missing(column) }
         }
         other => match kind(other) {
-            Kind::Text => texts(column),
+            ColumnKind::Text => texts(column),
             kind => Column::of(&kind),
         },
     }

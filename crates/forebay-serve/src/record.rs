@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 
 use forebay_core::contract::policy::Done;
 use forebay_core::{Completion, Nanos, Op, Request, RequestId};
-use forebay_trace::write::{Kept, Writer, create};
+use forebay_trace::write::{ProtectedFiles, Writer, create};
 use forebay_trace::{Dictionary, Notes, Record, Stream, TraceError};
 
 /// The number of records in a bunch passed to the thread, and the number of bunches that may wait.
@@ -45,7 +45,7 @@ impl Recording {
         like: &[&Path],
         is_issued: bool,
     ) -> Result<Recording, TraceError> {
-        let kept = like.iter().fold(Kept::default(), |kept, path| kept.and_file(path));
+        let kept = like.iter().fold(ProtectedFiles::default(), |kept, path| kept.and_file(path));
         let writer = create(path, None, &kept)?;
         let (to, coming) = sync_channel(BUNCHES);
         let (failed, fails) = channel();

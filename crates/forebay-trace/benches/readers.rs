@@ -140,7 +140,7 @@ fn blktrace(folder: &Path) -> PathBuf {
 fn parquet(folder: &Path, from: &Path) -> PathBuf {
     let path = folder.join("trace.parquet");
     let mut reader = open::open(from, None).unwrap();
-    let mut writer = write::create(&path, None, &write::Kept::default()).unwrap();
+    let mut writer = write::create(&path, None, &write::ProtectedFiles::default()).unwrap();
     let mut batch = Vec::new();
     loop {
         reader.read(&mut batch).unwrap();

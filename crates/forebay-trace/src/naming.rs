@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::rows::{Wrong, shorten};
+use crate::rows::{RowError, shorten};
 
 /// The longest name of a stream or a volume: as long as a path.
 pub(crate) const NAME_BYTES_MAX: usize = 4096;
@@ -29,7 +29,7 @@ impl Room {
         &mut self,
         column: impl Into<Cow<'static, str>>,
         name: &[u8],
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), RowError> {
         let left_bytes = self.left_bytes.checked_sub(name.len() + ENTRY_BYTES);
         match left_bytes.filter(|_| name.len() <= NAME_BYTES_MAX) {
             Some(left_bytes) => self.left_bytes = left_bytes,
@@ -41,7 +41,7 @@ impl Room {
 
 /// Makes the error for a name for which there is no space.
 #[cold]
-pub(crate) fn refused(column: impl Into<Cow<'static, str>>, name: &[u8]) -> Wrong {
+pub(crate) fn refused(column: impl Into<Cow<'static, str>>, name: &[u8]) -> RowError {
     let (got, expected) = match name.len() {
         long if long > NAME_BYTES_MAX => {
             let got = format!("a name of {long} bytes, {},", shorten(name));
@@ -56,7 +56,7 @@ pub(crate) fn refused(column: impl Into<Cow<'static, str>>, name: &[u8]) -> Wron
             )
         }
     };
-    Wrong { column: column.into(), got, expected: expected.into() }
+    RowError { column: column.into(), got, expected: expected.into() }
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ pub fn open_counting(
         Some((_, Some(rest))) => (true, Some(rest).filter(|rest| !rest.is_empty())),
         _ => (false, from),
     };
-    let from = from.map(|name| From::new(path, name)).transpose()?;
+    let from = from.map(|name| FormatChoice::new(path, name)).transpose()?;
     match fs::metadata(path) {
         Ok(found) if found.is_dir() && partition::is_finished(path) => {
             let merged = partition::merge::read(path)?;
@@ -72,12 +72,14 @@ pub fn open_counting(
     }
     let input = Input { path: path.to_path_buf(), packing, content, consumed, split_runs };
     let (reader, doubt) = match from {
-        Some(From::Columns(columns)) => (open_columns(&columns, input)?, Doubt::declared(&columns)),
+        Some(FormatChoice::Columns(columns)) => {
+            (open_columns(&columns, input)?, Doubt::declared(&columns))
+        }
         // A user who specifies Parquet knows its units, or has no other way to state them.
-        Some(From::Format(format)) if format.name == "parquet" => {
+        Some(FormatChoice::Format(format)) if format.name == "parquet" => {
             (format.open(input)?, Doubt::of(format.name))
         }
-        Some(From::Format(format)) => (format.open(input)?, doubt(format, &head, path)),
+        Some(FormatChoice::Format(format)) => (format.open(input)?, doubt(format, &head, path)),
         None => {
             let format = recognise(path, &head)?;
             (format.open(input)?, doubt(format, &head, path))
@@ -140,17 +142,17 @@ pub const COLUMNS: &str = "columns:";
 pub const SPLIT_RUNS: &str = "split-runs:";
 
 /// How the user specified the format.
-enum From {
+enum FormatChoice {
     Format(&'static Format),
     Columns(Columns),
 }
 
-impl From {
-    fn new(path: &Path, word: &str) -> Result<From, TraceError> {
+impl FormatChoice {
+    fn new(path: &Path, word: &str) -> Result<FormatChoice, TraceError> {
         let Some(text) = word.strip_prefix(COLUMNS) else {
-            return named(path, word).map(From::Format);
+            return named(path, word).map(FormatChoice::Format);
         };
-        text.parse().map(From::Columns).map_err(|bad: BadColumns| {
+        text.parse().map(FormatChoice::Columns).map_err(|bad: BadColumns| {
             malformed(path, format!("{} in the columns {text:?}", bad.got), bad.expected)
         })
     }

@@ -29,7 +29,7 @@ use crate::error::{Place, TraceError};
 use crate::formats::FORMATS;
 use crate::formats::parquet::canonical::StreamText;
 use crate::trace::{Dictionary, Notes, Record, Stream};
-use crate::write::{self, Kept};
+use crate::write::{self, ProtectedFiles};
 
 /// The file that lists the volumes and marks the partition as complete.
 const MANIFEST: &str = "manifest.json";
@@ -145,7 +145,7 @@ pub fn open(folder: &Path, input: &Path, from: Option<&str>) -> Result<Partition
     }
     fs::create_dir_all(&work).map_err(|source| io_error(folder, source))?;
     let path = work.join("spool");
-    Kept::trace(input).refuse(&path)?;
+    ProtectedFiles::trace(input).refuse(&path)?;
     let file = File::create(&path).map_err(|error| io_error(&path, error))?;
     Ok(Partition::Begun(Intake { folder: folder.to_path_buf(), source, spool: Spool::new(file) }))
 }
@@ -267,7 +267,7 @@ impl Volumes {
         streams: &[Stream],
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<bool, TraceError> {
-        let mut writer = write::create(file, Some("parquet"), &Kept::default())?;
+        let mut writer = write::create(file, Some("parquet"), &ProtectedFiles::default())?;
         let mut dictionary = Dictionary { volumes: vec![part.volume.clone()], streams: Vec::new() };
         let (mut own, mut batch, mut done) = (HashMap::new(), Vec::new(), 0);
         loop {

@@ -52,20 +52,20 @@ pub(crate) fn names_again_sentence(count: u64) -> Option<String> {
 
 /// An error in a row.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Wrong {
+pub(crate) struct RowError {
     pub(crate) column: Cow<'static, str>,
     pub(crate) got: String,
     pub(crate) expected: Cow<'static, str>,
 }
 
-impl Wrong {
+impl RowError {
     #[cold]
     pub(crate) fn new(
         column: impl Into<Cow<'static, str>>,
         got: &[u8],
         expected: impl Into<Cow<'static, str>>,
-    ) -> Wrong {
-        Wrong { column: column.into(), got: shorten(got), expected: expected.into() }
+    ) -> RowError {
+        RowError { column: column.into(), got: shorten(got), expected: expected.into() }
     }
 
     /// Converts it to the error of a file.
@@ -97,19 +97,23 @@ pub(crate) fn is_placeless(op: Op, len: u64) -> bool {
 /// Makes a record that moves data on one unnamed stream, and checks the limits. Errors name the
 /// column `offset` or `len`, as our own formats call them.
 #[inline]
-pub(crate) fn record(at: u64, op: Op, offset: u64, len: u64) -> Result<Record, Wrong> {
+pub(crate) fn record(at: u64, op: Op, offset: u64, len: u64) -> Result<Record, RowError> {
     let (len_max, expected) = match op {
         Op::Trim => (u64::from(u32::MAX), "less than 4 GiB per trim"),
         _ => (LEN_BYTES_MAX, "at most 1 GiB per request"),
     };
     if len > len_max {
-        return Err(Wrong::new("len", len.to_string().as_bytes(), expected));
+        return Err(RowError::new("len", len.to_string().as_bytes(), expected));
     }
     // The offset of an empty flush is meaningless; tracers set all of its bits.
     let offset = if is_placeless(op, len) && offset >= END_BYTES_MAX { 0 } else { offset };
     if offset >= END_BYTES_MAX - len {
         let got = offset.to_string();
-        return Err(Wrong::new("offset", got.as_bytes(), "a request that ends below 2^63 bytes"));
+        return Err(RowError::new(
+            "offset",
+            got.as_bytes(),
+            "a request that ends below 2^63 bytes",
+        ));
     }
     Ok(Record {
         at: Nanos(at),

@@ -15,7 +15,7 @@ use crate::trace::{Dictionary, Notes, Reader};
 
 /// The type of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// Integers.
     Integer {
         /// The bits of a value, at most 64.
@@ -46,7 +46,7 @@ pub enum Kind {
     Other(String),
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ColumnKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = |tick_ns: u64| match tick_ns {
             1 => "ns",
@@ -55,14 +55,14 @@ impl fmt::Display for Kind {
             _ => "s",
         };
         match self {
-            Kind::Integer { bits, signed: true } => write!(f, "Int{bits}"),
-            Kind::Integer { bits, signed: false } => write!(f, "UInt{bits}"),
-            Kind::Float { bits } => write!(f, "Float{bits}"),
-            Kind::Boolean => f.write_str("Boolean"),
-            Kind::Text => f.write_str("Utf8"),
-            Kind::Timestamp { tick_ns } => write!(f, "Timestamp({})", unit(*tick_ns)),
-            Kind::Duration { tick_ns } => write!(f, "Duration({})", unit(*tick_ns)),
-            Kind::Other(name) => f.write_str(name),
+            ColumnKind::Integer { bits, signed: true } => write!(f, "Int{bits}"),
+            ColumnKind::Integer { bits, signed: false } => write!(f, "UInt{bits}"),
+            ColumnKind::Float { bits } => write!(f, "Float{bits}"),
+            ColumnKind::Boolean => f.write_str("Boolean"),
+            ColumnKind::Text => f.write_str("Utf8"),
+            ColumnKind::Timestamp { tick_ns } => write!(f, "Timestamp({})", unit(*tick_ns)),
+            ColumnKind::Duration { tick_ns } => write!(f, "Duration({})", unit(*tick_ns)),
+            ColumnKind::Other(name) => f.write_str(name),
         }
     }
 }
@@ -73,7 +73,7 @@ pub struct Field {
     /// The name.
     pub name: String,
     /// The type.
-    pub kind: Kind,
+    pub kind: ColumnKind,
 }
 
 /// Strings with many repetitions.
@@ -88,14 +88,14 @@ pub struct Texts {
 /// The values of a column, one for each row, with placeholders for missing values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Values of [`Kind::Integer`], [`Kind::Timestamp`] and [`Kind::Duration`]. Unsigned 64-bit
+    /// Values of [`ColumnKind::Integer`], [`ColumnKind::Timestamp`] and [`ColumnKind::Duration`]. Unsigned 64-bit
     /// integers are stored as signed ones with the same bits.
     Integers(Vec<i64>),
-    /// Values of [`Kind::Float`].
+    /// Values of [`ColumnKind::Float`].
     Floats(Vec<f64>),
-    /// Values of [`Kind::Boolean`].
+    /// Values of [`ColumnKind::Boolean`].
     Truths(Vec<bool>),
-    /// Values of [`Kind::Text`].
+    /// Values of [`ColumnKind::Text`].
     Texts(Texts),
 }
 
@@ -109,12 +109,12 @@ pub struct Column {
 }
 
 impl Column {
-    /// Makes an empty column. Columns of [`Kind::Other`] never have values.
-    pub fn of(kind: &Kind) -> Column {
+    /// Makes an empty column. Columns of [`ColumnKind::Other`] never have values.
+    pub fn of(kind: &ColumnKind) -> Column {
         let values = match kind {
-            Kind::Float { .. } => Values::Floats(Vec::new()),
-            Kind::Boolean => Values::Truths(Vec::new()),
-            Kind::Text => Values::Texts(Texts::default()),
+            ColumnKind::Float { .. } => Values::Floats(Vec::new()),
+            ColumnKind::Boolean => Values::Truths(Vec::new()),
+            ColumnKind::Text => Values::Texts(Texts::default()),
             _ => Values::Integers(Vec::new()),
         };
         Column { values, missing: Vec::new() }
@@ -136,7 +136,7 @@ pub trait Source: Send {
     fn fields(&self) -> &[Field];
 
     /// Returns the next rows, at least one, or `None` at the end. Only the columns whose indices
-    /// are in `wanted` have values; those of [`Kind::Other`] never do. Every call must request the
+    /// are in `wanted` have values; those of [`ColumnKind::Other`] never do. Every call must request the
     /// same columns.
     fn next(&mut self, wanted: &[usize]) -> Result<Option<&Batch>, TraceError>;
 }
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    fn given(columns: &[(&str, Kind, Values)]) -> Box<dyn Source> {
+    fn given(columns: &[(&str, ColumnKind, Values)]) -> Box<dyn Source> {
         let fields = columns.iter();
         let fields =
             fields.map(|(name, kind, _)| Field { name: name.to_string(), kind: kind.clone() });
@@ -209,11 +209,11 @@ mod tests {
     }
 
     fn requests() -> Box<dyn Source> {
-        let number = Kind::Integer { bits: 64, signed: true };
+        let number = ColumnKind::Integer { bits: 64, signed: true };
         let ops = Texts { distinct: vec!["write".into(), "read".into()], rows: vec![1, 0] };
         given(&[
             ("at_ns", number.clone(), Values::Integers(vec![0, 5])),
-            ("op", Kind::Text, Values::Texts(ops)),
+            ("op", ColumnKind::Text, Values::Texts(ops)),
             ("offset", number.clone(), Values::Integers(vec![4096, 0])),
             ("len", number.clone(), Values::Integers(vec![512, 4096])),
             ("stream", number, Values::Integers(vec![1, 1])),
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_table_without_the_columns_is_refused_by_name() {
-        let number = Kind::Integer { bits: 64, signed: true };
+        let number = ColumnKind::Integer { bits: 64, signed: true };
         let table = given(&[("x", number, Values::Integers(vec![1, 2]))]);
         let mut reader = read(Path::new("my table"), table, [], None).unwrap();
         let text = reader.read(&mut Vec::new()).unwrap_err().to_string();

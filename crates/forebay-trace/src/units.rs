@@ -71,7 +71,7 @@ const SECTOR_BYTES: u64 = 512;
 
 /// Which traces are rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Refused {
+enum Rejection {
     Doubtful,
     Impossible,
     None,
@@ -79,7 +79,7 @@ enum Refused {
 
 /// What is known of a trace's units before it is read.
 pub struct Doubt {
-    refused: Refused,
+    refused: Rejection,
     /// The declaration of its columns, if it has one.
     columns: Option<Columns>,
     /// The names of a table's columns for times, offsets and lengths.
@@ -92,18 +92,18 @@ impl Doubt {
     pub(crate) fn of(format: &str) -> Doubt {
         let columns = Format::named(format).and_then(Format::preset);
         let columns = columns.and_then(|preset| preset.columns.parse::<Columns>().ok());
-        let refused = if columns.is_some() { Refused::Doubtful } else { Refused::None };
+        let refused = if columns.is_some() { Rejection::Doubtful } else { Rejection::None };
         Doubt { refused, columns, names: None }
     }
 
     /// Makes the doubt about a table whose column names imply these declared columns.
     pub(crate) fn of_table(columns: Columns, names: [String; 3]) -> Doubt {
-        Doubt { refused: Refused::Impossible, columns: Some(columns), names: Some(names) }
+        Doubt { refused: Rejection::Impossible, columns: Some(columns), names: Some(names) }
     }
 
     /// Makes the doubt about units that the user declared.
     pub(crate) fn declared(columns: &Columns) -> Doubt {
-        let refused = if columns.sure { Refused::None } else { Refused::Impossible };
+        let refused = if columns.sure { Rejection::None } else { Rejection::Impossible };
         Doubt { refused, columns: Some(columns.clone()), names: None }
     }
 
@@ -222,9 +222,9 @@ impl Checked {
         let Finding { evidence, got, expected, instead } = finding;
         let mended = self.doubt.mended(&instead);
         let refused = match self.doubt.refused {
-            Refused::Doubtful => evidence > Evidence::Weak,
-            Refused::Impossible => evidence == Evidence::Strong,
-            Refused::None => false,
+            Rejection::Doubtful => evidence > Evidence::Weak,
+            Rejection::Impossible => evidence == Evidence::Strong,
+            Rejection::None => false,
         };
         if !refused {
             let parts = [format!("the units may be wrong: got {got}, expected {expected}"), mended];

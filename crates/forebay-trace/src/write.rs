@@ -21,7 +21,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::NamedTempFile;
 
-pub use self::kept::Kept;
+pub use self::kept::ProtectedFiles;
 use self::lost::Lost;
 use crate::error::{Place, TraceError};
 use crate::rows::shorten;
@@ -63,7 +63,11 @@ pub static TARGETS: &[Target] = &[
 
 /// Begins the file `path`, in the format `to` or else the one selected by the ending of its name.
 /// Never overwrites any of `kept`.
-pub fn create(path: &Path, to: Option<&str>, kept: &Kept) -> Result<Box<dyn Writer>, TraceError> {
+pub fn create(
+    path: &Path,
+    to: Option<&str>,
+    kept: &ProtectedFiles,
+) -> Result<Box<dyn Writer>, TraceError> {
     // Only UTF-8 endings are known, so others may be mangled.
     let ending = path.extension().unwrap_or_default().to_string_lossy();
     let file = path.file_name().unwrap_or_default().to_string_lossy();
@@ -141,7 +145,7 @@ fn destination(path: &Path) -> Result<PathBuf, TraceError> {
 impl Draft {
     /// Begins the file that will be called `path`. An existing `path` must be a file, or a link to
     /// one, which remains a link, and none of `kept`.
-    pub fn new(path: &Path, kept: &Kept) -> Result<Draft, TraceError> {
+    pub fn new(path: &Path, kept: &ProtectedFiles) -> Result<Draft, TraceError> {
         if path.as_os_str() == "-" {
             let expected = "a file to write; traces are not written to standard output, and ./- is a file of \
                  that name";
@@ -225,7 +229,8 @@ mod tests {
 
     #[test]
     fn messages_name_the_file_and_never_the_temporary_one() {
-        let Err(error) = Draft::new(Path::new("/nonexistent/out.csv"), &Kept::default()) else {
+        let Err(error) = Draft::new(Path::new("/nonexistent/out.csv"), &ProtectedFiles::default())
+        else {
             panic!("made")
         };
         let text = error.to_string();
@@ -238,7 +243,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let write = |name: &str| {
-            let mut draft = Draft::new(&at(name), &Kept::default())?;
+            let mut draft = Draft::new(&at(name), &ProtectedFiles::default())?;
             draft.write_all(b"new").unwrap();
             draft.publish()
         };
@@ -259,11 +264,11 @@ mod tests {
     fn a_draft_is_listed_until_it_is_dropped_or_published() {
         let folder = tempfile::tempdir().unwrap();
         let listed = || drafts().iter().filter(|path| path.starts_with(folder.path())).count();
-        let draft = Draft::new(&folder.path().join("a"), &Kept::default()).unwrap();
+        let draft = Draft::new(&folder.path().join("a"), &ProtectedFiles::default()).unwrap();
         assert_eq!(listed(), 1);
         draft.publish().unwrap();
         assert_eq!(listed(), 0);
-        drop(Draft::new(&folder.path().join("b"), &Kept::default()).unwrap());
+        drop(Draft::new(&folder.path().join("b"), &ProtectedFiles::default()).unwrap());
         assert_eq!((listed(), fs::read_dir(folder.path()).unwrap().count()), (0, 1));
     }
 }

@@ -190,9 +190,12 @@ fn a_written_blktrace_is_that_of_blkparse_and_btt() {
     let folder = tempfile::tempdir().unwrap();
     let written = folder.path().join("written.blktrace.0");
     let trace = Trace::binary(&path);
-    let mut writer =
-        forebay_trace::write::create(&written, None, &forebay_trace::write::Kept::default())
-            .unwrap();
+    let mut writer = forebay_trace::write::create(
+        &written,
+        None,
+        &forebay_trace::write::ProtectedFiles::default(),
+    )
+    .unwrap();
     writer.write(&trace.records, &trace.dictionary).unwrap();
     writer.finish(&trace.dictionary, &trace.notes).unwrap();
     let again = Trace::binary(&written);

@@ -6,7 +6,7 @@ use std::path::Path;
 use forebay_ask::named;
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::open::open;
-use forebay_trace::write::{Kept, create};
+use forebay_trace::write::{ProtectedFiles, create};
 use forebay_trace::{Dictionary, Notes, Record, Stream};
 use proptest::prelude::*;
 
@@ -45,7 +45,7 @@ fn write(path: &Path) -> Vec<String> {
 }
 
 fn write_all(path: &Path, records: &[Record], dictionary: &Dictionary) -> Vec<String> {
-    let mut writer = create(path, None, &Kept::default()).unwrap();
+    let mut writer = create(path, None, &ProtectedFiles::default()).unwrap();
     for batch in records.chunks(1000) {
         writer.write(batch, dictionary).unwrap();
     }
@@ -83,7 +83,7 @@ fn parquet_keeps_when_its_source_began() {
     let path = folder.path().join("trace.parquet");
     let (records, dictionary) = sample();
     for began in [None, Some(Nanos(0)), Some(Nanos(1_700_000_000_000_000_000))] {
-        let mut writer = create(&path, None, &Kept::default()).unwrap();
+        let mut writer = create(&path, None, &ProtectedFiles::default()).unwrap();
         writer.write(&records, &dictionary).unwrap();
         writer.finish(&dictionary, &Notes { began, ..Notes::default() }).unwrap();
         assert_eq!(read(&path).2.began, began);
@@ -167,7 +167,7 @@ fn blktrace_keeps_every_field_it_can_hold() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.blktrace.0");
     let (records, dictionary) = traceable();
-    let mut writer = create(&path, None, &Kept::default()).unwrap();
+    let mut writer = create(&path, None, &ProtectedFiles::default()).unwrap();
     for batch in records.chunks(777) {
         writer.write(batch, &dictionary).unwrap();
     }
@@ -213,7 +213,7 @@ fn a_file_is_whole_or_absent() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.csv");
     let (records, dictionary) = sample();
-    let mut writer = create(&path, None, &Kept::default()).unwrap();
+    let mut writer = create(&path, None, &ProtectedFiles::default()).unwrap();
     writer.write(&records, &dictionary).unwrap();
     assert!(!path.exists());
     drop(writer);
@@ -225,13 +225,14 @@ fn bad_outputs_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.csv");
     write(&path);
-    let message = |path: &Path, to, kept: &Kept| {
+    let message = |path: &Path, to, kept: &ProtectedFiles| {
         let Err(error) = create(path, to, kept) else { panic!("created") };
         error.to_string()
     };
-    let none = &Kept::default();
+    let none = &ProtectedFiles::default();
     let other_way = folder.path().join(".").join("trace.csv");
-    assert!(message(&path, Some("parquet"), &Kept::trace(&other_way)).contains("an input file"));
+    assert!(message(&path, Some("parquet"), &ProtectedFiles::trace(&other_way))
+            .contains("an input file"));
     assert!(message(&folder.path().join("x.txt"), None, none).contains(&named("to")));
     assert!(message(&path, Some("x"), none).contains("parquet, csv, fio, disksim, blktrace"));
     assert!(message(folder.path(), Some("csv"), none).contains("no file"));
@@ -243,7 +244,7 @@ fn damaged_parquet_is_an_error_or_reads_and_never_panics() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.parquet");
     let (records, dictionary) = sample();
-    let mut writer = create(&path, None, &Kept::default()).unwrap();
+    let mut writer = create(&path, None, &ProtectedFiles::default()).unwrap();
     writer.write(&records[..50], &dictionary).unwrap();
     writer.finish(&dictionary, &Notes::default()).unwrap();
     let whole = fs::read(&path).unwrap();

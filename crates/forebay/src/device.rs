@@ -7,7 +7,7 @@ pub mod verb;
 use std::path::{Path, PathBuf};
 
 use forebay_show::plural::counted;
-use forebay_trace::write::Kept;
+use forebay_trace::write::ProtectedFiles;
 use serde::Serialize;
 
 use crate::Error;
@@ -120,7 +120,7 @@ fn fit_logs(
     output: &Path,
 ) -> Result<Fitted, Error> {
     let measurements = Measurements::read(folder)?;
-    let kept: Kept = measurements.paths.iter().cloned().collect();
+    let kept: ProtectedFiles = measurements.paths.iter().cloned().collect();
     kept.refuse(output)?;
     let capacity_bytes = options.capacity_bytes.ok_or(FitError::TooLittle {
         what: "the drive's capacity",

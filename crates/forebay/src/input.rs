@@ -17,7 +17,7 @@ use forebay_trace::describe::{Describer, Description, Options};
 use forebay_trace::error::Place;
 use forebay_trace::streams::{self, Grouping, StreamBy};
 use forebay_trace::touched::{Folded, Stretch, Touched};
-use forebay_trace::write::Kept;
+use forebay_trace::write::ProtectedFiles;
 use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, open};
 
 use crate::error::Error;
@@ -165,8 +165,8 @@ impl Input {
     }
 
     /// Returns the files that the trace was read from, which must not be overwritten.
-    pub fn kept(&self) -> Kept {
-        Kept::trace(&self.path)
+    pub fn kept(&self) -> ProtectedFiles {
+        ProtectedFiles::trace(&self.path)
     }
 
     /// Returns the bytes of all volumes with long gaps left out.

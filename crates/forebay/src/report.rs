@@ -18,7 +18,7 @@ use std::io::Read;
 use std::path::Path;
 
 use forebay_trace::TraceError;
-use forebay_trace::write::{Draft, Kept};
+use forebay_trace::write::{Draft, ProtectedFiles};
 
 use crate::error::Error;
 use crate::words;
@@ -35,7 +35,7 @@ pub fn plain_html(told: &PlainPage) -> String {
 
 /// Begins the report `path` before the work that it describes; the file appears under its name only
 /// when it is complete. Never overwrites any of `kept`, or a file that is not a page.
-pub fn begin(path: &Path, kept: &Kept) -> Result<Draft, Error> {
+pub fn begin(path: &Path, kept: &ProtectedFiles) -> Result<Draft, Error> {
     let draft = Draft::new(path, kept).map_err(cannot)?;
     match is_page_or_new(path) {
         true => Ok(draft),

@@ -19,7 +19,7 @@ use forebay_show::quantities::percent;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::streams::StreamBy;
 use forebay_trace::unpack::Consumed;
-use forebay_trace::write::Kept;
+use forebay_trace::write::ProtectedFiles;
 use forebay_trace::{Columns, Notes, Reader, TraceError, open};
 use serde::Serialize;
 
@@ -208,9 +208,9 @@ pub fn answer<V: Verb>(
 }
 
 /// Returns the files that `ask` reads, which must not be overwritten.
-pub(crate) fn kept<V: Verb>(ask: &V) -> Kept {
+pub(crate) fn kept<V: Verb>(ask: &V) -> ProtectedFiles {
     let traces = ask.traces().into_iter().flat_map(|trace| trace.kept().paths().to_vec());
-    ask.files().into_iter().fold(traces.collect(), Kept::and_file)
+    ask.files().into_iter().fold(traces.collect(), ProtectedFiles::and_file)
 }
 
 /// Returns a remark for messages that writing to `path` replaces a file; empty if it does not.
@@ -242,7 +242,7 @@ pub trait OpenTrace: Send + Sync + UnwindSafe + RefUnwindSafe {
     /// Returns its name in messages.
     fn name(&self) -> &Path;
     /// Returns its files.
-    fn kept(&self) -> Kept;
+    fn kept(&self) -> ProtectedFiles;
     /// Opens it from its beginning.
     ///
     /// # Errors
@@ -275,8 +275,10 @@ impl TraceInput {
     }
 
     /// Returns its files.
-    pub fn kept(&self) -> Kept {
-        self.object.as_ref().map_or_else(|| Kept::trace(&self.path), |object| object.kept())
+    pub fn kept(&self) -> ProtectedFiles {
+        self.object
+            .as_ref()
+            .map_or_else(|| ProtectedFiles::trace(&self.path), |object| object.kept())
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn short_key(word: &[u8]) -> Option<u64> {
 
 /// The reason that a row could not be read further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum CellError {
     /// The line ends before this column.
     Ended,
     /// The field has the wrong kind of content.
@@ -125,15 +125,15 @@ impl<'a> Cursor<'a> {
 
     /// Moves over the separator to the next field.
     #[inline(always)]
-    pub(crate) fn next(&mut self) -> Result<(), Fault> {
+    pub(crate) fn next(&mut self) -> Result<(), CellError> {
         if self.blanks {
             self.skip_blanks();
-            if self.ends() { Err(Fault::Ended) } else { Ok(()) }
+            if self.ends() { Err(CellError::Ended) } else { Ok(()) }
         } else if self.byte() == self.separator {
             self.stop += 1;
             Ok(())
         } else {
-            Err(Fault::Ended)
+            Err(CellError::Ended)
         }
     }
 
@@ -241,7 +241,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Returns the bytes of any field, without blanks and quotes around them.
-    pub(crate) fn field(&mut self) -> Result<&'a [u8], Fault> {
+    pub(crate) fn field(&mut self) -> Result<&'a [u8], CellError> {
         if !self.blanks {
             // Skips blanks before a quote.
             let separator = self.separator;
@@ -255,7 +255,7 @@ impl<'a> Cursor<'a> {
         if quoted {
             let length = memchr::memchr2(b'"', b'\n', rest).unwrap_or(rest.len());
             if rest.get(length) != Some(&b'"') {
-                return Err(Fault::Quotes);
+                return Err(CellError::Quotes);
             }
             self.stop = from + length + 1;
             while !self.parts(self.stop) && matches!(self.byte(), b' ' | b'\t') {
@@ -264,7 +264,7 @@ impl<'a> Cursor<'a> {
             return if self.parts(self.stop) {
                 Ok(rest.get(..length).unwrap_or_default())
             } else {
-                Err(Fault::Quotes)
+                Err(CellError::Quotes)
             };
         }
         let ends = |&byte: &u8| {
@@ -275,7 +275,7 @@ impl<'a> Cursor<'a> {
         let length = rest.iter().position(ends).unwrap_or(rest.len());
         self.stop = from + length;
         if self.byte() == b'\r' && self.separator != b'\r' && !self.ends() {
-            return Err(Fault::LoneReturn);
+            return Err(CellError::LoneReturn);
         }
         Ok(rest.get(..length).unwrap_or_default().trim_ascii())
     }
@@ -298,7 +298,7 @@ impl<'a> Cursor<'a> {
 
     /// Skips a field.
     #[inline]
-    pub(crate) fn skip(&mut self) -> Result<(), Fault> {
+    pub(crate) fn skip(&mut self) -> Result<(), CellError> {
         if self.short().is_none() {
             self.field()?;
         }
@@ -307,7 +307,7 @@ impl<'a> Cursor<'a> {
 
     /// Moves to the start of the next line.
     #[inline(always)]
-    pub(crate) fn end_line(&mut self) -> Result<(), Fault> {
+    pub(crate) fn end_line(&mut self) -> Result<(), CellError> {
         if self.byte() == b'\n' {
             self.stop += 1;
             return Ok(());
@@ -315,7 +315,7 @@ impl<'a> Cursor<'a> {
         self.end_long_line()
     }
 
-    fn end_long_line(&mut self) -> Result<(), Fault> {
+    fn end_long_line(&mut self) -> Result<(), CellError> {
         let rest = self.text.get(self.stop..).unwrap_or_default();
         let Some(length) = memchr::memchr2(b'\n', b'\r', rest) else {
             self.stop = self.text.len();
@@ -323,7 +323,7 @@ impl<'a> Cursor<'a> {
         };
         self.stop += length;
         if !self.ends() {
-            return Err(Fault::LoneReturn);
+            return Err(CellError::LoneReturn);
         }
         self.stop += 1 + usize::from(self.byte() == b'\r');
         Ok(())
@@ -363,10 +363,10 @@ mod tests {
             assert_eq!(cursor.field(), Ok(expected));
             let _ = cursor.next();
         }
-        assert_eq!(cursor.next(), Err(Fault::Ended));
+        assert_eq!(cursor.next(), Err(CellError::Ended));
         cursor.end_line().unwrap();
-        assert_eq!(cursor.field(), Err(Fault::Quotes));
-        assert_eq!(at(b"a\rb\n").field(), Err(Fault::LoneReturn));
+        assert_eq!(cursor.field(), Err(CellError::Quotes));
+        assert_eq!(at(b"a\rb\n").field(), Err(CellError::LoneReturn));
     }
 
     proptest! {

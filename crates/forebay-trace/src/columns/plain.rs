@@ -43,13 +43,13 @@ enum Operation {
 }
 
 /// A row's text and the positions of its fields.
-struct Row<'a> {
+struct FieldRow<'a> {
     text: &'a [u8],
     bounds: &'a Bounds,
     separator: u8,
 }
 
-impl Row<'_> {
+impl FieldRow<'_> {
     /// Returns the beginning and end of a field.
     #[inline(always)]
     fn field(&self, column: usize) -> (usize, usize) {
@@ -157,7 +157,7 @@ impl Plain {
         (volumes, streams): (&Names, &Names),
     ) -> Option<(Record, usize)> {
         let next = split(text, start, self.separator, self.columns, bounds)?;
-        let row = Row { text, bounds, separator: self.separator };
+        let row = FieldRow { text, bounds, separator: self.separator };
         if self.blanks && (0..self.columns).any(|n| row.field(n).0 == row.field(n).1) {
             return None;
         }

@@ -2,7 +2,7 @@
 
 use forebay_core::{Flags, Nanos, Op};
 
-use crate::columns::cursor::{Cursor, Fault};
+use crate::columns::cursor::{CellError, Cursor};
 use crate::columns::names::{Keys, Names, PARTS};
 use crate::columns::op_words::OpCode;
 use crate::columns::spec::{Columns, Role};
@@ -10,23 +10,23 @@ use crate::columns::unit::{TIME_UNITS, TimeUnit};
 use crate::columns::values::{expected, letters, operation, optional_number, optional_time, time};
 use crate::fields::{decimal, digits};
 use crate::naming::{self, Room};
-use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, Wrong, is_placeless, is_wrapped};
+use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, RowError, is_placeless, is_wrapped};
 use crate::trace::{Dictionary, Record, Stream};
 
 /// The place of an error in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bad {
+pub(crate) struct FieldError {
     /// The index of the column.
     column: usize,
     /// The beginning of its field.
     from: usize,
-    fault: Fault,
+    fault: CellError,
 }
 
-impl Bad {
+impl FieldError {
     /// Changes the fault to a lack of space for the name.
-    fn named(self) -> Bad {
-        Bad { fault: Fault::Name, ..self }
+    fn named(self) -> FieldError {
+        FieldError { fault: CellError::Name, ..self }
     }
 }
 
@@ -44,7 +44,7 @@ impl Name {
     const NONE: Name = Name { keys: [0; PARTS], starts: [0; PARTS], short: true };
 
     #[inline(always)]
-    fn part(&mut self, part: usize, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+    fn part(&mut self, part: usize, cursor: &mut Cursor<'_>) -> Result<(), CellError> {
         let part = part % PARTS;
         self.starts[part] = cursor.position();
         match cursor.short() {
@@ -163,7 +163,7 @@ impl Plan {
         &mut self,
         cursor: &mut Cursor<'_>,
         dictionary: &mut Dictionary,
-    ) -> Result<Option<Record>, Bad> {
+    ) -> Result<Option<Record>, FieldError> {
         let (mut at, mut end, mut latency) = (None, None, None::<u64>);
         let (mut offset, mut offset_from, mut end_from) = (0, 0, 0);
         let (mut len, mut len_bad, mut empty) = (self.len, None, None);
@@ -172,7 +172,11 @@ impl Plan {
         cursor.first();
         for (column, step) in self.steps.iter().enumerate() {
             if column > 0 {
-                cursor.next().map_err(|fault| Bad { column, from: cursor.position(), fault })?;
+                cursor.next().map_err(|fault| FieldError {
+                    column,
+                    from: cursor.position(),
+                    fault,
+                })?;
             }
             let from = cursor.position();
             let read = match step {
@@ -191,7 +195,7 @@ impl Plan {
                     offset = count.unwrap_or(0).saturating_mul(*unit);
                 }),
                 Step::Len(unit) => optional_number(cursor).map(|count| {
-                    len_bad = Some(Bad { column, from, fault: Fault::Length });
+                    len_bad = Some(FieldError { column, from, fault: CellError::Length });
                     empty = if count.is_none() { Some((column, from)) } else { empty };
                     len = count.unwrap_or(0).saturating_mul(*unit);
                 }),
@@ -200,14 +204,14 @@ impl Plan {
                 Step::Stream(part) => stream.part(*part, cursor),
                 Step::Flags => letters(cursor).map(|found| flags = found),
             };
-            read.map_err(|fault| Bad { column, from, fault })?;
+            read.map_err(|fault| FieldError { column, from, fault })?;
         }
         if let Err(fault) = cursor.end_line() {
             let column = self.steps.len().saturating_sub(1);
-            return Err(Bad { column, from: cursor.position(), fault });
+            return Err(FieldError { column, from: cursor.position(), fault });
         }
         if let Some((column, from)) = empty.filter(|_| op != Some(Op::Flush)) {
-            return Err(Bad { column, from, fault: Fault::Field });
+            return Err(FieldError { column, from, fault: CellError::Field });
         }
         if let Some(bad) = len_bad.filter(|_| len > LEN_BYTES_MAX) {
             match op {
@@ -224,9 +228,9 @@ impl Plan {
             offset = 0;
         }
         if offset >= END_BYTES_MAX - len {
-            return Err(Bad { column: 0, from: offset_from, fault: Fault::Address });
+            return Err(FieldError { column: 0, from: offset_from, fault: CellError::Address });
         }
-        let backwards = Bad { column: 0, from: end_from, fault: Fault::Backwards };
+        let backwards = FieldError { column: 0, from: end_from, fault: CellError::Backwards };
         let at = match (at, end) {
             (Some(at), None) => at,
             (Some(at), Some(end)) => {
@@ -273,14 +277,14 @@ impl Plan {
         cursor: &Cursor<'_>,
         name: Name,
         dictionary: &mut Dictionary,
-    ) -> Result<u32, Bad> {
+    ) -> Result<u32, FieldError> {
         let mut whole = Vec::new();
-        let mut last = Bad { column: 0, from: 0, fault: Fault::Field };
+        let mut last = FieldError { column: 0, from: 0, fault: CellError::Field };
         for (column, step) in self.steps.iter().enumerate() {
             let Step::Volume(part) = step else { continue };
             let from = name.starts[part % PARTS];
             let mut field = field_at(cursor, from);
-            last = Bad { column, from, fault: Fault::Field };
+            last = FieldError { column, from, fault: CellError::Field };
             if matches!(self.roles.get(column), Some(Role::Volume(true))) {
                 if digits(field).is_none() {
                     return Err(last);
@@ -314,16 +318,16 @@ impl Plan {
         cursor: &Cursor<'_>,
         name: Name,
         dictionary: &mut Dictionary,
-    ) -> Result<u32, Bad> {
+    ) -> Result<u32, FieldError> {
         let mut fields: [Option<&[u8]>; PARTS] = [None; PARTS];
         let mut ids = [None; PARTS];
         let mut whole = Vec::new();
-        let mut last = Bad { column: 0, from: 0, fault: Fault::Field };
+        let mut last = FieldError { column: 0, from: 0, fault: CellError::Field };
         for (column, step) in self.steps.iter().enumerate() {
             let Step::Stream(part) = step else { continue };
             let (part, from) = (part % PARTS, name.starts[part % PARTS]);
             let field = field_at(cursor, from);
-            last = Bad { column, from, fault: Fault::Field };
+            last = FieldError { column, from, fault: CellError::Field };
             fields[part] = Some(field);
             if part != NAME && !field.is_empty() {
                 let id = digits(field).and_then(|id| u32::try_from(id).ok());
@@ -394,49 +398,49 @@ impl Plan {
 
     /// Describes the error.
     #[cold]
-    pub(crate) fn explain(&self, bad: Bad, cursor: &Cursor<'_>) -> Wrong {
+    pub(crate) fn explain(&self, bad: FieldError, cursor: &Cursor<'_>) -> RowError {
         let column_of = |wanted: fn(&Role) -> bool| self.roles.iter().position(wanted);
         let title = |column: usize| self.titles.get(column).cloned().unwrap_or_default();
         let got = field_at(cursor, bad.from);
         match bad.fault {
-            Fault::Field => {
+            CellError::Field => {
                 let role = self.roles.get(bad.column);
                 let expected = role.map_or_else(String::new, |role| {
                     expected(role) + &other_date(role, got).unwrap_or_default()
                 });
-                Wrong::new(title(bad.column), got, expected)
+                RowError::new(title(bad.column), got, expected)
             }
-            Fault::Ended => Wrong {
+            CellError::Ended => RowError {
                 column: title(bad.column).into(),
                 got: "the end of the line".into(),
                 expected: "one more field".into(),
             },
-            Fault::LoneReturn => Wrong {
+            CellError::LoneReturn => RowError {
                 column: title(bad.column).into(),
                 got: "a carriage return within the line".into(),
                 expected: "lines that end with a line feed (use tr '\\r' '\\n')".into(),
             },
-            Fault::Quotes => Wrong {
+            CellError::Quotes => RowError {
                 column: title(bad.column).into(),
                 got: "an open quote".into(),
                 expected: "a quote that ends the field".into(),
             },
-            Fault::Name => naming::refused(title(bad.column), got),
-            Fault::Length => {
+            CellError::Name => naming::refused(title(bad.column), got),
+            CellError::Length => {
                 let expected = match self.roles.get(bad.column) {
                     Some(Role::Len(2..)) => "at most 1 GiB per request; are lengths in bytes?",
                     _ => "at most 1 GiB per request",
                 };
-                Wrong::new(title(bad.column), got, expected)
+                RowError::new(title(bad.column), got, expected)
             }
-            Fault::Address => {
+            CellError::Address => {
                 let column = column_of(|role| matches!(role, Role::Offset(_)));
                 let column = column.unwrap_or(bad.column);
-                Wrong::new(title(column), got, "a request that ends below 2^63 bytes")
+                RowError::new(title(column), got, "a request that ends below 2^63 bytes")
             }
-            Fault::Backwards => {
+            CellError::Backwards => {
                 let column = column_of(|role| matches!(role, Role::End(_))).unwrap_or(bad.column);
-                Wrong::new(title(column), got, "a completion at or after the arrival")
+                RowError::new(title(column), got, "a completion at or after the arrival")
             }
         }
     }

@@ -87,9 +87,9 @@ impl fmt::Display for Columns {
     }
 }
 
-type Wrong = (String, String);
+type GotExpected = (String, String);
 
-fn wrong<T>(got: impl Into<String>, expected: impl Into<String>) -> Result<T, Wrong> {
+fn wrong<T>(got: impl Into<String>, expected: impl Into<String>) -> Result<T, GotExpected> {
     Err((got.into(), expected.into()))
 }
 
@@ -121,7 +121,7 @@ impl Columns {
         unit.filter(|unit| !unit.is_date())
     }
 
-    fn parse(text: &str) -> Result<Columns, Wrong> {
+    fn parse(text: &str) -> Result<Columns, GotExpected> {
         let mut columns = Columns {
             text: text.to_owned(),
             roles: Vec::new(),
@@ -149,7 +149,7 @@ impl Columns {
         Ok(columns)
     }
 
-    fn set(&mut self, key: &str, value: &str) -> Result<(), Wrong> {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), GotExpected> {
         let piece = format!("\"{key}={value}\"");
         match key {
             "sep" => {
@@ -188,7 +188,7 @@ impl Columns {
         Ok(())
     }
 
-    fn refuse_twice(&self, role: &Role, name: &str) -> Result<(), Wrong> {
+    fn refuse_twice(&self, role: &Role, name: &str) -> Result<(), GotExpected> {
         let same = |other: &&Role| std::mem::discriminant(*other) == std::mem::discriminant(role);
         let before = self.roles.iter().filter(same).count();
         let most = match role {
@@ -203,7 +203,7 @@ impl Columns {
         Ok(())
     }
 
-    fn complete(&self) -> Result<(), Wrong> {
+    fn complete(&self) -> Result<(), GotExpected> {
         let has = |wanted: fn(&Role) -> bool| self.roles.iter().any(wanted);
         let at = has(|role| matches!(role, Role::At(_)));
         let end = has(|role| matches!(role, Role::End(_)));
@@ -239,7 +239,7 @@ impl Columns {
 }
 
 /// Parses the name of a column and its unit, which follows a colon.
-fn role(name: &str, unit: Option<&str>) -> Result<Role, Wrong> {
+fn role(name: &str, unit: Option<&str>) -> Result<Role, GotExpected> {
     let time = || {
         let got = unit.map_or(format!("{name:?} without a unit"), |unit| {
             format!("the unit {unit:?} for {name}")
@@ -285,7 +285,7 @@ fn role(name: &str, unit: Option<&str>) -> Result<Role, Wrong> {
     }
 }
 
-fn op_code(unit: Option<&str>) -> Result<OpCode, Wrong> {
+fn op_code(unit: Option<&str>) -> Result<OpCode, GotExpected> {
     match unit {
         None => Ok(OpCode::Words(OpWords::usual())),
         Some("scsi") => Ok(OpCode::Scsi),

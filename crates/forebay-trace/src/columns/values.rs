@@ -2,7 +2,7 @@
 
 use forebay_core::{Flags, Op};
 
-use crate::columns::cursor::{Cursor, Fault};
+use crate::columns::cursor::{CellError, Cursor};
 use crate::columns::date;
 use crate::columns::op_words::{OpCode, scsi};
 use crate::columns::spec::Role;
@@ -31,7 +31,7 @@ pub(crate) fn expected(role: &Role) -> String {
 }
 
 #[inline(always)]
-pub(crate) fn number(cursor: &mut Cursor<'_>) -> Result<u64, Fault> {
+pub(crate) fn number(cursor: &mut Cursor<'_>) -> Result<u64, CellError> {
     match cursor.number() {
         Some(number) => Ok(number),
         None => slow_number(cursor.field()?),
@@ -39,13 +39,13 @@ pub(crate) fn number(cursor: &mut Cursor<'_>) -> Result<u64, Fault> {
 }
 
 #[cold]
-fn slow_number(field: &[u8]) -> Result<u64, Fault> {
-    digits(field).or_else(|| whole(field)).ok_or(Fault::Field)
+fn slow_number(field: &[u8]) -> Result<u64, CellError> {
+    digits(field).or_else(|| whole(field)).ok_or(CellError::Field)
 }
 
 /// Reads a number, or none from an empty field.
 #[inline(always)]
-pub(crate) fn optional_number(cursor: &mut Cursor<'_>) -> Result<Option<u64>, Fault> {
+pub(crate) fn optional_number(cursor: &mut Cursor<'_>) -> Result<Option<u64>, CellError> {
     match cursor.number() {
         Some(number) => Ok(Some(number)),
         None => match cursor.field()? {
@@ -56,9 +56,9 @@ pub(crate) fn optional_number(cursor: &mut Cursor<'_>) -> Result<Option<u64>, Fa
 }
 
 #[inline(always)]
-pub(crate) fn time(cursor: &mut Cursor<'_>, unit: TimeUnit) -> Result<u64, Fault> {
+pub(crate) fn time(cursor: &mut Cursor<'_>, unit: TimeUnit) -> Result<u64, CellError> {
     if unit.is_date() {
-        return date::ns(cursor.field()?).ok_or(Fault::Field);
+        return date::ns(cursor.field()?).ok_or(CellError::Field);
     }
     match cursor.decimal() {
         Some((whole, billionths)) => as_ns(unit, whole, billionths),
@@ -69,7 +69,10 @@ pub(crate) fn time(cursor: &mut Cursor<'_>, unit: TimeUnit) -> Result<u64, Fault
 /// Reads a latency, if there is one. A negative latency becomes the longest possible one, as if it
 /// had wrapped around.
 #[inline(always)]
-pub(crate) fn optional_time(cursor: &mut Cursor<'_>, unit: TimeUnit) -> Result<Option<u64>, Fault> {
+pub(crate) fn optional_time(
+    cursor: &mut Cursor<'_>,
+    unit: TimeUnit,
+) -> Result<Option<u64>, CellError> {
     match cursor.decimal() {
         Some((whole, billionths)) => long_time(unit, whole, billionths).map(Some),
         None => match cursor.field()? {
@@ -88,7 +91,7 @@ pub(crate) fn optional_time(cursor: &mut Cursor<'_>, unit: TimeUnit) -> Result<O
 
 /// Does the same as [`as_ns`], but times that are too long become the longest possible one.
 #[inline(always)]
-fn long_time(unit: TimeUnit, whole: u64, billionths: u64) -> Result<u64, Fault> {
+fn long_time(unit: TimeUnit, whole: u64, billionths: u64) -> Result<u64, CellError> {
     match whole.checked_mul(unit.ns) {
         Some(_) => as_ns(unit, whole, billionths),
         None => Ok(u64::MAX),
@@ -96,27 +99,27 @@ fn long_time(unit: TimeUnit, whole: u64, billionths: u64) -> Result<u64, Fault> 
 }
 
 #[cold]
-fn slow_decimal(field: &[u8]) -> Result<(u64, u64), Fault> {
-    decimal(field).or_else(|| decimal_or_power(field)).ok_or(Fault::Field)
+fn slow_decimal(field: &[u8]) -> Result<(u64, u64), CellError> {
+    decimal(field).or_else(|| decimal_or_power(field)).ok_or(CellError::Field)
 }
 
 #[cold]
-fn slow_time(field: &[u8], unit: TimeUnit) -> Result<u64, Fault> {
+fn slow_time(field: &[u8], unit: TimeUnit) -> Result<u64, CellError> {
     let (whole, billionths) = slow_decimal(field)?;
     as_ns(unit, whole, billionths)
 }
 
 #[inline(always)]
-fn as_ns(unit: TimeUnit, whole: u64, billionths: u64) -> Result<u64, Fault> {
+fn as_ns(unit: TimeUnit, whole: u64, billionths: u64) -> Result<u64, CellError> {
     // A fraction of a nanosecond is the clearest sign of a wrong unit.
     if unit.ns == 1 && billionths > 0 {
-        return Err(Fault::Field);
+        return Err(CellError::Field);
     }
-    unit.as_ns(whole, billionths).ok_or(Fault::Field)
+    unit.as_ns(whole, billionths).ok_or(CellError::Field)
 }
 
 #[inline(always)]
-pub(crate) fn operation(cursor: &mut Cursor<'_>, code: &OpCode) -> Result<Option<Op>, Fault> {
+pub(crate) fn operation(cursor: &mut Cursor<'_>, code: &OpCode) -> Result<Option<Op>, CellError> {
     match code {
         OpCode::Words(words) => {
             let before = *cursor;
@@ -124,9 +127,9 @@ pub(crate) fn operation(cursor: &mut Cursor<'_>, code: &OpCode) -> Result<Option
                 return Ok(Some(op));
             }
             *cursor = before;
-            words.word(cursor.field()?).map(Some).ok_or(Fault::Field)
+            words.word(cursor.field()?).map(Some).ok_or(CellError::Field)
         }
-        OpCode::Scsi => scsi(cursor.field()?).ok_or(Fault::Field),
+        OpCode::Scsi => scsi(cursor.field()?).ok_or(CellError::Field),
         OpCode::Disksim => {
             number(cursor).map(|flags| Some(if flags & 1 == 1 { Op::Read } else { Op::Write }))
         }
@@ -134,6 +137,6 @@ pub(crate) fn operation(cursor: &mut Cursor<'_>, code: &OpCode) -> Result<Option
 }
 
 #[cold]
-pub(crate) fn letters(cursor: &mut Cursor<'_>) -> Result<Flags, Fault> {
-    flags_of(cursor.field()?).ok_or(Fault::Field)
+pub(crate) fn letters(cursor: &mut Cursor<'_>) -> Result<Flags, CellError> {
+    flags_of(cursor.field()?).ok_or(CellError::Field)
 }

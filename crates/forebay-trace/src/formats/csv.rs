@@ -27,7 +27,7 @@ use crate::lines::{BYTE_ORDER_MARK, CUT_HINT, LINE_BYTES_MAX, cut_sentence};
 use crate::naming::Room;
 use crate::op_flags::{FLAGS_EXPECTED, OP_EXPECTED, flags_of, op_of};
 use crate::order::Ordered;
-use crate::rows::{self, Wrong, names_again_sentence, shorten, wrapped_sentence};
+use crate::rows::{self, RowError, names_again_sentence, shorten, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, Stream};
 use header::Header;
 
@@ -108,7 +108,7 @@ fn open_canonical(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let header = source.byte_headers().cloned().unwrap_or_default();
     if header.iter().ne(HEADER.map(str::as_bytes)) {
         let got = header.iter().collect::<Vec<_>>().join(&b","[..]);
-        return Err(Wrong::new(
+        return Err(RowError::new(
             HEADER[0],
             &got,
             "the header at_ns,op,offset,len,stream,volume,..., or a header with columns for time, \
@@ -191,25 +191,25 @@ impl Csv {
         }
     }
 
-    fn record(&mut self, row: &ByteRecord) -> Result<Record, Wrong> {
+    fn record(&mut self, row: &ByteRecord) -> Result<Record, RowError> {
         let field = |n: usize| row.get(n).unwrap_or_default();
         let number = |n: usize| {
             digits(field(n))
-                .ok_or_else(|| Wrong::new(HEADER[n], field(n), "a whole number without a sign"))
+                .ok_or_else(|| RowError::new(HEADER[n], field(n), "a whole number without a sign"))
         };
         let optional = |n: usize| {
             if field(n).is_empty() { Ok(None) } else { number(n).map(Some) }
         };
-        let op = op_of(field(1)).ok_or_else(|| Wrong::new("op", field(1), OP_EXPECTED))?;
+        let op = op_of(field(1)).ok_or_else(|| RowError::new("op", field(1), OP_EXPECTED))?;
         let mut record = rows::record(number(0)?, op, number(2)?, number(3)?)?;
         let is_below = field(6).strip_prefix(b"-").is_some_and(|rest| digits(rest).is_some());
         record.latency = if is_below { None } else { optional(6)?.map(Nanos) };
         self.latencies_below += u64::from(is_below);
         record.flags =
-            flags_of(field(7)).ok_or_else(|| Wrong::new("flags", field(7), FLAGS_EXPECTED))?;
+            flags_of(field(7)).ok_or_else(|| RowError::new("flags", field(7), FLAGS_EXPECTED))?;
         let id = |n: usize| match optional(n)?.map(u32::try_from).transpose() {
             Ok(id) => Ok(id),
-            Err(_) => Err(Wrong::new(HEADER[n], field(n), "an id below 2^32")),
+            Err(_) => Err(RowError::new(HEADER[n], field(n), "an id below 2^32")),
         };
         let stream = number(4)?;
         record.stream = match self.streams.get(&stream) {

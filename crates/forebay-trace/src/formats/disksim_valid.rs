@@ -17,7 +17,7 @@ use crate::error::{Place, TraceError};
 use crate::fields::digits;
 use crate::formats::Input;
 use crate::lines::Lines;
-use crate::rows::{self, Wrong};
+use crate::rows::{self, RowError};
 use crate::trace::{Dictionary, Reader};
 use crate::unpack::unpack;
 
@@ -42,7 +42,7 @@ pub enum Buffer {
 
 /// One request in the form of the format.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Row {
+pub struct ValidationRow {
     /// Read or write.
     pub op: Op,
     /// The behavior of the drive's buffer.
@@ -76,7 +76,7 @@ impl Rows {
         Rows { lines: Lines::new(path, content) }
     }
 
-    fn row(&mut self) -> Result<Option<Row>, TraceError> {
+    fn row(&mut self) -> Result<Option<ValidationRow>, TraceError> {
         while let Some(line) = self.lines.next()? {
             if line.trim_ascii().is_empty() {
                 continue;
@@ -91,50 +91,50 @@ impl Rows {
 }
 
 impl Iterator for Rows {
-    type Item = Result<Row, TraceError>;
+    type Item = Result<ValidationRow, TraceError>;
 
-    fn next(&mut self) -> Option<Result<Row, TraceError>> {
+    fn next(&mut self) -> Option<Result<ValidationRow, TraceError>> {
         self.row().transpose()
     }
 }
 
-fn parse(line: &[u8]) -> Result<Row, Wrong> {
+fn parse(line: &[u8]) -> Result<ValidationRow, RowError> {
     let mut words = words(line);
-    let mut word = |column| words.next().ok_or_else(|| Wrong::new(column, b"", "one more word"));
+    let mut word = |column| words.next().ok_or_else(|| RowError::new(column, b"", "one more word"));
     let op = match word("R/W")? {
         b"R" => Op::Read,
         b"W" => Op::Write,
-        other => return Err(Wrong::new("R/W", other, "R or W")),
+        other => return Err(RowError::new("R/W", other, "R or W")),
     };
     let buffer = match word("buffer action")? {
         b"Hit" => Buffer::Hit,
         b"Miss" => Buffer::Miss,
         b"Doub" => Buffer::Double,
         b"Trip" => Buffer::Triple,
-        other => return Err(Wrong::new("buffer action", other, "Hit, Miss, Doub or Trip")),
+        other => return Err(RowError::new("buffer action", other, "Hit, Miss, Doub or Trip")),
     };
     let first_sector = word("block")?;
     let first_sector = digits(first_sector)
-        .ok_or_else(|| Wrong::new("block", first_sector, "a number of sectors"))?;
+        .ok_or_else(|| RowError::new("block", first_sector, "a number of sectors"))?;
     let sectors = word("size")?;
     let sectors = digits(sectors)
         .filter(|&sectors| sectors > 0)
-        .ok_or_else(|| Wrong::new("size", sectors, "one sector or more"))?;
+        .ok_or_else(|| RowError::new("size", sectors, "one sector or more"))?;
     let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
     rows::record(0, op, bytes(first_sector), bytes(sectors))?;
     let response_us = time_us("response", word("response")?)?;
     let gap_us = time_us("gap", word("gap")?)?;
     if let Some(more) = words.next() {
-        return Err(Wrong::new("gap", more, "the end of the line behind it"));
+        return Err(RowError::new("gap", more, "the end of the line behind it"));
     }
-    Ok(Row { op, buffer, first_sector, sectors: sectors as u32, response_us, gap_us })
+    Ok(ValidationRow { op, buffer, first_sector, sectors: sectors as u32, response_us, gap_us })
 }
 
-fn time_us(column: &'static str, word: &[u8]) -> Result<f64, Wrong> {
+fn time_us(column: &'static str, word: &[u8]) -> Result<f64, RowError> {
     let number = std::str::from_utf8(word).ok().and_then(|word| word.parse::<f64>().ok());
     number
         .filter(|us| (0.0..=TIME_US_MAX).contains(us))
-        .ok_or_else(|| Wrong::new(column, word, "microseconds such as 663.00000, below 10^12"))
+        .ok_or_else(|| RowError::new(column, word, "microseconds such as 663.00000, below 10^12"))
 }
 
 /// The rows as requests.
@@ -148,7 +148,7 @@ impl Log for DisksimValid {
     const NAME: &'static str = "disksim-valid";
     const LINES: &'static str = "R/W buffer-action block size response-us gap-us";
 
-    fn line(&mut self, line: &[u8], _: &mut Dictionary) -> Result<Line, Wrong> {
+    fn line(&mut self, line: &[u8], _: &mut Dictionary) -> Result<Line, RowError> {
         let row = parse(line)?;
         let ns = |us: f64| (us * 1000.0).round() as u64;
         let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
@@ -191,10 +191,10 @@ mod tests {
     #[test]
     fn rows_keep_the_buffer_action() {
         let rows = Rows::new(Path::new("t"), Box::new(Cursor::new(TEXT)));
-        let rows: Vec<Row> = rows.map(|row| row.unwrap()).collect();
+        let rows: Vec<ValidationRow> = rows.map(|row| row.unwrap()).collect();
         let buffers: Vec<Buffer> = rows.iter().map(|row| row.buffer).collect();
         assert_eq!(buffers, [Buffer::Miss, Buffer::Double, Buffer::Triple]);
-        let expected = Row {
+        let expected = ValidationRow {
             op: Op::Write,
             buffer: Buffer::Double,
             first_sector: 7,
@@ -223,7 +223,7 @@ mod tests {
             let text = message(open, format!("R Hit 1 1 1 1\n{bad}\n").as_bytes());
             assert!(text.contains(", line 2:") && text.contains(part), "{bad}: {text}");
             let rows = Rows::new(Path::new("t"), Box::new(Cursor::new(bad.as_bytes())));
-            assert!(rows.collect::<Result<Vec<Row>, _>>().is_err(), "{bad}");
+            assert!(rows.collect::<Result<Vec<ValidationRow>, _>>().is_err(), "{bad}");
         }
         assert!(sniff(TEXT) && !sniff(b"8,16 0 1 0.5 7 Q R 1 + 1 [x]\n"));
     }

@@ -21,7 +21,7 @@ use crate::error::TraceError;
 use crate::fields::digits;
 use crate::formats::Input;
 use crate::order::Ordered;
-use crate::rows::{self, Wrong};
+use crate::rows::{self, RowError};
 use crate::trace::{Dictionary, Reader, Record};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,18 +58,18 @@ struct Fio {
 const LENS_MAX: usize = 4096;
 
 impl Fio {
-    fn header(&mut self, line: &[u8]) -> Result<Line, Wrong> {
+    fn header(&mut self, line: &[u8]) -> Result<Line, RowError> {
         let version = Version::of(line).ok_or_else(|| {
             let expected = "fio version 2 iolog or fio version 3 iolog";
-            Wrong::new("first line", line.trim_ascii(), expected)
+            RowError::new("first line", line.trim_ascii(), expected)
         })?;
         self.version = Some(version);
         Ok(Line::Other)
     }
 
-    fn wait(&mut self, offset: &[u8]) -> Result<Line, Wrong> {
+    fn wait(&mut self, offset: &[u8]) -> Result<Line, RowError> {
         if self.version == Some(Version::Three) {
-            return Err(Wrong::new(
+            return Err(RowError::new(
                 "action",
                 b"wait",
                 "no wait in version 3, because version 3 has \
@@ -78,7 +78,7 @@ impl Fio {
         }
         let us = number("offset", offset)?;
         let sum = self.now_us.checked_add(us);
-        self.now_us = sum.ok_or_else(|| Wrong::new("offset", offset, "waits below 2^64 us"))?;
+        self.now_us = sum.ok_or_else(|| RowError::new("offset", offset, "waits below 2^64 us"))?;
         self.waits += 1;
         Ok(Line::Other)
     }
@@ -89,10 +89,10 @@ impl Fio {
         file: &[u8],
         (offset, length): (&[u8], &[u8]),
         dictionary: &mut Dictionary,
-    ) -> Result<Line, Wrong> {
+    ) -> Result<Line, RowError> {
         let ns = self.now_us.checked_mul(1000).filter(|&ns| ns < 1 << 63);
         let ns = ns.ok_or_else(|| {
-            Wrong::new("time", self.now_us.to_string().as_bytes(), "microseconds below 2^63 ns")
+            RowError::new("time", self.now_us.to_string().as_bytes(), "microseconds below 2^63 ns")
         })?;
         let (offset, length) = (number("offset", offset)?, number("length", length)?);
         if length == 0 && op != Op::Flush {
@@ -119,18 +119,18 @@ impl Fio {
 }
 
 /// Makes a trim, which may be longer than any request that moves data; `None` from 4 GiB on.
-fn trim(at_ns: u64, offset: u64, length: u64) -> Result<Option<Record>, Wrong> {
+fn trim(at_ns: u64, offset: u64, length: u64) -> Result<Option<Record>, RowError> {
     let Ok(len) = u32::try_from(length) else { return Ok(None) };
     if offset >= rows::END_BYTES_MAX - length {
         let got = offset.to_string();
-        return Err(Wrong::new("offset", got.as_bytes(), "a trim that ends below 2^63 bytes"));
+        return Err(RowError::new("offset", got.as_bytes(), "a trim that ends below 2^63 bytes"));
     }
     let (at, op, flags) = (Nanos(at_ns), Op::Trim, Flags::NONE);
     Ok(Some(Record { at, offset, latency: None, len, stream: 0, volume: 0, op, flags }))
 }
 
-fn number(column: &'static str, word: &[u8]) -> Result<u64, Wrong> {
-    digits(word).ok_or_else(|| Wrong::new(column, word, "a whole number without a sign"))
+fn number(column: &'static str, word: &[u8]) -> Result<u64, RowError> {
+    digits(word).ok_or_else(|| RowError::new(column, word, "a whole number without a sign"))
 }
 
 impl Log for Fio {
@@ -138,7 +138,7 @@ impl Log for Fio {
     const LINES: &'static str =
         "\"[time-us] file add|open|close\" and \"[time-us] file action offset length\"";
 
-    fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, Wrong> {
+    fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, RowError> {
         let Some(version) = self.version else { return self.header(line) };
         let mut words = words(line);
         let mut word = || words.next().unwrap_or_default();
@@ -148,7 +148,7 @@ impl Log for Fio {
         let (file, action, range) = (word(), word(), (word(), word()));
         let more = word();
         if !more.is_empty() {
-            return Err(Wrong::new("length", more, "the end of the line behind it"));
+            return Err(RowError::new("length", more, "the end of the line behind it"));
         }
         let op = match action {
             b"add" | b"open" | b"close" => return Ok(Line::Other),
@@ -159,7 +159,7 @@ impl Log for Fio {
             b"sync" | b"datasync" | b"sync_file_range" | b"syncfs" => Op::Flush,
             other => {
                 let expected = "add, open, close, read, write, trim, sync, datasync or wait";
-                return Err(Wrong::new("action", other, expected));
+                return Err(RowError::new("action", other, expected));
             }
         };
         self.request(op, file, range, dictionary)

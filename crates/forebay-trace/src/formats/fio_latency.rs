@@ -29,7 +29,7 @@ use crate::error::{Place, TraceError};
 use crate::fields::digits;
 use crate::formats::Input;
 use crate::order::Ordered;
-use crate::rows::{self, Wrong};
+use crate::rows::{self, RowError};
 use crate::trace::{Dictionary, Reader};
 
 /// Nanoseconds per millisecond.
@@ -46,39 +46,42 @@ struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    fn parse(line: &'a [u8]) -> Result<Entry<'a>, Wrong> {
+    fn parse(line: &'a [u8]) -> Result<Entry<'a>, RowError> {
         let mut fields = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
         let mut number = |column| {
             let field = fields.next().unwrap_or_default();
-            digits(field).ok_or_else(|| Wrong::new(column, field, "a whole number without a sign"))
+            digits(field)
+                .ok_or_else(|| RowError::new(column, field, "a whole number without a sign"))
         };
         let (time_ms, value_ns) = (number("time")?, number("value")?);
         let (direction, len) = (number("direction")?, number("block size")?);
         let rest: Vec<&[u8]> = fields.take(4).collect();
         match rest.get(3) {
             None => Ok(Entry { time_ms, value_ns, direction, len, rest }),
-            Some(more) => Err(Wrong::new("issue time", more, "the end of the line behind it")),
+            Some(more) => Err(RowError::new("issue time", more, "the end of the line behind it")),
         }
     }
 
     /// Returns the offset. With five fields, the last is the priority in logs of fio 3, and the
     /// offset in those of fio 2, which had no priority: a priority is 0, 1 or hexadecimal.
-    fn offset(&self) -> Result<u64, Wrong> {
+    fn offset(&self) -> Result<u64, RowError> {
         const EXPECTED: &str = "an offset: record the log with log_offset=1";
         match self.rest.as_slice() {
-            [] => Err(Wrong::new("offset", b"", EXPECTED)),
-            [b"0" | b"1"] => Err(Wrong::new("offset", b"", EXPECTED)),
-            [priority] if priority.starts_with(b"0x") => Err(Wrong::new("offset", b"", EXPECTED)),
+            [] => Err(RowError::new("offset", b"", EXPECTED)),
+            [b"0" | b"1"] => Err(RowError::new("offset", b"", EXPECTED)),
+            [priority] if priority.starts_with(b"0x") => {
+                Err(RowError::new("offset", b"", EXPECTED))
+            }
             [offset, ..] => {
-                digits(offset).ok_or_else(|| Wrong::new("offset", offset, "a number of bytes"))
+                digits(offset).ok_or_else(|| RowError::new("offset", offset, "a number of bytes"))
             }
         }
     }
 
-    fn issue_ns(&self) -> Result<Option<u64>, Wrong> {
+    fn issue_ns(&self) -> Result<Option<u64>, RowError> {
         let field = self.rest.get(2);
         field
-            .map(|f| digits(f).ok_or_else(|| Wrong::new("issue time", f, "nanoseconds")))
+            .map(|f| digits(f).ok_or_else(|| RowError::new("issue time", f, "nanoseconds")))
             .transpose()
     }
 }
@@ -210,7 +213,7 @@ impl Log for FioLatency {
     const NAME: &'static str = "fio-latency";
     const LINES: &'static str = "time-ms, latency-ns, direction, bytes, offset, priority";
 
-    fn line(&mut self, line: &[u8], _: &mut Dictionary) -> Result<Line, Wrong> {
+    fn line(&mut self, line: &[u8], _: &mut Dictionary) -> Result<Line, RowError> {
         let entry = Entry::parse(line)?;
         let op = match entry.direction {
             0 => Op::Read,
@@ -220,7 +223,7 @@ impl Log for FioLatency {
         };
         if entry.len == 0 {
             let expected = "the bytes of one request: record the log without log_avg_msec";
-            return Err(Wrong::new("block size", b"0", expected));
+            return Err(RowError::new("block size", b"0", expected));
         }
         let offset = match (entry.rest.as_slice(), self.bare_offsets) {
             ([b"0"], true) => 0,
@@ -236,7 +239,7 @@ impl Log for FioLatency {
         };
         let at = at.ok_or_else(|| {
             let got = entry.time_ms.to_string();
-            Wrong::new(
+            RowError::new(
                 "time",
                 got.as_bytes(),
                 "a time consistent with its latency and the issue \

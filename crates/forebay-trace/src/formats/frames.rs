@@ -4,7 +4,7 @@ use std::io::{BufRead, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Place, TraceError};
-use crate::rows::Wrong;
+use crate::rows::RowError;
 
 /// The records of a file.
 pub(super) struct Frames {
@@ -70,7 +70,7 @@ impl Frames {
 
     /// Makes the error that a field of the last piece is wrong.
     #[cold]
-    pub(super) fn wrong(&self, wrong: Wrong) -> TraceError {
+    pub(super) fn wrong(&self, wrong: RowError) -> TraceError {
         wrong.at(&self.path, Place::Byte(self.begin), "")
     }
 

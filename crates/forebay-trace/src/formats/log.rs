@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::error::{Place, TraceError};
 use crate::lines::{CUT_HINT, Lines};
-use crate::rows::Wrong;
+use crate::rows::RowError;
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
 use forebay_ask::named;
 
@@ -30,7 +30,7 @@ pub(super) trait Log: Send {
     const LINES: &'static str;
 
     /// Parses a line that is not blank.
-    fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, Wrong>;
+    fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, RowError>;
 
     /// Returns whether the request in the last line, which has no line end, may be read anyway.
     fn is_whole(&self, _last: &Record) -> bool {
@@ -89,7 +89,7 @@ impl<L: Log> LogReader<L> {
     }
 
     #[cold]
-    fn malformed(&self, wrong: Wrong) -> TraceError {
+    fn malformed(&self, wrong: RowError) -> TraceError {
         let cut = if self.lines.cut() { CUT_HINT } else { "" };
         let hint = format!(
             "{cut}lines of format {} are {}; if this is another format, name it with {}",

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::naming::Room;
-use crate::rows::Wrong;
+use crate::rows::RowError;
 use crate::trace::{Dictionary, Stream};
 
 /// The names seen so far, with their numbers in the dictionary.
@@ -20,7 +20,7 @@ impl Numbering {
         &mut self,
         name: &[u8],
         dictionary: &mut Dictionary,
-    ) -> Result<u32, Wrong> {
+    ) -> Result<u32, RowError> {
         if let Some(&number) = self.volumes.get(name) {
             return Ok(number);
         }
@@ -36,7 +36,7 @@ impl Numbering {
         &mut self,
         stream: Stream,
         dictionary: &mut Dictionary,
-    ) -> Result<u32, Wrong> {
+    ) -> Result<u32, RowError> {
         if let Some(&number) = self.streams.get(&stream) {
             return Ok(number);
         }

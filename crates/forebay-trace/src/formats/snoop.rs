@@ -37,7 +37,7 @@ use crate::error::TraceError;
 use crate::fields::digits;
 use crate::formats::Input;
 use crate::order::Ordered;
-use crate::rows::{self, LATENCY_NS_MAX, Wrong, names_again_sentence, wrapped_sentence};
+use crate::rows::{self, LATENCY_NS_MAX, RowError, names_again_sentence, wrapped_sentence};
 use crate::trace::{Dictionary, Reader, Stream};
 use columns::{Cells, Column, Layout, Tool};
 
@@ -101,7 +101,7 @@ fn latency_ns(word: &[u8]) -> Option<Option<u64>> {
 
 impl Snoop {
     /// Processes a line that is not a request: the header, or other output of the tools.
-    fn remark(&mut self, line: &[u8]) -> Result<Option<Line>, Wrong> {
+    fn remark(&mut self, line: &[u8]) -> Result<Option<Line>, RowError> {
         if let Some(layout) = Layout::of(line) {
             if layout.may_have_time() {
                 let expected = format!(
@@ -111,7 +111,7 @@ impl Snoop {
                 );
                 let got: Vec<&str> = layout.unread().collect();
                 let got = format!("the headings {}", got.join(", "));
-                return Err(Wrong { column: "header".into(), got, expected: expected.into() });
+                return Err(RowError { column: "header".into(), got, expected: expected.into() });
             }
             self.headers_again += u64::from(self.layout.is_some());
             self.layout = Some(layout);
@@ -129,10 +129,10 @@ impl Snoop {
     }
 
     /// Parses the cells of a row, unless the line reports lost events.
-    fn row(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, Wrong> {
+    fn row(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, RowError> {
         let Some(layout) = &self.layout else {
             let expected = "a header line with COMM, PID, BYTES and LAT(ms) or LATms";
-            return Err(Wrong::new("first line", line.trim_ascii(), expected));
+            return Err(RowError::new("first line", line.trim_ascii(), expected));
         };
         match layout.cells(line)? {
             Some(cells) => self.request(&cells, dictionary),
@@ -140,19 +140,19 @@ impl Snoop {
         }
     }
 
-    fn request(&mut self, cells: &Cells, dictionary: &mut Dictionary) -> Result<Line, Wrong> {
+    fn request(&mut self, cells: &Cells, dictionary: &mut Dictionary) -> Result<Line, RowError> {
         let bytes = number(cells, Column::Bytes)?;
         let sector = number(cells, Column::Sector)?;
         let kind = cells.get(Column::Kind);
         let category = rwbs::category(kind)
-            .ok_or_else(|| Wrong::new("T", kind, "RWBS letters such as R, W, WS or D"))?;
+            .ok_or_else(|| RowError::new("T", kind, "RWBS letters such as R, W, WS or D"))?;
         let bytes = u32::try_from(bytes)
-            .map_err(|_| Wrong::new("BYTES", cells.get(Column::Bytes), "less than 4 GiB"))?;
+            .map_err(|_| RowError::new("BYTES", cells.get(Column::Bytes), "less than 4 GiB"))?;
         let span = Span { sector, bytes, device: 0, category };
         let (at_ns, latency_ns) = self.times(cells)?;
         let Some(op) = span.op() else { return Ok(Line::Skipped) };
         if let Some((got, expected)) = span.fault() {
-            return Err(Wrong::new("SECTOR", got.as_bytes(), expected));
+            return Err(RowError::new("SECTOR", got.as_bytes(), expected));
         }
         let offset = if bytes == 0 { 0 } else { sector.saturating_mul(SECTOR_BYTES) };
         let stream = stream(cells)?;
@@ -167,12 +167,12 @@ impl Snoop {
     }
 
     /// Returns arrival and latency, in nanoseconds.
-    fn times(&mut self, cells: &Cells) -> Result<(u64, Option<u64>), Wrong> {
+    fn times(&mut self, cells: &Cells) -> Result<(u64, Option<u64>), RowError> {
         let latency_ns = self.latency(cells)?;
         let seconds = |column| {
             let Some(cell) = cells.find(column) else { return Ok(None) };
             let ns = scaled(cell, 9);
-            ns.map(Some).ok_or_else(|| Wrong::new("time", cell, "seconds such as 12.000345"))
+            ns.map(Some).ok_or_else(|| RowError::new("time", cell, "seconds such as 12.000345"))
         };
         let (start, end) = (seconds(Column::Start)?, seconds(Column::End)?);
         let end = match cells.find(Column::Clock) {
@@ -180,7 +180,7 @@ impl Snoop {
             Some(_) if end.is_none() => seconds(Column::Clock)?,
             _ => end,
         };
-        let late = || Wrong::new("time", cells.line(), "times that fit in 100 years");
+        let late = || RowError::new("time", cells.line(), "times that fit in 100 years");
         if let (Some(start), Some(end)) = (start, end) {
             let latency_ns = end.checked_sub(start).filter(|&ns| ns <= LATENCY_NS_MAX);
             self.wrapped += u64::from(latency_ns.is_none());
@@ -202,22 +202,24 @@ impl Snoop {
 
     /// Returns the time from arrival to completion in nanoseconds, including time in the queue;
     /// `None` if it is negative.
-    fn latency(&self, cells: &Cells) -> Result<Option<u64>, Wrong> {
+    fn latency(&self, cells: &Cells) -> Result<Option<u64>, RowError> {
         const EXPECTED: &str = "milliseconds such as 0.74";
         let cell = cells.get(Column::Latency);
-        let latency = latency_ns(cell).ok_or_else(|| Wrong::new("latency", cell, EXPECTED))?;
+        let latency = latency_ns(cell).ok_or_else(|| RowError::new("latency", cell, EXPECTED))?;
         // libbpf's biosnoop prints -1 for a request that was never in the queue.
         let queued = match cells.find(Column::Queued).filter(|cell| !cell.starts_with(b"-")) {
-            Some(cell) => latency_ns(cell).ok_or_else(|| Wrong::new("QUE(ms)", cell, EXPECTED))?,
+            Some(cell) => {
+                latency_ns(cell).ok_or_else(|| RowError::new("QUE(ms)", cell, EXPECTED))?
+            }
             None => Some(0),
         };
         Ok(latency.zip(queued).map(|(latency, queued)| latency + queued))
     }
 
     /// Returns a time of day relative to the start of the first day.
-    fn of_day(&mut self, cell: &[u8]) -> Result<u64, Wrong> {
+    fn of_day(&mut self, cell: &[u8]) -> Result<u64, RowError> {
         let ns = time_of_day(cell)
-            .ok_or_else(|| Wrong::new("time", cell, "a time of day such as 23:59:59.123"))?;
+            .ok_or_else(|| RowError::new("time", cell, "a time of day such as 23:59:59.123"))?;
         let (newest, days) = self.day.get_or_insert((ns, 0));
         if *newest > ns + DAY_NS / 2 {
             (*newest, *days) = (ns, *days + 1);
@@ -231,16 +233,16 @@ impl Snoop {
     }
 }
 
-fn number(cells: &Cells, column: Column) -> Result<u64, Wrong> {
+fn number(cells: &Cells, column: Column) -> Result<u64, RowError> {
     let cell = cells.get(column);
-    digits(cell).ok_or_else(|| Wrong::new(column.name(), cell, "a whole number without a sign"))
+    digits(cell).ok_or_else(|| RowError::new(column.name(), cell, "a whole number without a sign"))
 }
 
 /// Returns the submitter of a request.
-fn stream(cells: &Cells) -> Result<Stream, Wrong> {
+fn stream(cells: &Cells) -> Result<Stream, RowError> {
     let id = number(cells, Column::Pid)?;
     let id = u32::try_from(id)
-        .map_err(|_| Wrong::new("PID", cells.get(Column::Pid), "a process id below 2^32"))?;
+        .map_err(|_| RowError::new("PID", cells.get(Column::Pid), "a process id below 2^32"))?;
     let name = String::from_utf8_lossy(cells.get(Column::Name)).into_owned();
     Ok(match cells.tool() {
         Tool::Biosnoop => Stream { thread: None, process: Some(id), name },
@@ -252,7 +254,7 @@ impl Log for Snoop {
     const NAME: &'static str = "snoop";
     const LINES: &'static str = "those of biosnoop or iosnoop, their header line first";
 
-    fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, Wrong> {
+    fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, RowError> {
         if let Some(remark) = self.remark(line)? {
             return Ok(remark);
         }

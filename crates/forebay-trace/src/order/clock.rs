@@ -41,12 +41,12 @@ const DAY_S: f64 = 86_400.0;
 
 /// A row: when its request arrived, and how long it took.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Row {
+pub(super) struct ArrivalRow {
     pub(super) at_ns: u64,
     pub(super) latency: Option<Nanos>,
 }
 
-impl Row {
+impl ArrivalRow {
     fn end_ns(self) -> Option<u64> {
         Some(self.at_ns.saturating_add(self.latency?.0))
     }
@@ -83,7 +83,7 @@ pub(super) struct Clock {
     shift_ns: u64,
     rows: u64,
     run: Run,
-    last: Row,
+    last: ArrivalRow,
     newest_ns: u64,
     /// The number of rows before the newest time, and how far back they are at most.
     moved: u64,
@@ -118,7 +118,7 @@ impl Clock {
             self.rows += batch.len() as u64;
             self.newest_ns = last.at.0;
             self.run.newest_ns = last.at.0;
-            self.last = Row { at_ns: last.at.0, latency: last.latency };
+            self.last = ArrivalRow { at_ns: last.at.0, latency: last.latency };
         }
         steady
     }
@@ -134,18 +134,18 @@ impl Clock {
         }
         // A step back wraps around to a large step ahead.
         if at_ns.wrapping_sub(self.last.at_ns) >= AHEAD_NS {
-            at_ns = self.step(Row { at_ns, latency }, ahead);
+            at_ns = self.step(ArrivalRow { at_ns, latency }, ahead);
         }
         self.run.newest_ns = self.run.newest_ns.max(at_ns);
         self.moved += u64::from(at_ns < self.newest_ns);
         self.newest_ns = self.newest_ns.max(at_ns);
-        self.last = Row { at_ns, latency };
+        self.last = ArrivalRow { at_ns, latency };
         at_ns
     }
 
     #[cold]
     #[inline(never)]
-    fn step(&mut self, row: Row, ahead: &[Record]) -> u64 {
+    fn step(&mut self, row: ArrivalRow, ahead: &[Record]) -> u64 {
         if self.rows == 1 {
             return row.at_ns;
         }
@@ -176,7 +176,7 @@ impl Clock {
     }
 
     /// Returns whether the clock was set back, as opposed to rows being out of order.
-    fn is_step(&self, row: Row, ahead: &[Record]) -> bool {
+    fn is_step(&self, row: ArrivalRow, ahead: &[Record]) -> bool {
         let back_ns = self.last.at_ns - row.at_ns;
         let whole = |ns: u64| ns.is_multiple_of(SECOND_NS);
         let is_coarse = whole(self.last.at_ns) && whole(row.at_ns);
@@ -192,7 +192,7 @@ impl Clock {
     }
 
     /// Processes a step ahead, which may follow a few rows that are far before the others.
-    fn step_ahead(&mut self, row: Row) {
+    fn step_ahead(&mut self, row: ArrivalRow) {
         let ns = row.at_ns - self.last.at_ns;
         let few = |step: &Step| self.rows - step.row <= WILD_ROWS && step.ns >= AHEAD_NS;
         let ends = |step: &Step| row.at_ns.saturating_add(AHEAD_NS) > step.newest_ns;
@@ -207,7 +207,7 @@ impl Clock {
     }
 
     /// Returns whether the row returns from a few rows that are far ahead.
-    fn is_back_from_wild(&mut self, row: Row) -> bool {
+    fn is_back_from_wild(&mut self, row: ArrivalRow) -> bool {
         let Some(step) = self.ahead else { return false };
         let rows = self.rows - step.row;
         let is_back = row.at_ns < step.newest_ns.saturating_add(AHEAD_NS / 2);

@@ -62,7 +62,7 @@ fn what_cannot_be_is_refused() {
 fn who_names_the_units_is_warned_once() {
     let text = rows((0..70_000).map(|n| n * 2_000_000 + drawn(n) % 1_900_000), 512);
     let inner = Format::named("spc").unwrap().open(input(&text)).unwrap();
-    let doubt = Doubt { refused: Refused::None, ..Doubt::of("spc") };
+    let doubt = Doubt { refused: Rejection::None, ..Doubt::of("spc") };
     let checked = Checked::new(inner, Path::new("trace"), doubt);
     let (records, _, notes) = drain(Box::new(checked)).unwrap();
     assert_eq!((records.len(), notes.warnings.len()), (70_000, 1));
@@ -208,7 +208,7 @@ fn drawn_at(count: u64, step: u64, places: u64, lens: &[u64]) -> String {
 fn is_read(columns: &str, text: &str) -> bool {
     let parsed: Columns = columns.parse().unwrap();
     let inner = crate::formats::presets::open_columns(&parsed, input(text.as_bytes())).unwrap();
-    let doubt = Doubt { refused: Refused::Doubtful, columns: Some(parsed), names: None };
+    let doubt = Doubt { refused: Rejection::Doubtful, columns: Some(parsed), names: None };
     let guessed = Checked::new(inner, Path::new("trace"), doubt);
     told(columns, text).is_ok() && drain(Box::new(guessed)).is_ok()
 }

@@ -13,30 +13,30 @@ use crate::open;
 
 /// Files that are protected from being overwritten.
 #[derive(Clone, Debug, Default)]
-pub struct Kept {
+pub struct ProtectedFiles {
     paths: Vec<PathBuf>,
 }
 
-impl Kept {
+impl ProtectedFiles {
     /// Protects the files of the trace or model at `path`: one, or all of a set or a folder.
-    pub fn trace(path: &Path) -> Kept {
-        Kept::default().and_trace(path)
+    pub fn trace(path: &Path) -> ProtectedFiles {
+        ProtectedFiles::default().and_trace(path)
     }
 
     /// Protects the file at `path`.
-    pub fn file(path: &Path) -> Kept {
-        Kept::default().and_file(path)
+    pub fn file(path: &Path) -> ProtectedFiles {
+        ProtectedFiles::default().and_file(path)
     }
 
     /// Also protects the files of the trace or model at `path`.
-    pub fn and_trace(mut self, path: &Path) -> Kept {
+    pub fn and_trace(mut self, path: &Path) -> ProtectedFiles {
         self.paths.extend(open::files(path));
         self
     }
 
     /// Also protects the file at `path`. A name that is not a file, such as that of a bundled
     /// device, is ignored.
-    pub fn and_file(mut self, path: &Path) -> Kept {
+    pub fn and_file(mut self, path: &Path) -> ProtectedFiles {
         self.paths.push(path.to_path_buf());
         self
     }
@@ -62,9 +62,9 @@ impl Kept {
     }
 }
 
-impl FromIterator<PathBuf> for Kept {
-    fn from_iter<I: IntoIterator<Item = PathBuf>>(paths: I) -> Kept {
-        Kept { paths: paths.into_iter().collect() }
+impl FromIterator<PathBuf> for ProtectedFiles {
+    fn from_iter<I: IntoIterator<Item = PathBuf>>(paths: I) -> ProtectedFiles {
+        ProtectedFiles { paths: paths.into_iter().collect() }
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
         fs::hard_link(at("trace"), at("hard")).unwrap();
         std::os::unix::fs::symlink(at("trace"), at("link")).unwrap();
         std::os::unix::fs::symlink(folder.path(), at("folder")).unwrap();
-        let kept = Kept::file(&at("none")).and_trace(&at("trace"));
+        let kept = ProtectedFiles::file(&at("none")).and_trace(&at("trace"));
         for name in ["trace", "hard", "link", "./trace", "folder/link"] {
             let said = kept.refuse(&at(name)).unwrap_err().to_string();
             assert!(said.contains("an input file") && said.contains("another file"), "{said}");
@@ -114,7 +114,7 @@ mod tests {
         files.iter().for_each(|name| fs::write(at(name), name).unwrap());
         fs::write(at("other"), "").unwrap();
         for named in [at("sda"), at(files[0]), folder.path().to_path_buf()] {
-            let kept = Kept::trace(&named);
+            let kept = ProtectedFiles::trace(&named);
             files.iter().for_each(|name| assert!(kept.refuse(&at(name)).is_err(), "{named:?}"));
             assert!(kept.refuse(&at("other")).is_ok() && kept.refuse(&at("sda")).is_ok());
         }

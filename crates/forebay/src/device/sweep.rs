@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_ask::named;
 use forebay_core::Op;
-use forebay_trace::write::Kept;
+use forebay_trace::write::ProtectedFiles;
 use serde::Serialize;
 
 use super::FitOptions;
@@ -117,7 +117,7 @@ pub(super) fn fit(
     output: &Path,
 ) -> Result<SweepFigures, Error> {
     let sweep = Sweep::read(measurements)?;
-    let kept: Kept = sweep.paths.iter().cloned().collect();
+    let kept: ProtectedFiles = sweep.paths.iter().cloned().collect();
     kept.refuse(output)?;
     let kind = options.kind.unwrap_or_else(|| kind_of(&sweep));
     let (rows, notes, text) = match kind {

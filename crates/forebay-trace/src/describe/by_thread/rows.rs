@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::rules::{Kind, Rules};
+use super::rules::{Rules, ThreadKind};
 
 /// The threads: all of them together, their types, and the threads with the most requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -36,7 +36,7 @@ pub struct TypeRow {
     pub label: String,
     #[allow(missing_docs)]
     #[serde(flatten)]
-    pub kind: Kind,
+    pub kind: ThreadKind,
     /// The number of threads.
     pub threads: u64,
     #[allow(missing_docs)]

@@ -77,7 +77,7 @@ pub enum Intensity {
 /// The properties that the threads of a type share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)]
-pub struct Kind {
+pub struct ThreadKind {
     pub functionality: Functionality,
     #[serde(rename = "fluctuation_class")]
     pub fluctuation: Fluctuation,
@@ -94,7 +94,7 @@ impl Functionality {
     }
 }
 
-impl Kind {
+impl ThreadKind {
     /// Describes fluctuation and intensity in words.
     pub fn words(self) -> String {
         let intensity = match self.intensity {
@@ -126,14 +126,14 @@ const JOURNALS: &[&str] = &["jbd2", "kjournald", "xfslogd", "jfsCommit"];
 
 impl Rules {
     /// Returns the kind of a thread with this name.
-    pub(super) fn kind(&self, name: &str, features: &Features) -> Kind {
+    pub(super) fn kind(&self, name: &str, features: &Features) -> ThreadKind {
         let is_journal = JOURNALS.iter().any(|journal| name.starts_with(journal));
         let is_log = features.requests >= self.log_requests
             && features.write_share >= self.log_write_share
             && features.write_sequential_share >= self.log_sequential_share
             && features.write_kib <= self.log_write_kib;
         let fluctuates = features.fluctuation.is_some_and(|ratio| ratio >= self.fluctuating_ratio);
-        Kind {
+        ThreadKind {
             functionality: match is_journal || is_log {
                 true => Functionality::Log,
                 false => Functionality::Data,
@@ -162,7 +162,7 @@ mod tests {
         weight_share: 0.05,
     };
 
-    fn kind(name: &str, features: Features) -> Kind {
+    fn kind(name: &str, features: Features) -> ThreadKind {
         Rules::default().kind(name, &features)
     }
 

@@ -1,20 +1,20 @@
 //! Combines the threads of each kind.
 
 use super::rows::{ThreadRow, TypeRow};
-use super::rules::Kind;
+use super::rules::ThreadKind;
 use super::tally::{Scale, Tally};
 
 /// A thread and its kind.
 pub(super) struct Thread<'a> {
     pub(super) label: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ThreadKind,
     pub(super) tally: &'a Tally,
 }
 
 /// All threads of a kind.
 pub(super) struct Type {
     label: String,
-    kind: Kind,
+    kind: ThreadKind,
     threads: u64,
     tally: Tally,
 }
@@ -41,7 +41,7 @@ pub(super) fn of(threads: &[Thread<'_>]) -> Vec<Type> {
 }
 
 impl Type {
-    fn new(kind: Kind) -> Type {
+    fn new(kind: ThreadKind) -> Type {
         Type { label: String::new(), kind, threads: 0, tally: Tally::default() }
     }
 

@@ -18,7 +18,7 @@ use crate::formats::blktrace::{
 use crate::formats::clock::scaled;
 use crate::formats::log::{first_lines, words};
 use crate::lines::Lines;
-use crate::rows::Wrong;
+use crate::rows::RowError;
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
 
 const NAME: &str = "ftlsim";
@@ -27,45 +27,46 @@ const NAME: &str = "ftlsim";
 const LINE: &str = "pid D|C read|write|discard offset-bytes size-bytes time-s gap-s True|False";
 
 /// Parses the event of a line.
-fn parse(line: &[u8]) -> Result<Event, Wrong> {
+fn parse(line: &[u8]) -> Result<Event, RowError> {
     let mut words = words(line);
     let mut word = || words.next().unwrap_or_default();
     let number = |column, word| {
-        digits(word).ok_or_else(|| Wrong::new(column, word, "a whole number without a sign"))
+        digits(word).ok_or_else(|| RowError::new(column, word, "a whole number without a sign"))
     };
     let pid = word();
-    let pid = number("pid", pid)
-        .and_then(|n| u32::try_from(n).map_err(|_| Wrong::new("pid", pid, "an id below 2^32")))?;
+    let pid = number("pid", pid).and_then(|n| {
+        u32::try_from(n).map_err(|_| RowError::new("pid", pid, "an id below 2^32"))
+    })?;
     let action = word();
     let category = match word() {
         b"read" => Category::READ,
         b"write" => Category::WRITE,
         b"discard" => Category::DISCARD.with(Category::WRITE),
-        other => return Err(Wrong::new("operation", other, "read, write or discard")),
+        other => return Err(RowError::new("operation", other, "read, write or discard")),
     };
     let (offset, size, time) = (word(), word(), word());
     let _gap = word();
     let category = match word() {
         b"True" => category.with(Category::SYNC),
         b"False" => category,
-        other => return Err(Wrong::new("sync", other, "True or False")),
+        other => return Err(RowError::new("sync", other, "True or False")),
     };
     let start = number("offset", offset)?;
     if !start.is_multiple_of(SECTOR_BYTES) {
-        return Err(Wrong::new("offset", offset, "a multiple of 512 bytes"));
+        return Err(RowError::new("offset", offset, "a multiple of 512 bytes"));
     }
     let bytes = u32::try_from(number("size", size)?)
-        .map_err(|_| Wrong::new("size", size, "less than 4 GiB"))?;
+        .map_err(|_| RowError::new("size", size, "less than 4 GiB"))?;
     let span = Span { sector: start / SECTOR_BYTES, bytes, device: 0, category };
     if let Some((got, expected)) = span.fault() {
-        return Err(Wrong::new("size", got.as_bytes(), expected));
+        return Err(RowError::new("size", got.as_bytes(), expected));
     }
-    let time_ns =
-        scaled(time, 9).ok_or_else(|| Wrong::new("time", time, "seconds such as 0.000122793"))?;
+    let time_ns = scaled(time, 9)
+        .ok_or_else(|| RowError::new("time", time, "seconds such as 0.000122793"))?;
     let what = match action {
         b"D" => What::Issue(span),
         b"C" => What::Complete(span),
-        other => return Err(Wrong::new("action", other, "D or C")),
+        other => return Err(RowError::new("action", other, "D or C")),
     };
     Ok(Event { time_ns, sequence: 0, pid, what })
 }

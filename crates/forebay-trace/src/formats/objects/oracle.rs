@@ -26,20 +26,20 @@ const REQUESTS_MAX: i64 = 1 << 40;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// A record as stored in the file.
-struct Row {
+struct OracleRow {
     time_s: u32,
     id: u64,
     size: u32,
     next: i64,
 }
 
-impl Row {
-    fn of(record: &[u8; RECORD_BYTES]) -> Row {
+impl OracleRow {
+    fn of(record: &[u8; RECORD_BYTES]) -> OracleRow {
         let number = |from: usize, bytes: usize| {
             let bytes = record.iter().skip(from).take(bytes);
             bytes.rev().fold(0u64, |sum, &byte| sum << 8 | u64::from(byte))
         };
-        Row {
+        OracleRow {
             time_s: number(0, 4) as u32,
             id: number(4, 8),
             size: number(12, 4) as u32,
@@ -57,7 +57,7 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
     let (records, _) = head.as_chunks::<RECORD_BYTES>();
     let mut last_s = 0;
     let mut fits = |record: &[u8; RECORD_BYTES]| {
-        let row = Row::of(record);
+        let row = OracleRow::of(record);
         let is_later = row.time_s >= last_s;
         last_s = row.time_s;
         // Erased flash, which is all ones, must not be recognized.
@@ -100,7 +100,7 @@ impl Source for Oracle {
                 notes.warnings.extend(self.frames.cut_sentence());
                 break;
             }
-            let row = Row::of(&record);
+            let row = OracleRow::of(&record);
             if !row.is_plausible() {
                 let got = format!("{} as the next request for object {}", row.next, row.id);
                 let expected = "a number of a request, or -1 or 2^63 - 1 for none";

@@ -21,7 +21,7 @@ use crate::fields::{decimal, digits};
 use crate::formats::Input;
 use crate::lines::Lines;
 use crate::order::Ordered;
-use crate::rows::{Wrong, shorten};
+use crate::rows::{RowError, shorten};
 use crate::trace::{BATCH, Notes, Reader};
 
 /// The roles of columns, and their names in headers.
@@ -124,9 +124,9 @@ struct Table {
 
 impl Header {
     /// Parses a row that follows `rows` others; none for an unknown operation.
-    fn used(&self, line: &[u8], rows: u64) -> Result<Option<Use>, Wrong> {
+    fn used(&self, line: &[u8], rows: u64) -> Result<Option<Use>, RowError> {
         let field = |column: usize| {
-            let missing = || Wrong::new("object", line, "a row with all columns of the header");
+            let missing = || RowError::new("object", line, "a row with all columns of the header");
             fields(line, self.separator).nth(column).ok_or_else(missing)
         };
         let op = match self.op {
@@ -138,14 +138,14 @@ impl Header {
         };
         let id = field(self.id)?;
         if id.is_empty() {
-            return Err(Wrong::new("object", id, "a number or a name"));
+            return Err(RowError::new("object", id, "a number or a name"));
         }
         let size = match self.size {
             None => 1,
             Some(column) => {
                 let size = field(column)?;
                 let bytes = digits(size).and_then(|size| u32::try_from(size).ok());
-                bytes.ok_or_else(|| Wrong::new("size", size, "bytes below 2^32"))?
+                bytes.ok_or_else(|| RowError::new("size", size, "bytes below 2^32"))?
             }
         };
         let at_ns = match self.time {
@@ -182,9 +182,9 @@ fn op(word: &[u8]) -> Option<Op> {
     }
 }
 
-fn time_ns(field: &[u8]) -> Result<u64, Wrong> {
+fn time_ns(field: &[u8]) -> Result<u64, RowError> {
     let ns = decimal(field).and_then(|(s, ns)| s.checked_mul(SECOND_NS)?.checked_add(ns));
-    ns.ok_or_else(|| Wrong::new("time", field, "seconds, with decimals or without"))
+    ns.ok_or_else(|| RowError::new("time", field, "seconds, with decimals or without"))
 }
 
 /// Returns the hash of an object id.

@@ -24,7 +24,7 @@ use crate::formats::parquet::columns::Columns;
 use crate::formats::titles;
 use crate::naming::Room;
 use crate::op_flags::{FLAGS_EXPECTED, flags_of};
-use crate::rows::{self, Wrong};
+use crate::rows::{self, RowError};
 use crate::table::Field;
 use crate::trace::{Dictionary, Record, Stream};
 
@@ -90,12 +90,12 @@ impl Numbering {
         column: &str,
         room: &mut Room,
         new: &mut impl FnMut(String),
-    ) -> Result<u32, Wrong> {
+    ) -> Result<u32, RowError> {
         match self {
             Numbering::Given(length) if number < *length => Ok(number as u32),
             Numbering::Given(_) => {
                 let got = number.to_string();
-                Err(Wrong::new(
+                Err(RowError::new(
                     column.to_string(),
                     got.as_bytes(),
                     "an index into the file's dictionary",
@@ -153,7 +153,8 @@ impl Canonical {
                 let id = columns.optional(&numbers, row, column)?;
                 id.map(u32::try_from).transpose().map_err(|_| {
                     let got = id.unwrap_or_default().to_string();
-                    let wrong = Wrong::new(column.to_string(), got.as_bytes(), "an id below 2^32");
+                    let wrong =
+                        RowError::new(column.to_string(), got.as_bytes(), "an id below 2^32");
                     columns.wrong(row, wrong)
                 })
             };
@@ -245,7 +246,7 @@ impl Schema for Canonical {
             .map(|text| serde_json::from_str(text).map_err(|e| bad(KEY_VOLUMES, e)))
             .transpose()?;
         let mut room = Room::default();
-        let wrong = |wrong: Wrong| damaged(&table.path, wrong.got, &wrong.expected);
+        let wrong = |wrong: RowError| damaged(&table.path, wrong.got, &wrong.expected);
         for stream in streams.iter().flatten() {
             room.take(KEY_STREAMS, stream.name.as_bytes()).map_err(wrong)?;
         }

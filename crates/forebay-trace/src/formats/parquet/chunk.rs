@@ -7,13 +7,13 @@ use ::parquet::errors::ParquetError;
 use ::parquet::schema::types::ColumnDescPtr;
 
 use super::pages::{Fresh, Pages};
-use crate::table::{Column, Kind, Values};
+use crate::table::{Column, ColumnKind, Values};
 
 type Result<T> = std::result::Result<T, ParquetError>;
 
 /// The remaining rows of a column.
 pub(super) struct Chunk {
-    kind: Kind,
+    kind: ColumnKind,
     /// The reader of the values; for a column of strings, of their numbers.
     reader: ColumnReader,
     fresh: Fresh,
@@ -24,11 +24,11 @@ impl Chunk {
     pub(super) fn new(
         column: ColumnDescPtr,
         pages: Box<dyn PageReader>,
-        kind: Kind,
+        kind: ColumnKind,
     ) -> Result<Chunk> {
         let fresh = Fresh::default();
         let (pages, column) = match kind {
-            Kind::Text => Pages::of_texts(pages, column, fresh.clone())?,
+            ColumnKind::Text => Pages::of_texts(pages, column, fresh.clone())?,
             _ => (Pages::new(pages), column),
         };
         Ok(Chunk { kind, reader: get_column_reader(column, Box::new(pages)), fresh })
@@ -52,16 +52,16 @@ impl Chunk {
                 spread(to, missing);
             }
             (ColumnReader::Int32ColumnReader(reader), Values::Integers(to)) => match self.kind {
-                Kind::Integer { signed: false, .. } => {
+                ColumnKind::Integer { signed: false, .. } => {
                     converted(reader, rows, to, missing, |value| i64::from(*value as u32))?;
                 }
                 _ => converted(reader, rows, to, missing, |value| i64::from(*value))?,
             },
             (ColumnReader::Int96ColumnReader(reader), Values::Integers(to)) => {
                 let ticks = match self.kind {
-                    Kind::Timestamp { tick_ns: 1_000_000_000 } => Int96::to_seconds,
-                    Kind::Timestamp { tick_ns: 1_000_000 } => Int96::to_millis,
-                    Kind::Timestamp { tick_ns: 1_000 } => Int96::to_micros,
+                    ColumnKind::Timestamp { tick_ns: 1_000_000_000 } => Int96::to_seconds,
+                    ColumnKind::Timestamp { tick_ns: 1_000_000 } => Int96::to_millis,
+                    ColumnKind::Timestamp { tick_ns: 1_000 } => Int96::to_micros,
                     _ => Int96::to_nanos,
                 };
                 converted(reader, rows, to, missing, ticks)?;

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use forebay_core::Op;
 
-use super::found::Found;
+use super::found::FoundColumn;
 use crate::error::{Place, TraceError};
 use crate::op_flags::{OPS_EXPECTED, op_word};
-use crate::rows::Wrong;
-use crate::table::{Batch, Column, Field, Kind, Values};
+use crate::rows::RowError;
+use crate::table::{Batch, Column, ColumnKind, Field, Values};
 
 /// One batch of rows.
 pub(super) struct Columns<'a> {
@@ -72,11 +72,11 @@ impl<'a> Columns<'a> {
     }
 
     /// Makes the error that a row of a column is wrong.
-    pub(super) fn wrong(&self, row: usize, wrong: Wrong) -> TraceError {
+    pub(super) fn wrong(&self, row: usize, wrong: RowError) -> TraceError {
         wrong.at(self.path, Place::Row(self.before + row as u64 + 1), "")
     }
 
-    fn column(&self, name: &str) -> Result<(&'a Kind, &'a Column), TraceError> {
+    fn column(&self, name: &str) -> Result<(&'a ColumnKind, &'a Column), TraceError> {
         let place = self.fields.iter().position(|field| field.name == name);
         let found =
             place.and_then(|at| Some((&self.fields.get(at)?.kind, self.batch.columns.get(at)?)));
@@ -100,7 +100,7 @@ impl<'a> Columns<'a> {
         self.fields
     }
 
-    fn type_error(&self, name: &str, got: &Kind, expected: &str) -> TraceError {
+    fn type_error(&self, name: &str, got: &ColumnKind, expected: &str) -> TraceError {
         TraceError::Malformed {
             path: self.path.to_path_buf(),
             place: Place::File,
@@ -114,7 +114,7 @@ impl<'a> Columns<'a> {
     pub(super) fn numbers(&self, name: &str, nullable: bool) -> Result<Numbers<'a>, TraceError> {
         let (kind, column) = self.column(name)?;
         let numbers = match (kind, &column.values) {
-            (Kind::Integer { bits, signed }, Values::Integers(values)) => {
+            (ColumnKind::Integer { bits, signed }, Values::Integers(values)) => {
                 let numbers = Numbers {
                     values: values.as_slice().into(),
                     missing: column.missing.as_slice().into(),
@@ -124,7 +124,7 @@ impl<'a> Columns<'a> {
                 }
                 numbers
             }
-            (Kind::Float { bits }, Values::Floats(values)) => {
+            (ColumnKind::Float { bits }, Values::Floats(values)) => {
                 self.whole(name, *bits, values, &column.missing)?
             }
             _ => return Err(self.type_error(name, kind, "an integer type")),
@@ -143,7 +143,8 @@ impl<'a> Columns<'a> {
         }
         let Some(row) = (0..numbers.values.len()).find(beyond) else { return Ok(()) };
         let got = (numbers.get(row).unwrap_or_default() as u64).to_string();
-        Err(self.wrong(row, Wrong::new(name.to_string(), got.as_bytes(), "an integer below 2^63")))
+        Err(self
+            .wrong(row, RowError::new(name.to_string(), got.as_bytes(), "an integer below 2^63")))
     }
 
     /// Returns a column of floating-point numbers that are all integral, which pandas makes of
@@ -163,8 +164,10 @@ impl<'a> Columns<'a> {
         };
         let whole = |row: usize, value: f64| match value {
             value if value.fract() == 0.0 && value.abs() <= exact_max => Ok(Some(value as i64)),
-            value if !value.is_nan() => Err(self
-                .wrong(row, Wrong::new(name.to_string(), value.to_string().as_bytes(), expected))),
+            value if !value.is_nan() => Err(self.wrong(
+                row,
+                RowError::new(name.to_string(), value.to_string().as_bytes(), expected),
+            )),
             _ => Ok(None),
         };
         Numbers::mapped(present(values, missing).map(|(row, value)| Some(whole(row, value?))))
@@ -174,14 +177,14 @@ impl<'a> Columns<'a> {
     /// name.
     pub(super) fn times(
         &self,
-        found: Found<'_>,
+        found: FoundColumn<'_>,
         nullable: bool,
     ) -> Result<Numbers<'a>, TraceError> {
         let name = found.name;
         let (kind, column) = self.column(name)?;
         let numbers = match (kind, &column.values) {
             (
-                Kind::Timestamp { tick_ns } | Kind::Duration { tick_ns },
+                ColumnKind::Timestamp { tick_ns } | ColumnKind::Duration { tick_ns },
                 Values::Integers(values),
             ) => {
                 let ticks = Numbers {
@@ -209,7 +212,7 @@ impl<'a> Columns<'a> {
     }
 
     /// Returns a column of bytes, without nulls.
-    pub(super) fn bytes(&self, found: Found<'_>) -> Result<Numbers<'a>, TraceError> {
+    pub(super) fn bytes(&self, found: FoundColumn<'_>) -> Result<Numbers<'a>, TraceError> {
         let numbers = self.numbers(found.name, false)?;
         self.scaled(found.name, numbers, found.unit.unwrap_or(1))
     }
@@ -230,7 +233,7 @@ impl<'a> Columns<'a> {
                 let expected = format!("a number below 2^63 once it is multiplied by {unit}");
                 self.wrong(
                     row,
-                    Wrong::new(name.to_string(), value.to_string().as_bytes(), expected),
+                    RowError::new(name.to_string(), value.to_string().as_bytes(), expected),
                 )
             })
         };
@@ -252,7 +255,7 @@ impl<'a> Columns<'a> {
                 let expected = "a time below 2^63 ns";
                 Err(self.wrong(
                     row,
-                    Wrong::new(name.to_string(), value.to_string().as_bytes(), expected),
+                    RowError::new(name.to_string(), value.to_string().as_bytes(), expected),
                 ))
             }
             _ => Ok(None),
@@ -305,7 +308,7 @@ impl<'a> Columns<'a> {
             };
             meaning.ok_or_else(|| {
                 let text = index.map_or("", text);
-                self.wrong(row, Wrong::new(name.to_string(), text.as_bytes(), expected))
+                self.wrong(row, RowError::new(name.to_string(), text.as_bytes(), expected))
             })
         };
         present(&texts.rows, &column.missing).map(found).collect()
@@ -313,7 +316,7 @@ impl<'a> Columns<'a> {
 
     fn without_nulls(&self, name: &str, missing: &[bool]) -> Result<(), TraceError> {
         let Some(row) = missing.iter().position(|missing| *missing) else { return Ok(()) };
-        let wrong = Wrong {
+        let wrong = RowError {
             column: name.to_string().into(),
             got: "null".into(),
             expected: "a value".into(),
@@ -333,7 +336,7 @@ impl<'a> Columns<'a> {
             let got = value.to_string();
             self.wrong(
                 row,
-                Wrong::new(name.to_string(), got.as_bytes(), "a number that is not negative"),
+                RowError::new(name.to_string(), got.as_bytes(), "a number that is not negative"),
             )
         })
     }

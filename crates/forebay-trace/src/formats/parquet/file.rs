@@ -10,7 +10,7 @@ use ::parquet::file::serialized_reader::SerializedFileReader;
 use super::chunk::Chunk;
 use super::{guarded, kinds};
 use crate::error::TraceError;
-use crate::table::{Batch, Column, Field, Kind, Source};
+use crate::table::{Batch, Column, ColumnKind, Field, Source};
 use crate::trace::BATCH;
 
 type Result<T> = std::result::Result<T, ParquetError>;
@@ -47,7 +47,7 @@ impl ParquetFile {
             let mut places = vec![None; fields.len()];
             for column in 0..schema.num_columns() {
                 let root = schema.get_column_root_idx(column);
-                if !matches!(fields[root].kind, Kind::Other(_)) {
+                if !matches!(fields[root].kind, ColumnKind::Other(_)) {
                     places[root] = Some(column);
                 }
             }

@@ -5,11 +5,11 @@ use super::shown;
 use crate::columns::date::day_of;
 use crate::columns::unit::TIME_UNITS;
 use crate::formats::titles::{AT, LATENCY, LEN, NAME, OFFSET, OP, PROCESS, THREAD, Titles, VOLUME};
-use crate::table::{Field, Kind};
+use crate::table::{ColumnKind, Field};
 
 /// A column that was found for a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found<'a> {
+pub(super) struct FoundColumn<'a> {
     /// Its name.
     pub(super) name: &'a str,
     /// The unit in nanoseconds or bytes, if the name specifies it.
@@ -21,13 +21,13 @@ fn titles(fields: &[Field]) -> Titles {
 }
 
 /// Finds the column of times with one of `names`, with or without a unit suffix.
-pub(super) fn time<'a>(fields: &'a [Field], names: &[&str]) -> Option<Found<'a>> {
+pub(super) fn time<'a>(fields: &'a [Field], names: &[&str]) -> Option<FoundColumn<'a>> {
     let (column, unit) = titles(fields).time(names, |_| true)?;
-    Some(Found { name: &fields.get(column)?.name, unit })
+    Some(FoundColumn { name: &fields.get(column)?.name, unit })
 }
 
 /// Finds the column of latencies, if its name or its type specifies the unit.
-pub(super) fn latency(fields: &[Field]) -> Option<Found<'_>> {
+pub(super) fn latency(fields: &[Field]) -> Option<FoundColumn<'_>> {
     time(fields, &LATENCY).filter(|found| found.unit.is_some() || tells_unit(fields, found.name))
 }
 
@@ -75,7 +75,7 @@ pub(super) fn unread(fields: &[Field]) -> Option<String> {
 
 /// Returns a note if the first time is a few days after 1970 in the unit in its name, and a date of
 /// this century in a unit a thousand times as large.
-pub(super) fn other_date(found: Found<'_>, first_ns: i64) -> Option<String> {
+pub(super) fn other_date(found: FoundColumn<'_>, first_ns: i64) -> Option<String> {
     const DATES_S: std::ops::Range<i64> = 1_100_000_000..2_200_000_000;
     let unit = found.unit.filter(|&unit| unit <= 1_000_000)?;
     let seconds = first_ns / 1_000_000;
@@ -101,7 +101,7 @@ pub(super) fn declared(fields: &[Field]) -> Option<(String, [String; 3])> {
         false => TIME_UNITS.iter().find(|unit| Some(unit.ns) == at.unit)?.name,
     };
     let [offset, len] = [bytes(fields, &OFFSET)?, bytes(fields, &LEN)?];
-    let of = |found: Found<'_>| match found.unit {
+    let of = |found: FoundColumn<'_>| match found.unit {
         Some(512) => ":sectors",
         Some(1024) => ":kib",
         _ => "",
@@ -112,13 +112,13 @@ pub(super) fn declared(fields: &[Field]) -> Option<(String, [String; 3])> {
 
 fn tells_unit(fields: &[Field], name: &str) -> bool {
     let kind = fields.iter().find(|field| field.name == name).map(|field| &field.kind);
-    matches!(kind, Some(Kind::Timestamp { .. } | Kind::Duration { .. }))
+    matches!(kind, Some(ColumnKind::Timestamp { .. } | ColumnKind::Duration { .. }))
 }
 
 /// Finds the column of bytes with one of `names`.
-pub(super) fn bytes<'a>(fields: &'a [Field], names: &[(&str, u64)]) -> Option<Found<'a>> {
+pub(super) fn bytes<'a>(fields: &'a [Field], names: &[(&str, u64)]) -> Option<FoundColumn<'a>> {
     let (column, unit) = titles(fields).bytes(names)?;
-    Some(Found { name: &fields.get(column)?.name, unit: Some(unit) })
+    Some(FoundColumn { name: &fields.get(column)?.name, unit: Some(unit) })
 }
 
 /// Returns a note about an offset or a length whose name specifies no unit while the other's does:
@@ -140,29 +140,29 @@ pub(super) fn open_unit(fields: &[Field]) -> Option<String> {
 pub(super) fn any<'a>(
     fields: &'a [Field],
     names: &[&str],
-    fits: impl Fn(&Kind) -> bool,
+    fits: impl Fn(&ColumnKind) -> bool,
 ) -> Option<&'a str> {
     let fits = |column: usize| fields.get(column).is_some_and(|field| fits(&field.kind));
     Some(&fields.get(titles(fields).any(names, fits)?)?.name)
 }
 
 /// Returns whether a column contains text.
-pub(super) fn is_text(kind: &Kind) -> bool {
-    *kind == Kind::Text
+pub(super) fn is_text(kind: &ColumnKind) -> bool {
+    *kind == ColumnKind::Text
 }
 
 /// Returns whether a column contains numbers.
-pub(super) fn is_number(kind: &Kind) -> bool {
-    matches!(kind, Kind::Integer { .. } | Kind::Float { .. })
+pub(super) fn is_number(kind: &ColumnKind) -> bool {
+    matches!(kind, ColumnKind::Integer { .. } | ColumnKind::Float { .. })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const INT64: Kind = Kind::Integer { bits: 64, signed: true };
+    const INT64: ColumnKind = ColumnKind::Integer { bits: 64, signed: true };
 
-    fn field(name: &str, kind: Kind) -> Field {
+    fn field(name: &str, kind: ColumnKind) -> Field {
         Field { name: name.into(), kind }
     }
 
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_date_in_another_unit_is_told() {
-        let told = |unit, first_ns| other_date(Found { name: "time", unit }, first_ns);
+        let told = |unit, first_ns| other_date(FoundColumn { name: "time", unit }, first_ns);
         let of_2024 = 1_716_900_000_123_456;
         let ms = told(Some(1_000_000), of_2024).unwrap();
         assert!(ms.contains("is January 20, 1970, or in 2024 if it counts s:"), "{ms}");
@@ -201,11 +201,13 @@ mod tests {
     #[test]
     fn a_latency_that_tells_no_unit_is_left_and_told() {
         let fields = |name: &str, kind| vec![field(name, kind)];
-        let bare = fields("response_time", Kind::Float { bits: 64 });
+        let bare = fields("response_time", ColumnKind::Float { bits: 64 });
         assert!(latency(&bare).is_none());
         let told = unread_latency(&bare).unwrap();
         assert!(told.contains("response_time") && told.contains("response_time_us"), "{told}");
-        for (name, kind) in [("latency_us", INT64), ("latency", Kind::Duration { tick_ns: 1 })] {
+        for (name, kind) in
+            [("latency_us", INT64), ("latency", ColumnKind::Duration { tick_ns: 1 })]
+        {
             let told = fields(name, kind);
             assert!(latency(&told).is_some() && unread_latency(&told).is_none(), "{name}");
         }

@@ -14,7 +14,7 @@ use crate::error::TraceError;
 use crate::formats::parquet::columns::Columns;
 use crate::naming::Room;
 use crate::op_flags::{FLAGS_EXPECTED, flags_of, op_of};
-use crate::rows::{self, Wrong};
+use crate::rows::{self, RowError};
 use crate::table::Field;
 use crate::trace::{Dictionary, Record, Stream};
 
@@ -77,7 +77,7 @@ impl Schema for Hadoop {
                 let value = columns.unsigned(numbers, row, column)?;
                 u32::try_from(value).map(Some).map_err(|_| {
                     let got = value.to_string();
-                    columns.wrong(row, Wrong::new(column, got.as_bytes(), "an id below 2^32"))
+                    columns.wrong(row, RowError::new(column, got.as_bytes(), "an id below 2^32"))
                 })
             };
             let stream =

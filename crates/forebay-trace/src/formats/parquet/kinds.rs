@@ -8,7 +8,7 @@ use ::parquet::errors::ParquetError;
 use ::parquet::schema::types::Type;
 
 use super::arrow_schema::{self, Hint};
-use crate::table::{Field, Kind};
+use crate::table::{ColumnKind, Field};
 
 /// Returns the columns in the file's root, including nested ones. `arrow` is the text of the entry
 /// `ARROW:schema`, if the file has one.
@@ -33,7 +33,7 @@ pub(super) fn fields(root: &Type, arrow: Option<&str>) -> Result<Vec<Field>, Par
 }
 
 /// Returns the type of a column of the root.
-fn kind(column: &Type, hint: Option<Hint>) -> Kind {
+fn kind(column: &Type, hint: Option<Hint>) -> ColumnKind {
     let info = column.get_basic_info();
     if info.has_repetition() && info.repetition() == Repetition::REPEATED {
         return other("List");
@@ -48,39 +48,39 @@ fn kind(column: &Type, hint: Option<Hint>) -> Kind {
     hinted(plain(column), column.get_physical_type(), hint)
 }
 
-fn other(name: &str) -> Kind {
-    Kind::Other(name.into())
+fn other(name: &str) -> ColumnKind {
+    ColumnKind::Other(name.into())
 }
 
-fn integer(bits: u8, signed: bool) -> Kind {
-    Kind::Integer { bits, signed }
+fn integer(bits: u8, signed: bool) -> ColumnKind {
+    ColumnKind::Integer { bits, signed }
 }
 
 /// Adds what only the Arrow schema specifies to a type.
-fn hinted(kind: Kind, physical: Physical, hint: Option<Hint>) -> Kind {
+fn hinted(kind: ColumnKind, physical: Physical, hint: Option<Hint>) -> ColumnKind {
     let bare = match kind {
-        Kind::Integer { bits: 32, signed: true } => physical == Physical::INT32,
-        Kind::Integer { bits: 64, signed: true } => physical == Physical::INT64,
+        ColumnKind::Integer { bits: 32, signed: true } => physical == Physical::INT32,
+        ColumnKind::Integer { bits: 64, signed: true } => physical == Physical::INT64,
         _ => false,
     };
     match hint {
-        Some(Hint::Timestamp { tick_ns }) if bare => Kind::Timestamp { tick_ns },
+        Some(Hint::Timestamp { tick_ns }) if bare => ColumnKind::Timestamp { tick_ns },
         // INT96 may hold dates beyond those that 64 bits can count in nanoseconds.
         Some(Hint::Timestamp { tick_ns }) if physical == Physical::INT96 => {
-            Kind::Timestamp { tick_ns }
+            ColumnKind::Timestamp { tick_ns }
         }
         Some(Hint::Duration { tick_ns }) if bare && physical == Physical::INT64 => {
-            Kind::Duration { tick_ns }
+            ColumnKind::Duration { tick_ns }
         }
         Some(Hint::Time) if bare => other("Time"),
         Some(Hint::Date) if bare && physical == Physical::INT64 => other("Date"),
-        Some(Hint::Text) if kind == other("Binary") => Kind::Text,
+        Some(Hint::Text) if kind == other("Binary") => ColumnKind::Text,
         _ => kind,
     }
 }
 
 /// Returns the type by Parquet's own schema.
-fn plain(column: &Type) -> Kind {
+fn plain(column: &Type) -> ColumnKind {
     let info = column.get_basic_info();
     let (logical, converted) = (info.logical_type_ref(), info.converted_type());
     if matches!(logical, Some(Logical::Unknown)) {
@@ -90,19 +90,19 @@ fn plain(column: &Type) -> Kind {
         return other("Decimal");
     }
     match column.get_physical_type() {
-        Physical::BOOLEAN => Kind::Boolean,
-        Physical::FLOAT => Kind::Float { bits: 32 },
-        Physical::DOUBLE => Kind::Float { bits: 64 },
+        Physical::BOOLEAN => ColumnKind::Boolean,
+        Physical::FLOAT => ColumnKind::Float { bits: 32 },
+        Physical::DOUBLE => ColumnKind::Float { bits: 64 },
         Physical::INT32 => of_integer(32, logical, converted),
         Physical::INT64 => of_integer(64, logical, converted),
-        Physical::INT96 => Kind::Timestamp { tick_ns: 1 },
+        Physical::INT96 => ColumnKind::Timestamp { tick_ns: 1 },
         Physical::BYTE_ARRAY => match (logical, converted) {
             (Some(Logical::String | Logical::Json), _)
-            | (None, Converted::UTF8 | Converted::JSON) => Kind::Text,
+            | (None, Converted::UTF8 | Converted::JSON) => ColumnKind::Text,
             _ => other("Binary"),
         },
         Physical::FIXED_LEN_BYTE_ARRAY => match (logical, converted) {
-            (Some(Logical::Float16), _) => Kind::Float { bits: 16 },
+            (Some(Logical::Float16), _) => ColumnKind::Float { bits: 16 },
             (None, Converted::INTERVAL) => other("Interval"),
             _ => other("FixedSizeBinary"),
         },
@@ -110,13 +110,13 @@ fn plain(column: &Type) -> Kind {
 }
 
 /// Returns the type of a column that is stored as integers of `width` bits.
-fn of_integer(width: u8, logical: Option<&Logical>, converted: Converted) -> Kind {
+fn of_integer(width: u8, logical: Option<&Logical>, converted: Converted) -> ColumnKind {
     match (logical, converted) {
         (Some(Logical::Integer(of)), _) => match u8::try_from(of.bit_width) {
             Ok(bits @ (8 | 16 | 32 | 64)) if bits <= width => integer(bits, of.is_signed),
             _ => other("Integer of another width"),
         },
-        (Some(Logical::Timestamp(of)), _) if width == 64 => Kind::Timestamp {
+        (Some(Logical::Timestamp(of)), _) if width == 64 => ColumnKind::Timestamp {
             tick_ns: match of.unit {
                 TimeUnit::MILLIS => 1_000_000,
                 TimeUnit::MICROS => 1_000,
@@ -127,8 +127,8 @@ fn of_integer(width: u8, logical: Option<&Logical>, converted: Converted) -> Kin
         (Some(Logical::Time(_)), _) | (None, Converted::TIME_MILLIS | Converted::TIME_MICROS) => {
             other("Time")
         }
-        (None, Converted::TIMESTAMP_MILLIS) => Kind::Timestamp { tick_ns: 1_000_000 },
-        (None, Converted::TIMESTAMP_MICROS) => Kind::Timestamp { tick_ns: 1_000 },
+        (None, Converted::TIMESTAMP_MILLIS) => ColumnKind::Timestamp { tick_ns: 1_000_000 },
+        (None, Converted::TIMESTAMP_MICROS) => ColumnKind::Timestamp { tick_ns: 1_000 },
         (None, Converted::NONE) => integer(width, true),
         (None, Converted::INT_8) => integer(8, true),
         (None, Converted::INT_16) => integer(16, true),

@@ -3,7 +3,7 @@
 use std::array;
 
 use crate::formats::log::words;
-use crate::rows::{Wrong, shorten};
+use crate::rows::{RowError, shorten};
 
 /// The contents of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,7 +156,7 @@ impl Layout {
     }
 
     /// Splits a row into cells; `None` if biosnoop knew neither the process nor the disk.
-    pub(super) fn cells<'a>(&self, line: &'a [u8]) -> Result<Option<Cells<'a>>, Wrong> {
+    pub(super) fn cells<'a>(&self, line: &'a [u8]) -> Result<Option<Cells<'a>>, RowError> {
         let words: Vec<&[u8]> = words(line).collect();
         let count = words.len();
         let fixed = self.before + self.behind;
@@ -164,7 +164,7 @@ impl Layout {
             return Ok(None);
         }
         if count <= fixed {
-            return Err(Wrong::new("row", line.trim_ascii(), "a word for each heading"));
+            return Err(RowError::new("row", line.trim_ascii(), "a word for each heading"));
         }
         let named = count - fixed;
         let cell = |place: usize| match place {

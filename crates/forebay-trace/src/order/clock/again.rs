@@ -1,6 +1,6 @@
 //! Decides from the rows that follow a step back whether it begins another run.
 
-use super::{AHEAD_NS, Clock, Row};
+use super::{AHEAD_NS, ArrivalRow, Clock};
 use crate::trace::Record;
 
 /// The number of rows that are examined after a step.
@@ -32,7 +32,7 @@ const STAY_SHAKEN_ROWS: usize = 24;
 
 impl Clock {
     /// Returns whether the time soon jumps back to where it was before the row.
-    pub(super) fn returns(&self, row: Row, ahead: &[Record]) -> bool {
+    pub(super) fn returns(&self, row: ArrivalRow, ahead: &[Record]) -> bool {
         let back_ns = self.newest_ns - row.at_ns.min(self.newest_ns);
         let run_rows = self.rows - self.run.before;
         if back_ns >= AHEAD_NS {
@@ -75,7 +75,7 @@ impl Clock {
     }
 
     /// Returns whether the run begins again with a row, after a small step back.
-    pub(super) fn begins_again(&self, row: Row, ahead: &[Record]) -> bool {
+    pub(super) fn begins_again(&self, row: ArrivalRow, ahead: &[Record]) -> bool {
         let run = &self.run;
         let (rows, span_ns) =
             (self.rows - 1 - run.before, run.newest_ns.saturating_sub(run.first_ns));

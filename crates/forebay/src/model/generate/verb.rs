@@ -8,7 +8,7 @@ use forebay_model::Model;
 use forebay_model::generate::{GenerateOptions, Generator, Mechanism, Mechanisms};
 use forebay_show::page::{Page, Tone, Verdict};
 use forebay_show::plural::counted;
-use forebay_trace::write::{self, Draft, Kept};
+use forebay_trace::write::{self, Draft, ProtectedFiles};
 use serde::Serialize;
 
 use crate::convert::verb::written;
@@ -82,7 +82,7 @@ impl Verb for GenerateAsk {
         };
         expect_end(&self.model, &model, &options)?;
         let mut generator = Generator::new(&model, options);
-        let (kept, replaces) = (Kept::file(&self.model), in_place_of(&self.output));
+        let (kept, replaces) = (ProtectedFiles::file(&self.model), in_place_of(&self.output));
         let of = self.expected(&model);
         session.begin("generating", None);
         let mut go_on = |requests: u64| {

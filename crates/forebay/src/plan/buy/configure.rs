@@ -10,7 +10,7 @@ use forebay_ask::AskError;
 use std::path::Path;
 
 use forebay_trace::TraceError;
-use forebay_trace::write::{Draft, Kept};
+use forebay_trace::write::{Draft, ProtectedFiles};
 use serde::Serialize;
 
 use super::ClientNeed;
@@ -59,7 +59,7 @@ impl Configuration {
     ///
     /// # Errors
     /// If a text cannot be written.
-    pub fn write(&self, folder: &Path, kept: &Kept) -> Result<(), Error> {
+    pub fn write(&self, folder: &Path, kept: &ProtectedFiles) -> Result<(), Error> {
         let failed =
             |path: &Path, source| Error::output(TraceError::Io { path: path.into(), source });
         std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
