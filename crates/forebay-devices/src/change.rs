@@ -4,12 +4,12 @@ use forebay_core::device::drive::{BufferSpec, DriveSpec, ReadAhead};
 use forebay_core::device::hdd::HddSpec;
 use forebay_core::{Nanos, Spec, SpecError};
 
-use super::file::{DeviceFile, Fault};
+use super::file::{DeviceFile, TomlError};
 
 /// The cause of an invalid drive.
-pub(super) enum Wrong {
+pub(super) enum DriveError {
     /// The device file.
-    File(Fault),
+    File(TomlError),
     /// The modifiers after the name.
     Name(SpecError),
 }
@@ -46,10 +46,10 @@ impl DeviceFile {
     pub(super) fn changed(
         &self,
         changes: Option<&Spec>,
-    ) -> Result<(HddSpec, Option<DriveSpec>), Wrong> {
-        let (disk, drive) = self.specs().map_err(Wrong::File)?;
+    ) -> Result<(HddSpec, Option<DriveSpec>), DriveError> {
+        let (disk, drive) = self.specs().map_err(DriveError::File)?;
         let Some(changes) = changes else { return Ok((disk, drive)) };
-        let asked = Asked::of(changes).map_err(Wrong::Name)?;
+        let asked = ModifierValues::of(changes).map_err(DriveError::Name)?;
         if asked.plain {
             return Ok((disk, None));
         }
@@ -58,7 +58,7 @@ impl DeviceFile {
         };
         let mut drive = match drive {
             Some(drive) => asked.caching(drive),
-            None => self.queueing(&disk).map_err(Wrong::File)?,
+            None => self.queueing(&disk).map_err(DriveError::File)?,
         };
         let queue = &mut drive.controller.queue;
         if self.is_margin_unknown(depth) {
@@ -82,7 +82,7 @@ impl DeviceFile {
         &self,
         disk: &HddSpec,
         drive: Option<&DriveSpec>,
-    ) -> Result<Option<[Nanos; 2]>, Fault> {
+    ) -> Result<Option<[Nanos; 2]>, TomlError> {
         let stated = self.tables().catch_margin_range()?;
         let depth = drive.map_or(1, |drive| drive.controller.queue.depth);
         if depth <= 1 {
@@ -93,7 +93,7 @@ impl DeviceFile {
     }
 
     /// Adds a track buffer to a plain disk, as drives with command queues have one.
-    fn queueing(&self, disk: &HddSpec) -> Result<DriveSpec, Fault> {
+    fn queueing(&self, disk: &HddSpec) -> Result<DriveSpec, TomlError> {
         let mut controller = self.tables().controller(disk.overhead)?;
         controller.buffer = Some(TRACK_BUFFER);
         Ok(DriveSpec { disk: disk.clone(), format: None, controller })
@@ -106,14 +106,14 @@ fn turns(disk: &HddSpec, share: f64) -> Nanos {
 }
 
 /// The parsed modifiers.
-struct Asked {
+struct ModifierValues {
     plain: bool,
     queue_depth: Option<u32>,
     write_cache_off: bool,
 }
 
-impl Asked {
-    fn of(changes: &Spec) -> Result<Asked, SpecError> {
+impl ModifierValues {
+    fn of(changes: &Spec) -> Result<ModifierValues, SpecError> {
         let wrong = |what: String| SpecError(format!("'{}': {what}", changes.text()));
         let plain = match changes.argument() {
             Some(word) if word.eq_ignore_ascii_case(PLAIN) => true,
@@ -131,7 +131,7 @@ impl Asked {
             let what = "a plain disk has neither queue nor write cache; leave out one of them";
             return Err(wrong(what.to_string()));
         }
-        Ok(Asked { plain, queue_depth: is_said.then_some(depth), write_cache_off })
+        Ok(ModifierValues { plain, queue_depth: is_said.then_some(depth), write_cache_off })
     }
 
     fn caching(&self, mut drive: DriveSpec) -> DriveSpec {

@@ -22,7 +22,7 @@ use forebay_trace::write::ProtectedFiles;
 use crate::DevicesError;
 
 use layout::Layout;
-use libparam::{Block, Entry, Fault, Value};
+use libparam::{Block, Entry, LibparamError, Value};
 use model::{Notes, SeekPoint};
 use params::Params;
 
@@ -116,7 +116,7 @@ const WHAT: &str = "a drive file of DiskSim";
 pub fn import_text(path: &Path, text: &str, beside: Beside<'_>) -> Result<Imported, ImportError> {
     let malformed = |path: &Path| {
         let path = path.to_path_buf();
-        move |(line, what): Fault| ImportError::Malformed { path, line, what }
+        move |(line, what): LibparamError| ImportError::Malformed { path, line, what }
     };
     let blocks = libparam::parse(text).map_err(malformed(path))?;
     let Some(block) = blocks.iter().find(|block| block.kind == "disksim_disk") else {

@@ -12,7 +12,7 @@ use forebay_core::{Nanos, SpecError};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::file::{Fault, ZoneTable, fault, millis, millis_to};
+use super::file::{TomlError, ZoneTable, fault, millis, millis_to};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -209,7 +209,7 @@ impl Tables<'_> {
     }
 
     /// Builds the controller; `command` is the controller time of [command].
-    pub(super) fn controller(&self, command: Nanos) -> Result<Controller, Fault> {
+    pub(super) fn controller(&self, command: Nanos) -> Result<Controller, TomlError> {
         let plain = Overhead { after_read: command, after_write: command };
         let mut overheads = Overheads {
             read_hit: plain,
@@ -272,7 +272,7 @@ impl Tables<'_> {
     }
 
     /// Returns the range of the drive's catch margin, if specified.
-    pub(super) fn catch_margin_range(&self) -> Result<Option<[Nanos; 2]>, Fault> {
+    pub(super) fn catch_margin_range(&self) -> Result<Option<[Nanos; 2]>, TomlError> {
         let Some(table) = self.queue else { return Ok(None) };
         table.get_ref().catch_margin_range().map_err(|what| fault(table.span(), what))
     }
@@ -281,7 +281,7 @@ impl Tables<'_> {
     pub(super) fn format(
         &self,
         zones: Option<&[Spanned<ZoneTable>]>,
-    ) -> Result<Option<Format>, Fault> {
+    ) -> Result<Option<Format>, TomlError> {
         let Some(table) = self.format else { return Ok(None) };
         let Some(zones) = zones else {
             let what =

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use super::file::{Fault, fault};
+use super::file::{TomlError, fault};
 use super::sources::Sources;
 
 /// The source of a model's figures.
@@ -85,7 +85,7 @@ impl Evidence {
 pub(super) fn checked(
     table: Option<Spanned<EvidenceTable>>,
     sources: &Sources,
-) -> Result<Evidence, Fault> {
+) -> Result<Evidence, TomlError> {
     let Some(table) = table else { return Ok(Evidence::of(sources)) };
     let said = table.get_ref();
     for (key, percent) in [

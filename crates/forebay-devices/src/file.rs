@@ -15,7 +15,7 @@ use forebay_core::{Nanos, Spec, SpecError};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::change::Wrong;
+use super::change::DriveError;
 use super::drive::{
     BufferTable, BusTable, FormatTable, OverheadsTable, QueueTable, Tables, WriteCacheTable,
 };
@@ -27,7 +27,7 @@ use super::summary;
 #[serde(deny_unknown_fields)]
 pub(super) struct DeviceFile {
     #[allow(dead_code)] // read so that a file for another kind of device fails here
-    kind: Kind,
+    kind: DeviceKind,
     pub(super) name: String,
     pub(super) description: String,
     /// Whether tracks overlap, so that a write in place affects the data after it.
@@ -53,7 +53,7 @@ pub(super) struct DeviceFile {
 /// The kind of device in a file.
 #[derive(Clone, Copy, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Kind {
+pub(super) enum DeviceKind {
     /// A mechanical disk.
     Hdd,
     /// A solid-state drive.
@@ -61,12 +61,12 @@ pub(super) enum Kind {
 }
 
 /// Returns the kind of device in a file: a disk unless the file clearly says otherwise.
-pub(super) fn kind(text: &str) -> Kind {
+pub(super) fn kind(text: &str) -> DeviceKind {
     #[derive(Deserialize)]
     struct Only {
-        kind: Kind,
+        kind: DeviceKind,
     }
-    toml::from_str(text).map_or(Kind::Hdd, |only: Only| only.kind)
+    toml::from_str(text).map_or(DeviceKind::Hdd, |only: Only| only.kind)
 }
 
 #[derive(Deserialize)]
@@ -164,24 +164,27 @@ struct PowerTable {
 pub(super) const SETTLE_NEGATIVE_MS_MAX: f64 = 10.0;
 
 /// An error in a file: the affected bytes, and what is wrong and how to fix it.
-pub(super) type Fault = (Option<Range<usize>>, String);
+pub(super) type TomlError = (Option<Range<usize>>, String);
 
-pub(super) fn fault(span: Range<usize>, what: impl ToString) -> Fault {
+pub(super) fn fault(span: Range<usize>, what: impl ToString) -> TomlError {
     (Some(span), what.to_string())
 }
 
 impl DeviceFile {
-    pub(super) fn parse(text: &str) -> Result<DeviceFile, Fault> {
+    pub(super) fn parse(text: &str) -> Result<DeviceFile, TomlError> {
         toml::from_str(text).map_err(|error| (error.span(), error.message().to_string()))
     }
 
     /// Builds the disk, modified by `changes`, and a sentence about it.
-    pub(super) fn model(&self, changes: Option<&Spec>) -> Result<(DeviceModel, String), Wrong> {
+    pub(super) fn model(
+        &self,
+        changes: Option<&Spec>,
+    ) -> Result<(DeviceModel, String), DriveError> {
         let (disk, drive) = self.changed(changes)?;
         let built = self.build(disk, drive);
         built.map_err(|fault| match changes {
-            None => Wrong::File(fault),
-            Some(spec) => Wrong::Name(SpecError(format!("'{}': {}", spec.text(), fault.1))),
+            None => DriveError::File(fault),
+            Some(spec) => DriveError::Name(SpecError(format!("'{}': {}", spec.text(), fault.1))),
         })
     }
 
@@ -189,7 +192,7 @@ impl DeviceFile {
         &self,
         spec: HddSpec,
         drive: Option<DriveSpec>,
-    ) -> Result<(DeviceModel, String), Fault> {
+    ) -> Result<(DeviceModel, String), TomlError> {
         let rpm = self.geometry.get_ref().rpm;
         match drive {
             Some(drive) => {
@@ -207,7 +210,7 @@ impl DeviceFile {
     }
 
     /// Returns arm and platters and, if the file describes format or controller, the whole drive.
-    pub(super) fn specs(&self) -> Result<(HddSpec, Option<DriveSpec>), Fault> {
+    pub(super) fn specs(&self) -> Result<(HddSpec, Option<DriveSpec>), TomlError> {
         let disk = self.spec()?;
         self.check_plausible(&disk)?;
         let tables = self.tables();
@@ -235,7 +238,7 @@ impl DeviceFile {
 
     /// Returns by how much seeks of writes are shorter than those of reads (a negative settling
     /// time), which a plain disk does not support.
-    fn write_seek_less(&self, has_controller: bool) -> Result<Nanos, Fault> {
+    fn write_seek_less(&self, has_controller: bool) -> Result<Nanos, TomlError> {
         let ms = self.seek.get_ref().write_settle_ms;
         if ms >= 0.0 || (has_controller && ms >= -SETTLE_NEGATIVE_MS_MAX) {
             return Ok(Nanos::from_millis_f64((-ms).max(0.0)));
@@ -256,7 +259,7 @@ impl DeviceFile {
         }
     }
 
-    fn spec(&self) -> Result<HddSpec, Fault> {
+    fn spec(&self) -> Result<HddSpec, TomlError> {
         let (geometry, switch) = (self.geometry.get_ref(), self.switch.get_ref());
         let command = self.command.get_ref();
         let rpm = geometry.rpm;
@@ -301,7 +304,7 @@ impl DeviceFile {
         revolution: Nanos,
         head_switch: Nanos,
         cylinder_switch: Nanos,
-    ) -> Result<Vec<Zone>, Fault> {
+    ) -> Result<Vec<Zone>, TomlError> {
         let geometry = self.geometry.get_ref();
         match (&self.zones, &self.zone) {
             (Some(rates), None) => {
@@ -348,7 +351,7 @@ impl DeviceFile {
     }
 
     /// Finds the table that a disk's error is about, by the first words of its message.
-    fn locate(&self, error: SpecError) -> Fault {
+    fn locate(&self, error: SpecError) -> TomlError {
         let says = |word: &str| error.0.contains(word);
         // `zone 1: got ...`, counted from 0.
         let number = error.0.strip_prefix("zone ").and_then(|rest| rest.split(':').next());

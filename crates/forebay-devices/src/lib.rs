@@ -37,10 +37,10 @@ use forebay_core::{Nanos, Spec, SpecError};
 use forebay_trace::whole;
 use forebay_trace::write::ProtectedFiles;
 
-use change::Wrong;
+use change::DriveError;
 use closed::Host;
 pub use evidence::{Basis, Evidence};
-use file::{DeviceFile, Kind};
+use file::{DeviceFile, DeviceKind};
 pub use price::Price;
 pub use sources::Sources;
 use ssd::SsdFile;
@@ -386,7 +386,7 @@ pub fn open_spec(name_or_path: &str) -> Result<(String, DiskSpec), DevicesError>
     }
     let (name, changes) = name_and_changes(name)?;
     let (path, text) = file_called(name)?;
-    if file::kind(&text) == Kind::Ssd {
+    if file::kind(&text) == DeviceKind::Ssd {
         return Err(SpecError(format!(
             "'{name}': got a solid-state drive, expected a disk; `forebay devices` lists them"
         ))
@@ -406,7 +406,7 @@ fn read_spec_changed(
     changes: Option<&Spec>,
 ) -> Result<(String, DiskSpec), DevicesError> {
     let malformed = |fault| malformed(path, text, fault);
-    if file::kind(text) == Kind::Ssd {
+    if file::kind(text) == DeviceKind::Ssd {
         let what = "got a solid-state drive, expected a disk (kind = \"hdd\")".to_string();
         return Err(malformed((None, what)));
     }
@@ -418,14 +418,14 @@ fn read_spec_changed(
     Ok((changes.map_or(file.name, |changes| changes.text().to_string()), spec))
 }
 
-fn told(wrong: Wrong, malformed: impl Fn(file::Fault) -> DevicesError) -> DevicesError {
+fn told(wrong: DriveError, malformed: impl Fn(file::TomlError) -> DevicesError) -> DevicesError {
     match wrong {
-        Wrong::File(fault) => malformed(fault),
-        Wrong::Name(error) => error.into(),
+        DriveError::File(fault) => malformed(fault),
+        DriveError::Name(error) => error.into(),
     }
 }
 
-fn malformed(path: &Path, text: &str, (span, what): file::Fault) -> DevicesError {
+fn malformed(path: &Path, text: &str, (span, what): file::TomlError) -> DevicesError {
     DevicesError::Malformed {
         path: path.to_path_buf(),
         line: line(text, span.map_or(0, |span| locate::key(text, &span, &what))),
@@ -457,7 +457,7 @@ fn read_changed(
     changes: Option<&Spec>,
 ) -> Result<OpenDevice, DevicesError> {
     let malformed = |fault| malformed(path, text, fault);
-    if file::kind(text) == Kind::Ssd {
+    if file::kind(text) == DeviceKind::Ssd {
         let file = SsdFile::parse(text).map_err(malformed)?;
         let (model, summary) = file.model(changes).map_err(|wrong| told(wrong, malformed))?;
         let host = file.host().map_err(malformed)?;

@@ -5,11 +5,11 @@
 
 use forebay_core::device::hdd::{HddSpec, SECTOR, SeekSpec, Zone};
 
-use super::file::{DeviceFile, Fault, fault};
+use super::file::{DeviceFile, TomlError, fault};
 
 impl DeviceFile {
     /// Rejects a capacity, skews and spares that contradict the zones of `disk`.
-    pub(super) fn check_plausible(&self, disk: &HddSpec) -> Result<(), Fault> {
+    pub(super) fn check_plausible(&self, disk: &HddSpec) -> Result<(), TomlError> {
         self.check_capacity(disk)?;
         for (key, skew) in
             [("track_skew_ms", disk.track_skew), ("cylinder_skew_ms", disk.cylinder_skew)]
@@ -48,7 +48,7 @@ impl DeviceFile {
     }
 
     /// Zones created from rates have at least one cylinder each.
-    fn check_capacity(&self, disk: &HddSpec) -> Result<(), Fault> {
+    fn check_capacity(&self, disk: &HddSpec) -> Result<(), TomlError> {
         let Some(got) = self.geometry.get_ref().capacity_bytes else { return Ok(()) };
         let track = |zone: &Zone| u64::from(zone.sectors_per_track);
         let row: u64 = disk.zones.iter().map(track).sum();

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use super::file::{Fault, fault};
+use super::file::{TomlError, fault};
 
 /// The price of one device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -61,7 +61,7 @@ fn is_date(text: &str) -> bool {
     year == Some(true) && month != Some(false) && day != Some(false) && parts.next().is_none()
 }
 
-pub(super) fn checked(table: Option<Spanned<PriceTable>>) -> Result<Option<Price>, Fault> {
+pub(super) fn checked(table: Option<Spanned<PriceTable>>) -> Result<Option<Price>, TomlError> {
     let Some(table) = table else { return Ok(None) };
     let PriceTable { amount, currency, on } = table.get_ref();
     Price::new(*amount, currency, on).map(Some).map_err(|what| fault(table.span(), what))

@@ -13,10 +13,10 @@ use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use toml::Spanned;
 
-use super::change::Wrong;
+use super::change::DriveError;
 use super::closed::{Host, Pause};
 use super::evidence::EvidenceTable;
-use super::file::{Fault, Kind, fault};
+use super::file::{DeviceKind, TomlError, fault};
 use super::price::PriceTable;
 
 /// The default maximum length of a command.
@@ -26,7 +26,7 @@ const LEN_MAX: u32 = 1 << 20;
 #[serde(deny_unknown_fields)]
 pub(super) struct SsdFile {
     #[allow(dead_code)] // known to be this kind
-    kind: Kind,
+    kind: DeviceKind,
     pub(super) name: String,
     pub(super) description: String,
     flash: Spanned<FlashTable>,
@@ -203,27 +203,30 @@ struct PowerTable {
 }
 
 impl SsdFile {
-    pub(super) fn parse(text: &str) -> Result<SsdFile, Fault> {
+    pub(super) fn parse(text: &str) -> Result<SsdFile, TomlError> {
         toml::from_str(text).map_err(|error| (error.span(), error.message().to_string()))
     }
 
     /// Builds the drive, modified by `changes`, and a sentence about it.
-    pub(super) fn model(&self, changes: Option<&Spec>) -> Result<(DeviceModel, String), Wrong> {
-        let mut spec = self.spec().map_err(Wrong::File)?;
+    pub(super) fn model(
+        &self,
+        changes: Option<&Spec>,
+    ) -> Result<(DeviceModel, String), DriveError> {
+        let mut spec = self.spec().map_err(DriveError::File)?;
         // Errors of the file itself come first because they have a line.
-        spec.check().map_err(|error| Wrong::File(self.locate(error)))?;
+        spec.check().map_err(|error| DriveError::File(self.locate(error)))?;
         if let Some(changes) = changes {
-            change(&mut spec, changes).map_err(Wrong::Name)?;
+            change(&mut spec, changes).map_err(DriveError::Name)?;
         }
         let ssd = Ssd::new(spec).map_err(|error| match changes {
-            None => Wrong::File(self.locate(error)),
-            Some(changes) => Wrong::Name(SpecError(format!("'{}': {error}", changes.text()))),
+            None => DriveError::File(self.locate(error)),
+            Some(changes) => DriveError::Name(SpecError(format!("'{}': {error}", changes.text()))),
         })?;
         let summary = super::summary::ssd(&ssd);
         Ok((DeviceModel::Ssd(ssd), summary))
     }
 
-    fn spec(&self) -> Result<SsdSpec, Fault> {
+    fn spec(&self) -> Result<SsdSpec, TomlError> {
         let (flash, link) = (self.flash.get_ref(), self.link.get_ref());
         let (command, buffer) = (self.command.get_ref(), self.write_buffer.get_ref());
         let of_flash = |what| fault(self.flash.span(), what);
@@ -291,7 +294,7 @@ impl SsdFile {
     }
 
     /// Returns the overhead of the host in the measurements.
-    pub(super) fn host(&self) -> Result<Host, Fault> {
+    pub(super) fn host(&self) -> Result<Host, TomlError> {
         let Some(table) = &self.host else { return Ok(Host::default()) };
         let of = table.get_ref();
         let pause = |[gap, wake]: [(&str, f64); 2]| {
@@ -306,7 +309,7 @@ impl SsdFile {
     }
 
     /// Finds the table that a drive's error is about, by the first words of its message.
-    fn locate(&self, error: SpecError) -> Fault {
+    fn locate(&self, error: SpecError) -> TomlError {
         let says = |word: &str| error.0.starts_with(word);
         let is_filled = says("filled") || says("overwrites");
         let span = match &self.precondition {

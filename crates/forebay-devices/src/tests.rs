@@ -102,7 +102,7 @@ fn general_choices_rise_and_every_bundled_disk_can_rest() {
     assert!(sizes.len() == GENERAL.len() && sizes.is_sorted(), "{sizes:?}");
     for (stem, text) in BUNDLED {
         let all = ["standby_w = ", "spin_up_j = ", "spin_up_s = "];
-        let spins = file::kind(text) == Kind::Hdd;
+        let spins = file::kind(text) == DeviceKind::Hdd;
         assert!(!spins || all.iter().all(|key| text.contains(key)), "{stem}");
         let unsourced =
             |line: &str| line.contains(" = ") && !line.contains('"') && !line.contains('#');

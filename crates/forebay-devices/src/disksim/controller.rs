@@ -6,7 +6,7 @@ use forebay_core::device::drive::{
     ReadAhead, WriteCacheSpec,
 };
 
-use super::libparam::Fault;
+use super::libparam::LibparamError;
 use super::model::Notes;
 use super::params::Params;
 
@@ -46,7 +46,7 @@ pub(super) fn read(
     disk: &Params<'_>,
     bus: [f64; 2],
     notes: &mut Notes,
-) -> Result<Controller, Fault> {
+) -> Result<Controller, LibparamError> {
     note_what_is_off(disk, notes)?;
     let bulk = disk.time("Bulk sector transfer time")?;
     let [read, write] = bus.map(|ms| ms.max(bulk) * 1e6);
@@ -78,7 +78,7 @@ pub(super) fn read(
 }
 
 /// Notes features that the file disables but our drive always has.
-fn note_what_is_off(disk: &Params<'_>, notes: &mut Notes) -> Result<(), Fault> {
+fn note_what_is_off(disk: &Params<'_>, notes: &mut Notes) -> Result<(), LibparamError> {
     for key in ALWAYS {
         if disk.number(key)? == Some(0.0) {
             let what = format!("{key} = 0 is not modeled: the simulated drive always does this");
@@ -94,7 +94,7 @@ fn note_what_is_off(disk: &Params<'_>, notes: &mut Notes) -> Result<(), Fault> {
     Ok(())
 }
 
-fn overheads(disk: &Params<'_>) -> Result<Overheads, Fault> {
+fn overheads(disk: &Params<'_>) -> Result<Overheads, LibparamError> {
     let scale = disk.number("Time scale for overheads")?.unwrap_or(1.0);
     let each = disk.time("Per-request overhead time")?;
     if !(0.0..=1_000.0).contains(&scale) {
@@ -109,13 +109,13 @@ fn overheads(disk: &Params<'_>) -> Result<Overheads, Fault> {
         Err((disk.line_of(key), what))
     };
     let time = |key: &str| scaled(key, disk.time(key)?);
-    let sum = |keys: [&str; 2]| Ok::<_, Fault>(time(keys[0])? + time(keys[1])?);
+    let sum = |keys: [&str; 2]| Ok::<_, LibparamError>(time(keys[0])? + time(keys[1])?);
     let kind = |name: &str| {
         let of = |after: &str| {
             let key = format!("{name} over. after {after}");
             scaled(&key, disk.time(&key)? + each)
         };
-        Ok::<_, Fault>(Overhead { after_read: of("read")?, after_write: of("write")? })
+        Ok::<_, LibparamError>(Overhead { after_read: of("read")?, after_write: of("write")? })
     };
     // A drive that never disconnects from the bus need not reconnect.
     let stays = disk.flag("Never disconnect")?;
@@ -145,7 +145,7 @@ fn overheads(disk: &Params<'_>) -> Result<Overheads, Fault> {
     })
 }
 
-fn buffer(disk: &Params<'_>) -> Result<Option<BufferSpec>, Fault> {
+fn buffer(disk: &Params<'_>) -> Result<Option<BufferSpec>, LibparamError> {
     let segments = disk.count_of("Number of buffer segments", 0..=SEGMENTS, 0)?;
     let segment_sectors = u64::from(disk.count_of(SEGMENT, 0..=u32::MAX, 0)?);
     if !disk.flag("Enable caching in buffer")? || segments == 0 || segment_sectors == 0 {

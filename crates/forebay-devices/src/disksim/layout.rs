@@ -7,7 +7,7 @@ use forebay_core::device::drive::{
 };
 use forebay_core::device::hdd::{HddSpec, Zone};
 
-use super::libparam::{Block, Entry, Fault, Value};
+use super::libparam::{Block, Entry, LibparamError, Value};
 use super::model::{Notes, list_unknown};
 use super::params::Params;
 
@@ -29,9 +29,9 @@ pub(super) struct Layout {
 impl Layout {
     /// Reads the zones and their format. Errors in another file are reported at the line of the
     /// model that names the file.
-    pub(super) fn read(&self, notes: &mut Notes) -> Result<(Vec<Zone>, Format), Fault> {
+    pub(super) fn read(&self, notes: &mut Notes) -> Result<(Vec<Zone>, Format), LibparamError> {
         let mut own = Notes::new();
-        let of_model = |(line, what): Fault| match &self.file {
+        let of_model = |(line, what): LibparamError| match &self.file {
             None => (line, what),
             Some(file) => (self.line, format!("{file}, line {line}: {what}")),
         };
@@ -48,7 +48,7 @@ pub(super) fn check_cylinders(
     cylinders: u32,
     zones: &mut [Zone],
     notes: &mut Notes,
-) -> Result<(), Fault> {
+) -> Result<(), LibparamError> {
     let key = "Number of cylinders";
     let used = zones.last().map_or(0, |zone| zone.last_cylinder + 1);
     if let Some(zone) = zones.last_mut()
@@ -78,7 +78,7 @@ pub(super) fn check_blocks(
     spec: &HddSpec,
     format: &Format,
     notes: &mut Notes,
-) -> Result<(), Fault> {
+) -> Result<(), LibparamError> {
     let key = "Block count";
     if disk.number(key)?.is_none() {
         return Ok(());
@@ -108,7 +108,7 @@ fn held(spec: &HddSpec, format: &Format) -> Option<u64> {
     Some(drive.capacity() / 512)
 }
 
-fn layout_of(layout: &Params<'_>, notes: &mut Notes) -> Result<(Vec<Zone>, Format), Fault> {
+fn layout_of(layout: &Params<'_>, notes: &mut Notes) -> Result<(Vec<Zone>, Format), LibparamError> {
     let refuse = |key: &str, got: u64, expected: &str| {
         Err((layout.line_of(key), format!("{key}: got {got}, expected {expected}")))
     };
@@ -155,7 +155,7 @@ fn layout_of(layout: &Params<'_>, notes: &mut Notes) -> Result<(Vec<Zone>, Forma
 
 /// Reads the position of a zone and the length of its tracks; the cylinders before `next` are
 /// taken.
-fn zone_of(zone: &Params<'_>, next: u32, notes: &mut Notes) -> Result<Zone, Fault> {
+fn zone_of(zone: &Params<'_>, next: u32, notes: &mut Notes) -> Result<Zone, LibparamError> {
     let (first, last) = ("First cylinder number", "Last cylinder number");
     let first_cylinder = zone.needed_count(first, 0..=MAX_CYLINDERS - 1)?;
     if first_cylinder < next {
@@ -174,7 +174,7 @@ fn zone_of(zone: &Params<'_>, next: u32, notes: &mut Notes) -> Result<Zone, Faul
     })
 }
 
-fn zone_format(zone: &Params<'_>) -> Result<ZoneFormat, Fault> {
+fn zone_format(zone: &Params<'_>) -> Result<ZoneFormat, LibparamError> {
     let remaps = zone.counts("defects")?;
     if remaps.len() % 2 == 1 {
         return Err((zone.line_of("defects"), "defects: got an odd number, expected pairs".into()));

@@ -53,10 +53,10 @@ fn short(text: &str) -> String {
 }
 
 /// A line and what is wrong there.
-pub(crate) type Fault = (usize, String);
+pub(crate) type LibparamError = (usize, String);
 
 /// Parses the blocks of a file, in order.
-pub(crate) fn parse(text: &str) -> Result<Vec<Block>, Fault> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Block>, LibparamError> {
     let mut parser = Parser { rest: text, line: 1 };
     let mut blocks = Vec::new();
     loop {
@@ -121,7 +121,7 @@ impl Parser<'_> {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    fn skip_list(&mut self) -> Result<(), Fault> {
+    fn skip_list(&mut self) -> Result<(), LibparamError> {
         let begins = self.line;
         let mut depth = 1;
         while depth > 0 {
@@ -138,7 +138,7 @@ impl Parser<'_> {
     }
 
     /// Parses a block after its opening brace; `head` is the preceding `type name` or `type`.
-    fn block(&mut self, head: &str, line: usize, depth: u32) -> Result<Block, Fault> {
+    fn block(&mut self, head: &str, line: usize, depth: u32) -> Result<Block, LibparamError> {
         let (kind, name) = head.split_once(' ').unwrap_or((head, ""));
         let (kind, name) = (kind.to_string(), name.to_string());
         if depth > DEPTH {
@@ -167,7 +167,7 @@ impl Parser<'_> {
         }
     }
 
-    fn entry(&mut self, depth: u32) -> Result<Entry, Fault> {
+    fn entry(&mut self, depth: u32) -> Result<Entry, LibparamError> {
         let line = self.line;
         let key = self.text_until("={}[],");
         if self.take() != Some('=') {
@@ -183,7 +183,7 @@ impl Parser<'_> {
         Ok(Entry { key, value, line })
     }
 
-    fn value(&mut self, depth: u32) -> Result<Value, Fault> {
+    fn value(&mut self, depth: u32) -> Result<Value, LibparamError> {
         self.skip_blank();
         let line = self.line;
         if self.peek() == Some('[') {
@@ -209,7 +209,7 @@ impl Parser<'_> {
     }
 
     /// Parses a list after its opening bracket.
-    fn list(&mut self, line: usize, depth: u32) -> Result<Value, Fault> {
+    fn list(&mut self, line: usize, depth: u32) -> Result<Value, LibparamError> {
         if depth > DEPTH {
             return Err((line, format!("got more than {DEPTH} nested lists")));
         }

@@ -15,11 +15,11 @@ use forebay_core::device::hdd::{HddSpec, LEN_MAX, Power, SeekSpec};
 use crate::file::SETTLE_NEGATIVE_MS_MAX;
 
 use super::layout::{self, Layout, MAX_CYLINDERS, MAX_HEADS};
-use super::libparam::{Block, Entry, Fault, Value};
+use super::libparam::{Block, Entry, LibparamError, Value};
 use super::params::Params;
 
 /// What could not be imported, each with its line.
-pub(super) type Notes = Vec<Fault>;
+pub(super) type Notes = Vec<(usize, String)>;
 
 /// Reads the seek curve in a file next to the model's.
 pub(super) type Curve<'a> = &'a dyn Fn(&str) -> Result<Vec<SeekPoint>, String>;
@@ -49,7 +49,7 @@ pub(super) fn read(
     from: &Layout,
     curve: Curve<'_>,
     notes: &mut Notes,
-) -> Result<(HddSpec, Format, Nanos), Fault> {
+) -> Result<(HddSpec, Format, Nanos), LibparamError> {
     let disk = Params::new(block);
     let heads = disk.needed_count("Number of data surfaces", 1..=MAX_HEADS)?;
     let cylinders = disk.needed_count("Number of cylinders", 1..=MAX_CYLINDERS)?;
@@ -63,7 +63,8 @@ pub(super) fn read(
         return Err((line, format!("rotation speed: got {rpm}, expected 60 to 1000000 rpm")));
     }
     let seek = seek_of(&mechanics, cylinders, curve, notes)?;
-    let millis = |key: &str| Ok::<Nanos, Fault>(Nanos::from_millis_f64(mechanics.time(key)?));
+    let millis =
+        |key: &str| Ok::<Nanos, LibparamError>(Nanos::from_millis_f64(mechanics.time(key)?));
     let head_switch = millis("Head switch time")?;
     let [write_settle, write_less] = settle(&mechanics, notes)?;
     let spec = HddSpec {
@@ -100,7 +101,7 @@ pub(super) fn read(
 
 /// Returns the additional settling time of a write, and by how much it seeks shorter; at most one
 /// of them is nonzero.
-fn settle(mechanics: &Params<'_>, notes: &mut Notes) -> Result<[Nanos; 2], Fault> {
+fn settle(mechanics: &Params<'_>, notes: &mut Notes) -> Result<[Nanos; 2], LibparamError> {
     let key = "Add. write settling delay";
     let ms = mechanics.or_zero(key)?;
     if (-SETTLE_NEGATIVE_MS_MAX..0.0).contains(&ms) {
@@ -123,7 +124,7 @@ pub(super) fn list_unknown(params: &Params<'_>, without_effect: &[&str], notes: 
     }
 }
 
-fn inner<'a>(params: &Params<'a>, key: &str, kind: &str) -> Result<&'a Block, Fault> {
+fn inner<'a>(params: &Params<'a>, key: &str, kind: &str) -> Result<&'a Block, LibparamError> {
     match params.entry(key) {
         Some(Entry { value: Value::Block(block), .. }) if block.kind == kind => Ok(block),
         Some(Entry { value, line, .. }) => Err((
@@ -153,11 +154,12 @@ fn seek_of(
     cylinders: u32,
     curve: Curve<'_>,
     notes: &mut Notes,
-) -> Result<SeekSpec, Fault> {
+) -> Result<SeekSpec, LibparamError> {
     let Some((kind, line)) = mechanics.word("Seek type") else {
         return Err((mechanics.line(), "missing `Seek type`, expected its name".to_string()));
     };
-    let millis = |key: &str| Ok::<Nanos, Fault>(Nanos::from_millis_f64(mechanics.needed(key)?));
+    let millis =
+        |key: &str| Ok::<Nanos, LibparamError>(Nanos::from_millis_f64(mechanics.needed(key)?));
     match kind {
         "extracted" => {
             let Some((file, line)) = mechanics.word("Full seek curve") else {
@@ -200,7 +202,7 @@ fn measured(
     line: usize,
     mut points: Vec<SeekPoint>,
     notes: &mut Notes,
-) -> Result<Vec<SeekPoint>, Fault> {
+) -> Result<Vec<SeekPoint>, LibparamError> {
     let said = |point: &SeekPoint| {
         format!("{file}, line {}: {} ms over {} cylinders", point.line, point.ms, point.cylinders)
     };
@@ -247,7 +249,7 @@ fn equation(
     cylinders: u32,
     line: usize,
     notes: &mut Notes,
-) -> Result<SeekSpec, Fault> {
+) -> Result<SeekSpec, LibparamError> {
     let values = mechanics.numbers("HPL seek equation values")?;
     let [knee, short, root, long, each, first] = values[..] else {
         let line = mechanics.line_of("HPL seek equation values");
@@ -314,7 +316,7 @@ fn three_times(
     cylinders: u32,
     line: usize,
     notes: &mut Notes,
-) -> Result<SeekSpec, Fault> {
+) -> Result<SeekSpec, LibparamError> {
     let given = [
         mechanics.needed("Single cylinder seek time")?,
         mechanics.needed("Average seek time")?,
@@ -369,7 +371,7 @@ impl Rise {
         }
     }
 
-    fn check(&self, what: &str, line: usize, notes: &mut Notes) -> Result<(), Fault> {
+    fn check(&self, what: &str, line: usize, notes: &mut Notes) -> Result<(), LibparamError> {
         if self.beyond_noise.is_some() {
             let most = self.most;
             return Err((line, format!("{what} decreases by about {most:.3} ms, {FALLS}")));

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use super::libparam::{Block, Entry, Fault, Value};
+use super::libparam::{Block, Entry, LibparamError, Value};
 
 /// A block whose parameters are read individually.
 pub(super) struct Params<'a> {
@@ -27,7 +27,7 @@ impl<'a> Params<'a> {
         found
     }
 
-    pub(super) fn number(&self, key: &str) -> Result<Option<f64>, Fault> {
+    pub(super) fn number(&self, key: &str) -> Result<Option<f64>, LibparamError> {
         match self.entry(key) {
             None => Ok(None),
             Some(Entry { value: Value::Number(number), .. }) => Ok(Some(*number)),
@@ -38,7 +38,7 @@ impl<'a> Params<'a> {
     }
 
     /// Returns a required number.
-    pub(super) fn needed(&self, key: &str) -> Result<f64, Fault> {
+    pub(super) fn needed(&self, key: &str) -> Result<f64, LibparamError> {
         self.number(key)?.ok_or_else(|| {
             let kind = &self.block.kind;
             (self.block.line, format!("missing `{key}`, expected it in this {kind}"))
@@ -46,12 +46,12 @@ impl<'a> Params<'a> {
     }
 
     /// Returns a number, or 0 if it is missing.
-    pub(super) fn or_zero(&self, key: &str) -> Result<f64, Fault> {
+    pub(super) fn or_zero(&self, key: &str) -> Result<f64, LibparamError> {
         Ok(self.number(key)?.unwrap_or(0.0))
     }
 
     /// Returns a time in ms of at most 1000, or 0 if it is missing.
-    pub(super) fn time(&self, key: &str) -> Result<f64, Fault> {
+    pub(super) fn time(&self, key: &str) -> Result<f64, LibparamError> {
         let ms = self.or_zero(key)?;
         if (0.0..=1_000.0).contains(&ms) {
             return Ok(ms);
@@ -64,7 +64,7 @@ impl<'a> Params<'a> {
         &self,
         key: &str,
         range: std::ops::RangeInclusive<u32>,
-    ) -> Result<u32, Fault> {
+    ) -> Result<u32, LibparamError> {
         let number = self.needed(key)?;
         let (least, most) = (*range.start(), *range.end());
         if number.fract() == 0.0 && (f64::from(least)..=f64::from(most)).contains(&number) {
@@ -80,7 +80,7 @@ impl<'a> Params<'a> {
         key: &str,
         range: std::ops::RangeInclusive<u32>,
         default: u32,
-    ) -> Result<u32, Fault> {
+    ) -> Result<u32, LibparamError> {
         self.number(key)?.map_or(Ok(default), |_| self.needed_count(key, range))
     }
 
@@ -95,7 +95,7 @@ impl<'a> Params<'a> {
     }
 
     /// Returns a nonnegative whole number, or 0 if it is missing.
-    pub(super) fn count(&self, key: &str) -> Result<u64, Fault> {
+    pub(super) fn count(&self, key: &str) -> Result<u64, LibparamError> {
         let number = self.or_zero(key)?;
         if (0.0..=9e15).contains(&number) && number.fract() == 0.0 {
             return Ok(number as u64);
@@ -104,7 +104,7 @@ impl<'a> Params<'a> {
         Err((line, format!("{key}: got {number}, expected a whole number from 0 on")))
     }
 
-    pub(super) fn flag(&self, key: &str) -> Result<bool, Fault> {
+    pub(super) fn flag(&self, key: &str) -> Result<bool, LibparamError> {
         Ok(self.or_zero(key)? != 0.0)
     }
 
@@ -116,7 +116,7 @@ impl<'a> Params<'a> {
     }
 
     /// Returns a list of numbers, empty if it is missing.
-    pub(super) fn numbers(&self, key: &str) -> Result<Vec<f64>, Fault> {
+    pub(super) fn numbers(&self, key: &str) -> Result<Vec<f64>, LibparamError> {
         let Some(Entry { value, line, .. }) = self.entry(key) else { return Ok(Vec::new()) };
         let wrong = |got: &Value| (*line, format!("{key}: got {got}, expected a list of numbers"));
         let Value::List(values) = value else { return Err(wrong(value)) };
@@ -128,7 +128,7 @@ impl<'a> Params<'a> {
     }
 
     /// Returns a list of nonnegative whole numbers, empty if it is missing.
-    pub(super) fn counts(&self, key: &str) -> Result<Vec<u64>, Fault> {
+    pub(super) fn counts(&self, key: &str) -> Result<Vec<u64>, LibparamError> {
         let line = self.entry(key).map_or(self.block.line, |entry| entry.line);
         let whole = |number: f64| {
             if (0.0..=9e15).contains(&number) && number.fract() == 0.0 {

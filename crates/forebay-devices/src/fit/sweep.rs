@@ -123,7 +123,7 @@ impl Sweep {
         files: impl IntoIterator<Item = Result<(PathBuf, Vec<u8>), FitError>>,
         whole: PathBuf,
     ) -> Result<Sweep, FitError> {
-        let (mut sweep, mut found) = (Sweep::default(), Found::default());
+        let (mut sweep, mut found) = (Sweep::default(), FitRows::default());
         for file in files {
             let (path, bytes) = file?;
             let groups = fio::groups(&path, &bytes, &mut sweep.notes, &mut sweep.targets)?;
@@ -169,13 +169,13 @@ impl Sweep {
 
 /// Rows in the order of the files, each with its number of jobs.
 #[derive(Default)]
-struct Found {
+struct FitRows {
     random: Vec<(SweepRow, u32)>,
     sequential: Vec<(SweepRow, u32)>,
     mixed: Vec<MixedRow>,
 }
 
-impl Found {
+impl FitRows {
     fn is_empty(&self) -> bool {
         self.random.is_empty() && self.sequential.is_empty() && self.mixed.is_empty()
     }

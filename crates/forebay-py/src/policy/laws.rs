@@ -6,7 +6,7 @@ use forebay_core::{Policy, Request};
 use pyo3::prelude::*;
 
 use super::bare::Bare;
-use super::object::{Fault, Object};
+use super::object::{Object, RaisedError};
 use super::order::Order;
 use super::{is_made, made};
 use crate::error::{Error, argument};
@@ -93,7 +93,7 @@ fn asked(
 ) -> PyResult<()> {
     let objects = [(); 3].map(|()| made(policy).and_then(|made| Object::new(&made)));
     let objects = objects.into_iter().collect::<PyResult<Vec<Object>>>()?;
-    let faults: Vec<Fault> = objects.iter().map(Object::fault).collect();
+    let faults: Vec<RaisedError> = objects.iter().map(Object::fault).collect();
     let mut objects = objects.into_iter();
     let mut next = || objects.next().expect("three at most are built");
     let limits = || -> PyResult<Limits> {

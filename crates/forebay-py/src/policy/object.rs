@@ -19,7 +19,7 @@ use crate::error::Error;
 const IDLE_CALLS_MAX: u32 = 1_000_000;
 
 /// The first exception that was raised.
-pub(super) type Fault = Arc<Mutex<Option<PyErr>>>;
+pub(super) type RaisedError = Arc<Mutex<Option<PyErr>>>;
 
 /// A policy's methods. They are no longer called after the first error.
 pub(super) struct Object {
@@ -31,7 +31,7 @@ pub(super) struct Object {
     wakeup: Option<Py<PyAny>>,
     wake: Option<Py<PyAny>>,
     merged: Option<Py<PyAny>>,
-    fault: Fault,
+    fault: RaisedError,
     failed: Cell<bool>,
     /// The time of the last call.
     now: Cell<Nanos>,
@@ -65,7 +65,7 @@ impl Object {
             wake: method("wake")?,
             merged: method("merged")?,
             object: object.clone().unbind(),
-            fault: Fault::default(),
+            fault: RaisedError::default(),
             failed: Cell::new(false),
             now: Cell::new(Nanos::ZERO),
             last: None,
@@ -85,7 +85,7 @@ impl Object {
     }
 
     /// Returns the shared place where the first error is stored.
-    pub(super) fn fault(&self) -> Fault {
+    pub(super) fn fault(&self) -> RaisedError {
         Arc::clone(&self.fault)
     }
 
