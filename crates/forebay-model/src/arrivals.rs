@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use draw::{Arrival, Clock};
 pub(crate) use fit::ArrivalsFit;
 
-use crate::bytes::{Bad, Bytes, Writer};
+use crate::bytes::{ByteError, Bytes, Writer};
 use crate::counts::{COUNT_MAX, Counts};
 use crate::parts::Parts;
 
@@ -315,7 +315,7 @@ impl Arrivals {
         }
     }
 
-    pub(crate) fn get(bytes: &mut Bytes, requests: u64) -> Result<Arrivals, Bad> {
+    pub(crate) fn get(bytes: &mut Bytes, requests: u64) -> Result<Arrivals, ByteError> {
         let tick_ns = bytes.number(DURATION_MAX, "tick")?.max(1);
         let parts = Parts::get(bytes, BLOCKS_READ_MAX, "blocks of arrivals")?;
         let blocks = parts.count() as usize;

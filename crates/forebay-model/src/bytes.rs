@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 /// An error in the bytes, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Bad {
+pub(crate) struct ByteError {
     /// Which byte of the content, from 0.
     pub byte: usize,
     /// The value found.
@@ -48,12 +48,12 @@ impl<'a> Bytes<'a> {
         Bytes { bytes, at: 0 }
     }
 
-    pub(crate) fn bad<T>(&self, got: impl Display, expected: impl Display) -> Result<T, Bad> {
-        Err(Bad { byte: self.at, got: got.to_string(), expected: expected.to_string() })
+    pub(crate) fn bad<T>(&self, got: impl Display, expected: impl Display) -> Result<T, ByteError> {
+        Err(ByteError { byte: self.at, got: got.to_string(), expected: expected.to_string() })
     }
 
     /// Returns a number of at most `max`; messages call it `what`.
-    pub(crate) fn number(&mut self, max: u64, what: &str) -> Result<u64, Bad> {
+    pub(crate) fn number(&mut self, max: u64, what: &str) -> Result<u64, ByteError> {
         let (begun, mut number) = (self.at, 0u64);
         for shift in (0..64).step_by(7) {
             let Some(&byte) = self.bytes.get(self.at) else {
@@ -75,7 +75,7 @@ impl<'a> Bytes<'a> {
 
     /// Returns the length of a list, which cannot exceed the number of bytes left, because each
     /// entry takes at least one.
-    pub(crate) fn length(&mut self, max: usize, what: &str) -> Result<usize, Bad> {
+    pub(crate) fn length(&mut self, max: usize, what: &str) -> Result<usize, ByteError> {
         let length = self.number(max as u64, what)? as usize;
         match length <= self.bytes.len() - self.at {
             true => Ok(length),
@@ -87,12 +87,12 @@ impl<'a> Bytes<'a> {
     pub(crate) fn list<T>(
         &mut self,
         length: usize,
-        mut entry: impl FnMut(&mut Bytes<'a>) -> Result<T, Bad>,
-    ) -> Result<Vec<T>, Bad> {
+        mut entry: impl FnMut(&mut Bytes<'a>) -> Result<T, ByteError>,
+    ) -> Result<Vec<T>, ByteError> {
         (0..length).map(|_| entry(self)).collect()
     }
 
-    pub(crate) fn text(&mut self, what: &str) -> Result<String, Bad> {
+    pub(crate) fn text(&mut self, what: &str) -> Result<String, ByteError> {
         let length = self.length(1 << 16, what)?;
         let text = &self.bytes[self.at..self.at + length];
         self.at += length;
@@ -103,7 +103,7 @@ impl<'a> Bytes<'a> {
     }
 
     /// Whether all was read.
-    pub(crate) fn end(&self) -> Result<(), Bad> {
+    pub(crate) fn end(&self) -> Result<(), ByteError> {
         match self.bytes.len() - self.at {
             0 => Ok(()),
             more => self.bad(format!("{more} bytes more"), "the end"),

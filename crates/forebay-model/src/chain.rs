@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use crate::bytes::{Bad, Bytes, Writer};
+use crate::bytes::{ByteError, Bytes, Writer};
 use crate::counts::Counts;
 use crate::parts::Parts;
 
@@ -240,7 +240,7 @@ impl Chain {
         classes: usize,
         ranges: usize,
         transitions: usize,
-    ) -> Result<Chain, Bad> {
+    ) -> Result<Chain, ByteError> {
         let (last_class, last_range) = (classes as u32 - 1, ranges as u32 - 1);
         let parts = Parts::get(bytes, EPOCHS_READ_MAX, "epochs")?;
         let epochs = bytes.list(parts.count() as usize, |bytes| {

@@ -5,7 +5,7 @@ use forebay_core::Op;
 /// How the place of a request came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum PlaceKind {
     /// Begins where the request before it ended, and at least part of the ground ahead is new.
     ContinueNew,
     /// Begins where the previous request ended, and all of the ground ahead was used before.
@@ -26,26 +26,26 @@ pub(crate) enum Kind {
     Nowhere,
 }
 
-/// The reach of [`Kind::Near`].
+/// The reach of [`PlaceKind::Near`].
 pub(crate) const NEAR_BYTES: u64 = 2 << 20;
 
-const KINDS: [Kind; 9] = [
-    Kind::ContinueNew,
-    Kind::ContinueUsed,
-    Kind::ResumeNew,
-    Kind::ResumeUsed,
-    Kind::Again,
-    Kind::Over,
-    Kind::Near,
-    Kind::Far,
-    Kind::Nowhere,
+const KINDS: [PlaceKind; 9] = [
+    PlaceKind::ContinueNew,
+    PlaceKind::ContinueUsed,
+    PlaceKind::ResumeNew,
+    PlaceKind::ResumeUsed,
+    PlaceKind::Again,
+    PlaceKind::Over,
+    PlaceKind::Near,
+    PlaceKind::Far,
+    PlaceKind::Nowhere,
 ];
 const OPS: [Op; 6] = [Op::Read, Op::Write, Op::Flush, Op::Trim, Op::Park, Op::Open];
 const OCTAVES: usize = 16;
 /// Classes there can be.
 pub(crate) const CODES: usize = KINDS.len() * OPS.len() * OCTAVES;
 
-impl Kind {
+impl PlaceKind {
     /// Returns whether the request continues where another one ended.
     #[inline]
     pub(crate) fn goes_on(self) -> bool {
@@ -62,7 +62,7 @@ impl Kind {
 /// A class of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Class {
-    pub(crate) kind: Kind,
+    pub(crate) kind: PlaceKind,
     pub(crate) op: Op,
     pub(crate) octave: u8,
 }

@@ -1,7 +1,7 @@
 //! How often each number came: kept in order, written as differences, drawn without putting back, so that a
 //! whole cycle of draws has exactly the counts.
 
-use crate::bytes::{Bad, Bytes, Writer};
+use crate::bytes::{ByteError, Bytes, Writer};
 use crate::dice::Dice;
 
 /// Counts by number, in ascending order, without zeros.
@@ -80,7 +80,7 @@ impl Counts {
     }
 
     /// Numbers of at most `max`.
-    pub(crate) fn get(bytes: &mut Bytes, max: u32, what: &str) -> Result<Counts, Bad> {
+    pub(crate) fn get(bytes: &mut Bytes, max: u32, what: &str) -> Result<Counts, ByteError> {
         let length = bytes.length(max as usize + 1, what)?;
         let mut last = None;
         let numbers = bytes.list(length, |bytes| {

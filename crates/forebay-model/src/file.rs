@@ -9,7 +9,7 @@ use std::path::Path;
 use forebay_trace::TraceError;
 use forebay_trace::error::Place;
 
-use crate::bytes::Bad;
+use crate::bytes::ByteError;
 use crate::model::Model;
 use crate::space::Form;
 
@@ -123,7 +123,7 @@ impl Model {
     }
 
     fn read(path: &Path, content: &[u8], form: Form) -> Result<Model, TraceError> {
-        Model::of(content, form).map_err(|Bad { byte, got, expected }| {
+        Model::of(content, form).map_err(|ByteError { byte, got, expected }| {
             let got = format!("{got} at byte {byte} of its content");
             malformed(path, Place::File, &got, &expected, REMEDY)
         })

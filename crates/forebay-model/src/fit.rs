@@ -7,14 +7,14 @@ use forebay_trace::touched::Touched;
 use crate::address::Space;
 use crate::arrivals::{self, ArrivalsFit};
 use crate::chain::{self, ChainFit, State};
-use crate::class::{CODES, Class, Kind, octave};
+use crate::class::{CODES, Class, PlaceKind, octave};
 use crate::model::Model;
 use crate::parts::Parts;
 use crate::places::{FAR_EPOCHS, PlacesFit};
 use crate::sizes::SizesFit;
 use crate::space::{Transitions, Volumes};
 use crate::submitters::{Submitter, Submitters, told_apart};
-use crate::trail::{Asked, Seen, Trail, placed};
+use crate::trail::{ModelRequest, Seen, Trail, placed};
 
 /// How finely to fit.
 #[derive(Clone, Debug)]
@@ -123,7 +123,7 @@ pub struct Fitter {
     parts: Parts,
     epoch: usize,
     seen: u64,
-    last: Option<Asked>,
+    last: Option<ModelRequest>,
     arrivals: ArrivalsFit,
     chain: ChainFit,
     sizes: Vec<SizesFit>,
@@ -181,7 +181,7 @@ impl Fitter {
         if let (0, Some(last)) = (record.len, last) {
             range = last.range;
         }
-        let asked = Asked {
+        let asked = ModelRequest {
             address,
             len: record.len,
             op: record.op,
@@ -198,7 +198,7 @@ impl Fitter {
         self.sizes[code].add(asked.len);
         self.places.add(code, &asked, &seen, &self.trail, far_part as usize);
         self.submitters[code].add(asked.stream, stream, record.flags.0 & 31);
-        if seen.kind != Kind::Nowhere {
+        if seen.kind != PlaceKind::Nowhere {
             self.sizes[code].add_place(address, asked.len);
             self.piece_requests[self.space.piece(address)] += 1;
             let from = seen.kind.goes_on().then_some(seen.rank);
@@ -219,10 +219,12 @@ impl Fitter {
 
     /// Returns the stream of the request that this one continues, or of the previous request.
     #[inline]
-    fn reference(&self, asked: &Asked, seen: &Seen) -> Option<u16> {
+    fn reference(&self, asked: &ModelRequest, seen: &Seen) -> Option<u16> {
         let last = self.last?;
         match seen.kind {
-            Kind::Nowhere | Kind::Again | Kind::Over | Kind::Far => Some(last.stream),
+            PlaceKind::Nowhere | PlaceKind::Again | PlaceKind::Over | PlaceKind::Far => {
+                Some(last.stream)
+            }
             _ => {
                 let end = self.trail.ends[usize::from(asked.area)].get(seen.rank);
                 end.map(|end| end.stream)

@@ -15,11 +15,11 @@ use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, trace
 use crate::address::Space;
 use crate::arrivals::{Arrival, Clock};
 use crate::chain::{AROUND, gap_class, pace_class};
-use crate::class::Kind;
+use crate::class::PlaceKind;
 use crate::dice::Dice;
 use crate::model::Model;
 use crate::submitters::Askers;
-use crate::trail::{Asked, Trail};
+use crate::trail::{ModelRequest, Trail};
 use choose::Chooser;
 use place::Placer;
 
@@ -290,7 +290,7 @@ impl Cycle {
         let kind = self.model.classes[class].kind;
         let range = self.chooser.range(class, dice);
         let askers = &mut self.askers[class];
-        let mut asked = Asked {
+        let mut asked = ModelRequest {
             address: 0,
             len: 0,
             op: self.model.classes[class].op,
@@ -308,7 +308,7 @@ impl Cycle {
             op: asked.op,
             flags: Flags::NONE,
         };
-        if kind == Kind::Nowhere {
+        if kind == PlaceKind::Nowhere {
             asked.stream = askers.stream(self.stream, false, dice);
             self.chooser.done(class, self.chooser.last_range());
         } else {

@@ -1,9 +1,9 @@
 //! The contents of a model, and their encoding as bytes.
 
 use crate::arrivals::Arrivals;
-use crate::bytes::{Bad, Bytes, Writer};
+use crate::bytes::{ByteError, Bytes, Writer};
 use crate::chain::Chain;
-use crate::class::{CODES, Class, Kind};
+use crate::class::{CODES, Class, PlaceKind};
 use crate::counts::COUNT_MAX;
 use crate::places::Places;
 use crate::sizes::Sizes;
@@ -58,7 +58,7 @@ impl Model {
         self.volumes.volumes.iter().map(of).sum()
     }
 
-    pub(crate) fn kinds(&self) -> Vec<Kind> {
+    pub(crate) fn kinds(&self) -> Vec<PlaceKind> {
         self.classes.iter().map(|class| class.kind).collect()
     }
 
@@ -127,7 +127,7 @@ impl Model {
     }
 
     /// Parses the content if it is valid.
-    pub(crate) fn of(content: &[u8], form: Form) -> Result<Model, Bad> {
+    pub(crate) fn of(content: &[u8], form: Form) -> Result<Model, ByteError> {
         let mut bytes = Bytes::new(content);
         let bytes = &mut bytes;
         let requests = bytes.number(COUNT_MAX, "requests")?;
@@ -151,7 +151,7 @@ impl Model {
         let transitions = Transitions::new(&volumes).count();
         let chain = Chain::get(bytes, classes.len(), volumes.ranges(), transitions)?;
         let sizes = bytes.list(classes.len(), Sizes::get)?;
-        let kinds: Vec<Kind> = classes.iter().map(|class| class.kind).collect();
+        let kinds: Vec<PlaceKind> = classes.iter().map(|class| class.kind).collect();
         let places = Places::get(bytes, &kinds)?;
         let asked = bytes.list(classes.len(), |bytes| Submitters::get(bytes, streams.len()))?;
         bytes.end()?;

@@ -1,7 +1,7 @@
 //! Parts of a trace: stretches with equal numbers of requests, some of them merged, so that a
 //! coarser model describes exactly the same requests as a finer one.
 
-use crate::bytes::{Bad, Bytes, Writer};
+use crate::bytes::{ByteError, Bytes, Writer};
 
 /// How a trace is cut: into `units` stretches of equally many requests, of which `joined` in a row are a part. The
 /// last part may have fewer.
@@ -46,7 +46,7 @@ impl Parts {
     }
 
     /// Of at most `units_max` units.
-    pub(crate) fn get(bytes: &mut Bytes, units_max: usize, what: &str) -> Result<Parts, Bad> {
+    pub(crate) fn get(bytes: &mut Bytes, units_max: usize, what: &str) -> Result<Parts, ByteError> {
         let units = bytes.number(units_max as u64, what)?;
         let joined = bytes.number(units, what)?;
         if joined == 0 {

@@ -4,11 +4,11 @@
 
 use crate::address::Space;
 use crate::bins::{self, BIN_MAX};
-use crate::bytes::{Bad, Bytes, Writer};
-use crate::class::{Kind, NEAR_BYTES};
+use crate::bytes::{ByteError, Bytes, Writer};
+use crate::class::{NEAR_BYTES, PlaceKind};
 use crate::counts::Counts;
 use crate::ends::ENDS_MAX;
-use crate::trail::{Asked, Seen, Trail};
+use crate::trail::{ModelRequest, Seen, Trail};
 
 /// Cells of the space in which new places are counted.
 pub(crate) const CELLS: u64 = 1024;
@@ -131,11 +131,11 @@ pub(crate) struct Places {
 }
 
 /// Returns the largest number that a class of this kind has.
-fn key_max(kind: Kind) -> u32 {
+fn key_max(kind: PlaceKind) -> u32 {
     match kind {
         kind if kind.goes_on() => Run { rank: ENDS_MAX - 1, is_own: true, age: AGES }.key(),
-        Kind::Again | Kind::Over => Reuse { age: BIN_MAX, how: How::Continuation }.key(),
-        Kind::Near => (ENDS_MAX as u32) * 4 * DISTANCES - 1,
+        PlaceKind::Again | PlaceKind::Over => Reuse { age: BIN_MAX, how: How::Continuation }.key(),
+        PlaceKind::Near => (ENDS_MAX as u32) * 4 * DISTANCES - 1,
         _ => 0,
     }
 }
@@ -163,27 +163,27 @@ impl PlacesFit {
     pub(crate) fn add(
         &mut self,
         code: usize,
-        asked: &Asked,
+        asked: &ModelRequest,
         seen: &Seen,
         trail: &Trail,
         part: usize,
     ) {
         let key = match seen.kind {
-            Kind::Nowhere => return,
-            Kind::Far => {
+            PlaceKind::Nowhere => return,
+            PlaceKind::Far => {
                 let (cells, cell) = (&mut self.far[part], asked.address / self.cell_bytes);
                 let last = cells.len() - 1;
                 cells[last.min(cell as usize)] += 1;
                 return;
             }
-            Kind::Near => {
+            PlaceKind::Near => {
                 let distance = seen.ahead.unsigned_abs().min(NEAR_BYTES);
                 let is_multiple = distance.is_multiple_of(asked.len.into());
                 let is_behind = seen.ahead < 0;
                 let distance = bins::bin(distance / 512).min(DISTANCES - 1);
                 Nearby { rank: seen.rank, is_multiple, is_behind, distance }.key()
             }
-            Kind::Again | Kind::Over => {
+            PlaceKind::Again | PlaceKind::Over => {
                 let was = seen.was.unwrap_or(0);
                 let age = bins::bin(u64::from(trail.past.latest() - was));
                 let how = match trail.past.get(was) {
@@ -195,7 +195,7 @@ impl PlacesFit {
             }
             _ => {
                 let is_own = trail.is_stream_s(asked.address, asked.stream);
-                let is_used = matches!(seen.kind, Kind::ContinueUsed | Kind::ResumeUsed);
+                let is_used = matches!(seen.kind, PlaceKind::ContinueUsed | PlaceKind::ResumeUsed);
                 let age = age_octave(trail.age(asked.address).filter(|_| is_used));
                 Run { rank: seen.rank, is_own, age }.key()
             }
@@ -232,14 +232,14 @@ impl Places {
     }
 
     /// Distances near recent ends by the power of two, and ages too.
-    pub(crate) fn rounder(&self, kinds: &[Kind]) -> Places {
+    pub(crate) fn rounder(&self, kinds: &[PlaceKind]) -> Places {
         let octave = |bin: u32| if bin < 8 { bin } else { bin / 4 * 4 };
-        let round = |(counts, kind): (&Counts, &Kind)| match kind {
-            Kind::Near => counts.renamed(|key| {
+        let round = |(counts, kind): (&Counts, &PlaceKind)| match kind {
+            PlaceKind::Near => counts.renamed(|key| {
                 let near = Nearby::of(key);
                 Nearby { distance: octave(near.distance), ..near }.key()
             }),
-            Kind::Again | Kind::Over => counts.renamed(|key| {
+            PlaceKind::Again | PlaceKind::Over => counts.renamed(|key| {
                 let reuse = Reuse::of(key);
                 Reuse { age: octave(reuse.age), ..reuse }.key()
             }),
@@ -262,7 +262,7 @@ impl Places {
         self.far.iter().for_each(|cells| cells.put(writer));
     }
 
-    pub(crate) fn get(bytes: &mut Bytes, kinds: &[Kind]) -> Result<Places, Bad> {
+    pub(crate) fn get(bytes: &mut Bytes, kinds: &[PlaceKind]) -> Result<Places, ByteError> {
         let mut of_class = Vec::new();
         for &kind in kinds {
             let counts = Counts::get(bytes, key_max(kind), "how a place comes about")?;

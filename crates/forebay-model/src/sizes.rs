@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::bytes::{Bad, Bytes, Writer};
+use crate::bytes::{ByteError, Bytes, Writer};
 use crate::counts::{Bag, Counts};
 use crate::dice::Dice;
 use crate::ground::BLOCK_BYTES;
@@ -75,7 +75,7 @@ impl Sizes {
         self.sectors.put(writer);
     }
 
-    pub(crate) fn get(bytes: &mut Bytes) -> Result<Sizes, Bad> {
+    pub(crate) fn get(bytes: &mut Bytes) -> Result<Sizes, ByteError> {
         let lengths = Counts::get(bytes, u32::MAX - 1, "length of a request")?;
         if lengths.0.is_empty() {
             return bytes.bad("a class without lengths", "one at least");

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use forebay_trace::touched::{GRAIN_BYTES, Stretch};
 
-use crate::bytes::{Bad, Bytes, Writer};
+use crate::bytes::{ByteError, Bytes, Writer};
 
 /// Volumes with ranges of their own.
 pub(crate) const OWN_MAX: usize = 63;
@@ -77,7 +77,7 @@ impl Volume {
     }
 
     /// Parses a volume that uses at most `left_mib` MiB.
-    fn get(bytes: &mut Bytes, form: Form, left_mib: u64) -> Result<Volume, Bad> {
+    fn get(bytes: &mut Bytes, form: Form, left_mib: u64) -> Result<Volume, ByteError> {
         let bits = if form == Form::WithoutGaps { 2 } else { 3 };
         let number = bytes.number(EXTENT_MIB_MAX << bits | 7, "extent of a volume")?;
         let (extent_mib, flags) = (number >> bits, number & ((1 << bits) - 1));
@@ -194,7 +194,7 @@ impl Volumes {
         self.volumes.iter().for_each(|volume| volume.put(writer));
     }
 
-    pub(crate) fn get(bytes: &mut Bytes, form: Form) -> Result<Volumes, Bad> {
+    pub(crate) fn get(bytes: &mut Bytes, form: Form) -> Result<Volumes, ByteError> {
         let level = bytes.number(LEVEL_MAX.into(), "level")? as u8;
         let is_flat = bytes.number(1, "flat")? == 1;
         let length = bytes.length(VOLUMES_MAX, "volumes")?;

@@ -2,7 +2,7 @@
 //! same as that of the continued request, and its flags. The busiest streams are distinguished, and
 //! all others are combined.
 
-use crate::bytes::{Bad, Bytes, Writer};
+use crate::bytes::{ByteError, Bytes, Writer};
 use crate::counts::{Bag, COUNT_MAX, Counts};
 use crate::dice::Dice;
 
@@ -60,7 +60,7 @@ impl Submitters {
         self.flags.put(writer);
     }
 
-    pub(crate) fn get(bytes: &mut Bytes, streams: usize) -> Result<Submitters, Bad> {
+    pub(crate) fn get(bytes: &mut Bytes, streams: usize) -> Result<Submitters, ByteError> {
         let streams = Counts::get(bytes, streams.max(1) as u32 - 1, "stream")?;
         let all = u64::from(u32::MAX);
         let kept = [bytes.number(all, "streams kept")?, bytes.number(all, "streams")?];
@@ -70,7 +70,7 @@ impl Submitters {
 }
 
 /// Reads the streams.
-pub(crate) fn get_streams(bytes: &mut Bytes) -> Result<Vec<Submitter>, Bad> {
+pub(crate) fn get_streams(bytes: &mut Bytes) -> Result<Vec<Submitter>, ByteError> {
     let length = bytes.length(STREAMS_MAX, "streams")?;
     if length == 0 {
         return bytes.bad("no stream", "one at least");

@@ -5,14 +5,14 @@
 use forebay_core::Op;
 
 use crate::address::Space;
-use crate::class::{Kind, NEAR_BYTES};
+use crate::class::{NEAR_BYTES, PlaceKind};
 use crate::ends::{End, Ends};
 use crate::ground::{BLOCK_BYTES, Ground, blocks};
 use crate::past::{Past, Was};
 
 /// A request in the model's space.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ModelRequest {
     pub(crate) address: u64,
     pub(crate) len: u32,
     pub(crate) op: Op,
@@ -23,7 +23,7 @@ pub(crate) struct Asked {
 /// How the place of a request came about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
-    pub(crate) kind: Kind,
+    pub(crate) kind: PlaceKind,
     /// Which of the recent ends it goes on from, or is near to; 0 is the latest.
     pub(crate) rank: usize,
     /// The distance ahead of that end, in bytes.
@@ -56,8 +56,8 @@ impl Trail {
 
     /// How the place of the next request came about.
     #[inline]
-    pub(crate) fn see(&self, asked: &Asked) -> Seen {
-        let none = Seen { kind: Kind::Nowhere, rank: 0, ahead: 0, was: None };
+    pub(crate) fn see(&self, asked: &ModelRequest) -> Seen {
+        let none = Seen { kind: PlaceKind::Nowhere, rank: 0, ahead: 0, was: None };
         if asked.len == 0 {
             return none;
         }
@@ -69,16 +69,20 @@ impl Trail {
             let (first, end) = ahead(asked.address, asked.len);
             let is_used = self.ground.new_blocks(first, end) == 0;
             let kind = match (is_latest, is_used) {
-                (true, false) => Kind::ContinueNew,
-                (true, true) => Kind::ContinueUsed,
-                (false, false) => Kind::ResumeNew,
-                (false, true) => Kind::ResumeUsed,
+                (true, false) => PlaceKind::ContinueNew,
+                (true, true) => PlaceKind::ContinueUsed,
+                (false, false) => PlaceKind::ResumeNew,
+                (false, true) => PlaceKind::ResumeUsed,
             };
             return Seen { kind, rank, was, ..none };
         }
         let is_used = self.ground.new_blocks(first, end) == 0;
         if was.is_some() {
-            return Seen { kind: if is_used { Kind::Again } else { Kind::Over }, was, ..none };
+            return Seen {
+                kind: if is_used { PlaceKind::Again } else { PlaceKind::Over },
+                was,
+                ..none
+            };
         }
         let distances = ends.addresses().iter().map(|&end| asked.address.abs_diff(end));
         // Nearer ends count more, and later ones.
@@ -87,15 +91,15 @@ impl Trail {
             Some((rank, distance)) if distance < NEAR_BYTES => {
                 let rank = rank as usize - 1;
                 let ahead = asked.address.wrapping_sub(ends.addresses()[rank]) as i64;
-                Seen { kind: Kind::Near, rank, ahead, was }
+                Seen { kind: PlaceKind::Near, rank, ahead, was }
             }
-            _ => Seen { kind: Kind::Far, ..none },
+            _ => Seen { kind: PlaceKind::Far, ..none },
         }
     }
 
     /// Adds the request, which goes on from the end of rank `from` if any.
     #[inline]
-    pub(crate) fn push(&mut self, asked: &Asked, space: &Space, from: Option<usize>) {
+    pub(crate) fn push(&mut self, asked: &ModelRequest, space: &Space, from: Option<usize>) {
         let area = usize::from(asked.area);
         let end = asked.address + u64::from(asked.len);
         let range = space.range(asked.address);
@@ -190,7 +194,11 @@ mod tests {
         };
         for (area, stream, own) in [(0, 0, true), (1, 1, true), (1, 0, false)] {
             let address = u64::from(area) << 20;
-            trail.push(&Asked { address, len: 4096, op: Op::Read, stream, area }, &space, None);
+            trail.push(
+                &ModelRequest { address, len: 4096, op: Op::Read, stream, area },
+                &space,
+                None,
+            );
             assert_eq!(is_own(&trail), own, "{area} {stream}");
         }
     }

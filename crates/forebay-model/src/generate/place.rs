@@ -7,7 +7,7 @@ mod run;
 use super::{Mechanism, Mechanisms};
 use crate::address::Space;
 use crate::bins::log2;
-use crate::class::{Class, Kind};
+use crate::class::{Class, PlaceKind};
 use crate::counts::Bag;
 use crate::dice::Dice;
 use crate::ends::{ENDS_MAX, WHOLE};
@@ -18,7 +18,7 @@ use crate::trail::Trail;
 
 /// A chosen location.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct DrawnPlace {
     pub(super) address: u64,
     pub(super) len: u32,
     /// The recent end that the request continues, and its area.
@@ -104,12 +104,14 @@ impl Placer {
         stream: u16,
         trail: &Trail,
         dice: &mut Dice,
-    ) -> Found {
+    ) -> DrawnPlace {
         let of = self.classes[class];
         let len = self.lengths[class].draw(dice).max(1);
         let found = match of.kind {
-            Kind::Again | Kind::Over => self.reuse((class, range), len, stream, trail, dice),
-            Kind::Near => self.near((class, range), len, trail, dice),
+            PlaceKind::Again | PlaceKind::Over => {
+                self.reuse((class, range), len, stream, trail, dice)
+            }
+            PlaceKind::Near => self.near((class, range), len, trail, dice),
             kind if kind.goes_on() => self.run((class, range), len, stream, trail, dice),
             _ => None,
         };

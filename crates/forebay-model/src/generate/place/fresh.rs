@@ -1,6 +1,6 @@
 //! New ground: near a recent end, or anywhere in the wanted range, by the cells that were used first.
 
-use super::{Found, Placer};
+use super::{DrawnPlace, Placer};
 use crate::bins;
 use crate::dice::Dice;
 use crate::ends::{Unlike, WHOLE};
@@ -21,7 +21,7 @@ impl Placer {
         len: u32,
         trail: &Trail,
         dice: &mut Dice,
-    ) -> Option<Found> {
+    ) -> Option<DrawnPlace> {
         let wanted = Nearby::of(self.keys[class].draw(dice)?);
         let (of, area) = (self.classes[class], self.space.area_of_range(range));
         let ends = &trail.ends[area];
@@ -56,7 +56,7 @@ impl Placer {
                 found = free * BLOCK_BYTES + address % BLOCK_BYTES;
             }
         }
-        Some(Found { address: found, len, from: None, area, stream: end.stream, stays: false })
+        Some(DrawnPlace { address: found, len, from: None, area, stream: end.stream, stays: false })
     }
 
     pub(super) fn end_block(&self) -> u64 {
@@ -72,7 +72,7 @@ impl Placer {
         stream: u16,
         trail: &Trail,
         dice: &mut Dice,
-    ) -> Found {
+    ) -> DrawnPlace {
         let cell = self.cell(range, number, dice);
         let into = self.past_block(class, len, dice);
         let step = self.grain.max(BLOCK_BYTES);
@@ -88,7 +88,7 @@ impl Placer {
             address = free.map_or(begin, |block| block * BLOCK_BYTES) + into;
         }
         let address = address.min(self.space.end().saturating_sub(len.into()));
-        Found { address, len, from: None, area: trail.area, stream, stays: false }
+        DrawnPlace { address, len, from: None, area: trail.area, stream, stays: false }
     }
 
     /// Returns the part between two addresses of a stretch that is still to get requests, or such a

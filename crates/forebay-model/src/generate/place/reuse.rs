@@ -1,9 +1,9 @@
 //! Reuses ground: chooses the best match among earlier requests of about the wanted age, half of
 //! them in the wanted range.
 
-use super::{Found, Mechanism, Placer};
+use super::{DrawnPlace, Mechanism, Placer};
 use crate::bins::{self, log2};
-use crate::class::{Kind, octave};
+use crate::class::{PlaceKind, octave};
 use crate::dice::Dice;
 use crate::ground::BLOCK_BYTES;
 use crate::past::Was;
@@ -35,7 +35,7 @@ impl Placer {
         stream: u16,
         trail: &Trail,
         dice: &mut Dice,
-    ) -> Option<Found> {
+    ) -> Option<DrawnPlace> {
         let wanted = Reuse::of(self.keys[class.0].draw(dice)?);
         self.used(class, wanted, len, stream, trail, dice)
     }
@@ -49,7 +49,7 @@ impl Placer {
         stream: u16,
         trail: &Trail,
         dice: &mut Dice,
-    ) -> Option<Found> {
+    ) -> Option<DrawnPlace> {
         let latest = u64::from(trail.past.latest());
         // What is no longer remembered counts as the oldest that is.
         let last_age = latest.checked_sub(trail.past.oldest().into())?;
@@ -76,14 +76,14 @@ impl Placer {
         trail.past.near(number, LOOKED_AT, &mut look);
         let was = *trail.past.get(best)?;
         let address = self.within(&wanted, (best, &was), len, trail, dice);
-        Some(Found { address, len, from: None, area: trail.area, stream, stays: false })
+        Some(DrawnPlace { address, len, from: None, area: trail.area, stream, stays: false })
     }
 
     /// How little a request suits; anything from `least` on is too much.
     #[inline]
     fn unsuited(&self, wanted: &Wanted, number: u32, was: &Was, trail: &Trail, least: f32) -> f32 {
         let class = self.classes[wanted.class];
-        let again = class.kind != Kind::Over;
+        let again = class.kind != PlaceKind::Over;
         let age = u64::from(trail.past.latest() - number);
         let mut far = 8.0 * (log2(1 + age) - wanted.age).abs();
         if usize::from(was.range) != wanted.range && self.on.has(Mechanism::ReuseRange) {
@@ -133,7 +133,7 @@ impl Placer {
         trail: &Trail,
         dice: &mut Dice,
     ) -> u64 {
-        let again = self.classes[wanted.class].kind != Kind::Over;
+        let again = self.classes[wanted.class].kind != PlaceKind::Over;
         let (grain, end) = (self.grain, was.address + u64::from(was.len));
         let address = match wanted.how {
             How::Within if again => self.held(wanted, (number, was), len, trail, dice),

@@ -1,9 +1,9 @@
 //! Going on where a recent request ended: the end that is most like the wanted one, by rank, the age of the ground
 //! ahead, stream, operation, length and range.
 
-use super::{Found, Mechanism, Placer};
+use super::{DrawnPlace, Mechanism, Placer};
 use crate::bins;
-use crate::class::Kind;
+use crate::class::PlaceKind;
 use crate::dice::Dice;
 use crate::ends::{ENDS_MAX, End, Unlike, WHOLE};
 use crate::ground::BLOCK_BYTES;
@@ -32,13 +32,13 @@ impl Placer {
         stream: u16,
         trail: &Trail,
         dice: &mut Dice,
-    ) -> Option<Found> {
+    ) -> Option<DrawnPlace> {
         let mut wanted = Run::of(self.keys[class].draw(dice)?);
         if !self.on.has(Mechanism::Ranks) {
             wanted.rank = 0;
         }
         let of = self.classes[class];
-        let is_used = matches!(of.kind, Kind::ContinueUsed | Kind::ResumeUsed);
+        let is_used = matches!(of.kind, PlaceKind::ContinueUsed | PlaceKind::ResumeUsed);
         let area = match of.kind.continues() {
             true => trail.area,
             false => self.space.area_of_range(range),
@@ -96,7 +96,7 @@ impl Placer {
             };
         };
         let end = ends.get(rank)?;
-        Some(Found {
+        Some(DrawnPlace {
             address: end.address,
             len,
             from: Some(rank),
@@ -115,7 +115,7 @@ impl Placer {
         stream: u16,
         trail: &Trail,
         dice: &mut Dice,
-    ) -> Option<Found> {
+    ) -> Option<DrawnPlace> {
         let (low, high) = octave_ages(wanted.age);
         let age = bins::bin(dice.between(low, high));
         let reuse = Reuse { age, how: How::Continuation };
@@ -130,13 +130,20 @@ impl Placer {
         len: u32,
         trail: &Trail,
         dice: &mut Dice,
-    ) -> Option<Found> {
+    ) -> Option<DrawnPlace> {
         let (first, last) = ahead(end.address, len);
         let high = self.end_block().min(first + BEYOND_BLOCKS);
         let room = |count| trail.ground.room(first, count, first, high);
         let free = room((last - first) * ROOM).or_else(|| room(last - first))?;
         let address = free * BLOCK_BYTES + self.past_block(class, len, dice);
-        Some(Found { address, len, from: None, area: trail.area, stream: end.stream, stays: false })
+        Some(DrawnPlace {
+            address,
+            len,
+            from: None,
+            area: trail.area,
+            stream: end.stream,
+            stays: false,
+        })
     }
 
     /// How unlike an end is to the wanted one by how long ago the ground ahead was used.
