@@ -6,7 +6,7 @@ use forebay_ask::named;
 use forebay_show::plural::{counted, verb};
 use forebay_show::quantities::bytes;
 use forebay_store::{
-    Checked, Config, Disks, Finding, Key, Loss, PutSpan, Spare, Store, StoreError, Trouble,
+    Checked, Config, Disks, Finding, Key, Loss, OperationError, PutSpan, Spare, Store, StoreError,
     is_among, look,
 };
 
@@ -161,8 +161,8 @@ fn is_nothing_lost(checked: &Checked) -> bool {
     checked.losses.iter().all(|loss| is_said_elsewhere(&loss.trouble))
 }
 
-fn is_said_elsewhere(trouble: &Trouble) -> bool {
-    matches!(trouble, Trouble::Root { .. } | Trouble::Label { .. })
+fn is_said_elsewhere(trouble: &OperationError) -> bool {
+    matches!(trouble, OperationError::Root { .. } | OperationError::Label { .. })
 }
 
 fn losses(losses: &[Loss], what: &str) -> String {

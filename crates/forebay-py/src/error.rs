@@ -9,7 +9,7 @@ use forebay::devices::disksim::ImportError;
 use forebay::devices::fit::FitError;
 use forebay::refusal::with_remedy;
 use forebay_ask::{Spelling, spelled};
-use forebay_store::{StoreError, Trouble};
+use forebay_store::{OperationError, StoreError};
 use forebay_trace::TraceError;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyUserWarning, PyValueError};
@@ -122,17 +122,20 @@ pub(crate) fn of_store(error: StoreError) -> PyErr {
 }
 
 /// Creates the exception for a failed store operation. A disk failure is also an `OSError`.
-pub(crate) fn of_trouble(trouble: &Trouble) -> PyErr {
+pub(crate) fn of_trouble(trouble: &OperationError) -> PyErr {
     let kind = match trouble {
-        Trouble::Disk { .. }
-        | Trouble::Damaged { .. }
-        | Trouble::Missing { .. }
-        | Trouble::Lost { .. }
-        | Trouble::Root { .. }
-        | Trouble::Label { .. }
-        | Trouble::Rootless { .. } => io::ErrorKind::Other,
-        Trouble::Full | Trouble::NoSpace { .. } => io::ErrorKind::StorageFull,
-        Trouble::NoSnapshot | Trouble::ReadOnly | Trouble::Closed | Trouble::Long { .. } => {
+        OperationError::Disk { .. }
+        | OperationError::Damaged { .. }
+        | OperationError::Missing { .. }
+        | OperationError::Lost { .. }
+        | OperationError::Root { .. }
+        | OperationError::Label { .. }
+        | OperationError::Rootless { .. } => io::ErrorKind::Other,
+        OperationError::Full | OperationError::NoSpace { .. } => io::ErrorKind::StorageFull,
+        OperationError::NoSnapshot
+        | OperationError::ReadOnly
+        | OperationError::Closed
+        | OperationError::Long { .. } => {
             return Error::new_err(trouble.to_string());
         }
     };

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::config::{Config, Transformation};
 use crate::engine::StageChange;
 use crate::load::Load;
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 use crate::simulated::{Simulated, Time, simulate_while};
 
 /// An arrangement of the disks.
@@ -56,16 +56,16 @@ impl Compared {
     }
 
     /// Returns the figures of both runs.
-    pub(crate) fn rows(&self) -> [Row; 2] {
+    pub(crate) fn rows(&self) -> [ArrangementRow; 2] {
         [self.row(&self.logged, None), self.row(&self.transformed, Some(self.slowed_percent()))]
     }
 
-    fn row(&self, run: &Simulated, slowed_percent: Option<f64>) -> Row {
+    fn row(&self, run: &Simulated, slowed_percent: Option<f64>) -> ArrangementRow {
         let figures = run.figures;
         let a_log = |time: Nanos| time.as_millis_f64() / figures.logs.max(1) as f64;
         let written = figures.logged_bytes + figures.transformed_bytes + figures.merged_bytes;
         let seconds = run.execution.as_secs_f64();
-        Row {
+        ArrangementRow {
             arrangement: self.arrangement.name(),
             transformation: slowed_percent.is_some(),
             execution_s: seconds,
@@ -95,7 +95,7 @@ impl Compared {
 
 /// The figures of a run; the last word of a name is its unit.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Row {
+pub(crate) struct ArrangementRow {
     /// The arrangement of the disks.
     pub arrangement: &'static str,
     /// Whether logs were transformed.
@@ -165,7 +165,7 @@ impl Changed {
 /// Runs a load on an arrangement for as long as `go_on`, which is called often, returns true.
 ///
 /// # Errors
-/// Returns [`Trouble`] if the disks could not take the load, and [`Trouble::Closed`] if `go_on`
+/// Returns [`OperationError`] if the disks could not take the load, and [`OperationError::Closed`] if `go_on`
 /// returned false.
 pub(crate) fn compare<D: Device + Clone>(
     devices: &[D],
@@ -174,7 +174,7 @@ pub(crate) fn compare<D: Device + Clone>(
     arrangement: Arrangement,
     time: Time,
     go_on: &mut dyn FnMut() -> ControlFlow<()>,
-) -> Result<Compared, Trouble> {
+) -> Result<Compared, OperationError> {
     let (transformation, chunk) = match arrangement {
         Arrangement::Enhanced => (Transformation::Enhanced, None),
         Arrangement::Basic => (Transformation::Basic, None),

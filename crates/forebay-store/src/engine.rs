@@ -40,7 +40,7 @@ use forebay_core::{Lane, Nanos, RequestId};
 use crate::config::Config;
 use crate::executor::{Executor, Signal, Work};
 use crate::layout::Layout;
-use crate::operation::{Answer, Operation, Trouble};
+use crate::operation::{Answer, Operation, OperationError};
 use crate::record::{KEY_MAX, Key, VALUE_MAX, Value};
 use crate::root::Root;
 use crate::space::Space;
@@ -247,7 +247,7 @@ struct State {
     /// Disks whose labels have an older format.
     old_labels: BTreeSet<usize>,
     /// Set if too many roots are missing to determine the store's content.
-    rootless: Option<Trouble>,
+    rootless: Option<OperationError>,
     nodes: Nodes,
     snapshots: BTreeMap<RequestId, Picture>,
     /// Pending writes that hold a snapshot of the state before them.
@@ -270,7 +270,7 @@ pub(crate) struct Engine {
     put: Signal,
     /// Signals a change of a stage, a log, a root or a run.
     changed: Signal,
-    answers: RefCell<Vec<(RequestId, Result<Answer, Trouble>)>>,
+    answers: RefCell<Vec<(RequestId, Result<Answer, OperationError>)>>,
     /// The trees that are updated in place, if logs are inserted into such trees.
     trees: Option<Trees>,
     is_open: Cell<bool>,
@@ -404,7 +404,7 @@ impl Engine {
                     (Some(picture), Operation::Scan { from, count, bytes }) => {
                         self.scan_of(id, Wanted { from, count, bytes }, picture);
                     }
-                    _ => self.answer(id, Err(Trouble::NoSnapshot)),
+                    _ => self.answer(id, Err(OperationError::NoSnapshot)),
                 }
             }
             Operation::Release(snapshot) => {
@@ -456,21 +456,21 @@ impl Engine {
         let long = records.iter().map(|(key, _)| key.len()).find(|len| *len > key_max);
         if let Some(got) = long {
             let (got, most) = (got as u64, key_max as u64);
-            return self.answer(id, Err(Trouble::Long { got, most }));
+            return self.answer(id, Err(OperationError::Long { got, most }));
         }
         if self.config.read_only {
-            return self.answer(id, Err(Trouble::ReadOnly));
+            return self.answer(id, Err(OperationError::ReadOnly));
         }
         if let Err(trouble) = self.know() {
             return self.answer(id, Err(trouble));
         }
         if bytes > PUT_MAX {
             let (got, most) = (bytes as u64, PUT_MAX as u64);
-            return self.answer(id, Err(Trouble::Long { got, most }));
+            return self.answer(id, Err(OperationError::Long { got, most }));
         }
         let mut state = self.state.borrow_mut();
         if state.is_closing {
-            return self.answer(id, Err(Trouble::Closed));
+            return self.answer(id, Err(OperationError::Closed));
         }
         state.holding.extend(holds.then_some(id));
         state.queue.push_back(Put { id, records, sequence: 0 });
@@ -478,12 +478,12 @@ impl Engine {
         self.put.notify();
     }
 
-    fn answer(&self, id: RequestId, outcome: Result<Answer, Trouble>) {
+    fn answer(&self, id: RequestId, outcome: Result<Answer, OperationError>) {
         self.answers.borrow_mut().push((id, outcome));
     }
 
     /// Returns the answers since the last call.
-    pub(crate) fn answers(&self) -> Vec<(RequestId, Result<Answer, Trouble>)> {
+    pub(crate) fn answers(&self) -> Vec<(RequestId, Result<Answer, OperationError>)> {
         std::mem::take(&mut self.answers.borrow_mut())
     }
 
@@ -512,7 +512,7 @@ impl Engine {
     }
 
     /// Fails if the store's content is unknown.
-    fn know(&self) -> Result<(), Trouble> {
+    fn know(&self) -> Result<(), OperationError> {
         self.state.borrow().rootless.clone().map_or(Ok(()), Err)
     }
 

@@ -48,7 +48,7 @@ pub use disks::{
 pub use engine::{DiskHealth, Figures, Stage, StageChange};
 pub use layout::Layout;
 pub use load::{Keys, Load};
-pub use operation::{Answer, Checked, Loss, Operation, Page, PutSpan, Trouble};
+pub use operation::{Answer, Checked, Loss, Operation, OperationError, Page, PutSpan};
 pub use policy::{Desk, StorePolicy, View};
 pub use prediction::{Predicted, predict};
 pub use record::{KEY_MAX, Key, VALUE_MAX, Value};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
 
-use crate::operation::{Operation, Trouble};
+use crate::operation::{Operation, OperationError};
 use crate::policy::Desk;
 use crate::record::{Key, Value};
 
@@ -63,7 +63,7 @@ pub(crate) struct Writers {
     pub(crate) opened: Nanos,
     /// When the last put was answered.
     pub(crate) answered: Nanos,
-    pub(crate) trouble: Option<Trouble>,
+    pub(crate) trouble: Option<OperationError>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -100,7 +100,7 @@ pub struct Loss {
     /// When the records were put.
     pub put: PutSpan,
     /// Why they cannot be read.
-    pub trouble: Trouble,
+    pub trouble: OperationError,
 }
 
 /// When something was put, in nanoseconds since the Unix epoch, as far as is known.
@@ -114,7 +114,7 @@ pub struct PutSpan {
 
 /// Why an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
+pub enum OperationError {
     /// A disk failed.
     #[error("disk {} failed: {}", disk + 1, fault.reason())]
     Disk {

@@ -17,13 +17,13 @@ use crate::config::Config;
 use crate::engine::{DiskHealth, Engine, Figures, Stage, StageChange};
 use crate::executor::{Executor, Io, IoId};
 use crate::layout::Layout;
-use crate::operation::{Answer, Loss, Operation, Trouble};
+use crate::operation::{Answer, Loss, Operation, OperationError};
 
 /// Operations and answers, by the request that represents them.
 #[derive(Clone, Default)]
 pub struct Desk {
     operations: Rc<RefCell<BTreeMap<RequestId, Operation>>>,
-    answers: Rc<RefCell<BTreeMap<RequestId, Result<Answer, Trouble>>>>,
+    answers: Rc<RefCell<BTreeMap<RequestId, Result<Answer, OperationError>>>>,
 }
 
 impl Desk {
@@ -33,7 +33,7 @@ impl Desk {
     }
 
     /// Takes the answer to a finished request.
-    pub fn take(&self, id: RequestId) -> Option<Result<Answer, Trouble>> {
+    pub fn take(&self, id: RequestId) -> Option<Result<Answer, OperationError>> {
         self.answers.borrow_mut().remove(&id)
     }
 }
@@ -171,18 +171,18 @@ impl StorePolicy {
             let Some(request) = self.requests.remove(&id) else { continue };
             let outcome = match &answer {
                 Ok(_) => Ok(()),
-                Err(Trouble::Disk { fault, .. }) => Err(*fault),
-                Err(Trouble::Full | Trouble::NoSpace { .. }) => Err(Fault::Full),
-                Err(Trouble::Long { .. }) => Err(Fault::Refused),
+                Err(OperationError::Disk { fault, .. }) => Err(*fault),
+                Err(OperationError::Full | OperationError::NoSpace { .. }) => Err(Fault::Full),
+                Err(OperationError::Long { .. }) => Err(Fault::Refused),
                 Err(
-                    Trouble::Damaged { .. }
-                    | Trouble::Lost { .. }
-                    | Trouble::Root { .. }
-                    | Trouble::Label { .. }
-                    | Trouble::Rootless { .. },
+                    OperationError::Damaged { .. }
+                    | OperationError::Lost { .. }
+                    | OperationError::Root { .. }
+                    | OperationError::Label { .. }
+                    | OperationError::Rootless { .. },
                 ) => Err(Fault::Media),
-                Err(Trouble::ReadOnly | Trouble::NoSnapshot) => Err(Fault::Refused),
-                Err(Trouble::Closed | Trouble::Missing { .. }) => Err(Fault::Gone),
+                Err(OperationError::ReadOnly | OperationError::NoSnapshot) => Err(Fault::Refused),
+                Err(OperationError::Closed | OperationError::Missing { .. }) => Err(Fault::Gone),
             };
             self.desk.answers.borrow_mut().insert(id, answer);
             cx.finished.push(Done::at_once(request, outcome));

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::config::{Config, Transformation};
 use crate::load::Load;
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 use crate::simulated::simulate;
 
 /// The number of logs to simulate.
@@ -38,12 +38,12 @@ impl Predicted {
 /// Predicts the throughput of a store in the enhanced arrangement from its first logs.
 ///
 /// # Errors
-/// Returns [`Trouble`] if the disks could not take these logs.
+/// Returns [`OperationError`] if the disks could not take these logs.
 pub fn predict<D: Device + Clone>(
     devices: &[D],
     config: &Config,
     load: Load,
-) -> Result<Predicted, Trouble> {
+) -> Result<Predicted, OperationError> {
     let config = Config { transformation: Transformation::Enhanced, ..config.clone() };
     let total_bytes = load.total_bytes.min(LOGS * config.log_bytes);
     let figures = simulate(devices.to_vec(), None, config, Load { total_bytes, ..load })?.figures;

@@ -6,7 +6,7 @@ mod verb;
 
 use serde::Serialize;
 
-use crate::arrangement::Row;
+use crate::arrangement::ArrangementRow;
 use crate::prediction::Predicted;
 
 pub use verb::StoreSimulateAsk;
@@ -15,7 +15,7 @@ pub use verb::StoreSimulateAsk;
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct StoreSimulateAnswer {
     /// For each arrangement, one row without transformation and one with it.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<ArrangementRow>,
     /// The prediction from the first logs for the enhanced arrangement.
     pub(crate) predicted: Predicted,
     /// Whether to spin down idle disks; None if the device file does not specify the savings.

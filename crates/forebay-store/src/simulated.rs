@@ -12,7 +12,7 @@ use crate::engine::{Figures, StageChange};
 use crate::frame::BLOCK;
 use crate::layout::Layout;
 use crate::load::{Load, Writers};
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 use crate::policy::{Desk, StorePolicy};
 
 const PAGE: usize = 4096;
@@ -139,7 +139,7 @@ pub(crate) enum Time {
 /// Runs [`simulate`] on a given clock for as long as `go_on`, which is called often, returns true.
 ///
 /// # Errors
-/// Returns [`Trouble::Closed`] if `go_on` returned false; otherwise the same as [`simulate`].
+/// Returns [`OperationError::Closed`] if `go_on` returned false; otherwise the same as [`simulate`].
 pub(crate) fn simulate_while<D: Device>(
     time: Time,
     devices: Vec<D>,
@@ -147,7 +147,7 @@ pub(crate) fn simulate_while<D: Device>(
     config: Config,
     load: Load,
     go_on: &mut dyn FnMut() -> ControlFlow<()>,
-) -> Result<Simulated, Trouble> {
+) -> Result<Simulated, OperationError> {
     let watch = While { go_on, is_stopped: false };
     match time {
         Time::Virtual => {
@@ -175,13 +175,13 @@ impl Watch for While<'_> {
 /// Puts a load into a new store on these disks, or with `raid0_chunk_bytes` on all of them as one.
 ///
 /// # Errors
-/// Returns [`Trouble`] if the store could not take the load, for example because a disk is full.
+/// Returns [`OperationError`] if the store could not take the load, for example because a disk is full.
 pub fn simulate<D: Device>(
     devices: Vec<D>,
     raid0_chunk_bytes: Option<u64>,
     config: Config,
     load: Load,
-) -> Result<Simulated, Trouble> {
+) -> Result<Simulated, OperationError> {
     let go_on = &mut || ControlFlow::Continue(());
     simulate_while(Time::Virtual, devices, raid0_chunk_bytes, config, load, go_on)
 }
@@ -193,7 +193,7 @@ fn by<D: Device, C: Clock>(
     config: Config,
     load: Load,
     mut watch: While<'_>,
-) -> Result<Simulated, Trouble> {
+) -> Result<Simulated, OperationError> {
     let least = devices.iter().map(Device::capacity).min().unwrap_or(0);
     let capacity_bytes = least.min(CAPACITY_MAX) / 4096 * 4096;
     let len_max = devices.iter().map(Device::len_max).min().unwrap_or(IO_MAX).min(IO_MAX);
@@ -223,7 +223,7 @@ fn by<D: Device, C: Clock>(
         }
     };
     if watch.is_stopped {
-        return Err(Trouble::Closed);
+        return Err(OperationError::Closed);
     }
     if let Some(trouble) = writers.trouble {
         return Err(trouble);

@@ -19,7 +19,7 @@ use forebay_live::{LEN_MAX, Lanes, Target, Threads, Uring, Waker, run};
 use crate::config::{Config, Tree};
 use crate::disks::{Disks, StoreError};
 use crate::engine::{DiskHealth, Figures, Stage};
-use crate::operation::{Answer, Checked, Loss, Operation, Trouble};
+use crate::operation::{Answer, Checked, Loss, Operation, OperationError};
 use crate::policy::{Desk, StorePolicy, View};
 use crate::record::{Key, Value};
 
@@ -31,7 +31,7 @@ const WAITING_BYTES_MAX: usize = 64 << 20;
 const NOTICES_MAX: usize = 256;
 
 /// The result of an operation.
-pub type Answered = Result<Answer, Trouble>;
+pub type Answered = Result<Answer, OperationError>;
 /// A callback that receives the result of an operation on the store's thread.
 pub type Then = Box<dyn FnOnce(Answered) + Send>;
 
@@ -106,7 +106,7 @@ impl Drop for Ends {
         let left = std::mem::take(&mut queue.waiting);
         queue.wants_status.clear();
         drop(queue);
-        left.into_iter().for_each(|(.., then)| then(Err(Trouble::Closed)));
+        left.into_iter().for_each(|(.., then)| then(Err(OperationError::Closed)));
         self.0.room.notify_all();
     }
 }
@@ -196,7 +196,7 @@ impl Store {
         }
         if queue.is_closed {
             drop(queue);
-            then(Err(Trouble::Closed));
+            then(Err(OperationError::Closed));
             return RequestId::MAX;
         }
         queue.waiting_bytes += bytes;
@@ -209,7 +209,7 @@ impl Store {
     /// Performs an operation and waits for its result.
     ///
     /// # Errors
-    /// Returns [`Trouble`] if the operation failed.
+    /// Returns [`OperationError`] if the operation failed.
     pub fn ask(&self, operation: Operation) -> Answered {
         let (said, answer) = sync_channel(1);
         self.begin(
@@ -219,34 +219,34 @@ impl Store {
                 let _ = said.send(answer);
             }),
         );
-        answer.recv().unwrap_or(Err(Trouble::Closed))
+        answer.recv().unwrap_or(Err(OperationError::Closed))
     }
 
     /// Puts a value, which is durable when this returns.
     ///
     /// # Errors
-    /// Returns [`Trouble`] if the operation failed.
-    pub fn put(&self, key: impl Into<Key>, value: impl Into<Value>) -> Result<(), Trouble> {
+    /// Returns [`OperationError`] if the operation failed.
+    pub fn put(&self, key: impl Into<Key>, value: impl Into<Value>) -> Result<(), OperationError> {
         self.ask(Operation::Write(vec![(key.into(), Some(value.into()))])).map(drop)
     }
 
     /// Deletes a key, which need not exist.
     ///
     /// # Errors
-    /// Returns [`Trouble`] if the operation failed.
-    pub fn delete(&self, key: impl Into<Key>) -> Result<(), Trouble> {
+    /// Returns [`OperationError`] if the operation failed.
+    pub fn delete(&self, key: impl Into<Key>) -> Result<(), OperationError> {
         self.ask(Operation::Write(vec![(key.into(), None)])).map(drop)
     }
 
     /// Returns the value of a key.
     ///
     /// # Errors
-    /// Returns [`Trouble`] if the operation failed.
-    pub fn get(&self, key: impl Into<Key>) -> Result<Option<Value>, Trouble> {
+    /// Returns [`OperationError`] if the operation failed.
+    pub fn get(&self, key: impl Into<Key>) -> Result<Option<Value>, OperationError> {
         self.value(Operation::Get(key.into()))
     }
 
-    fn value(&self, operation: Operation) -> Result<Option<Value>, Trouble> {
+    fn value(&self, operation: Operation) -> Result<Option<Value>, OperationError> {
         match self.ask(operation)? {
             Answer::Value(value) => Ok(value),
             _ => Ok(None),
@@ -257,12 +257,16 @@ impl Store {
     /// are held in memory; use [`Snapshot::records`] for unlimited numbers.
     ///
     /// # Errors
-    /// Returns [`Trouble`] if the operation failed.
-    pub fn scan(&self, from: impl Into<Key>, count: usize) -> Result<Vec<(Key, Value)>, Trouble> {
+    /// Returns [`OperationError`] if the operation failed.
+    pub fn scan(
+        &self,
+        from: impl Into<Key>,
+        count: usize,
+    ) -> Result<Vec<(Key, Value)>, OperationError> {
         self.records(Operation::Scan { from: from.into(), count, bytes: u64::MAX })
     }
 
-    fn records(&self, operation: Operation) -> Result<Vec<(Key, Value)>, Trouble> {
+    fn records(&self, operation: Operation) -> Result<Vec<(Key, Value)>, OperationError> {
         match self.ask(operation)? {
             Answer::Page(page) => Ok(page.records),
             _ => Ok(Vec::new()),
@@ -273,11 +277,11 @@ impl Store {
     /// disks.
     ///
     /// # Errors
-    /// Returns [`Trouble::Closed`].
-    pub fn snapshot(&self) -> Result<Snapshot, Trouble> {
+    /// Returns [`OperationError::Closed`].
+    pub fn snapshot(&self) -> Result<Snapshot, OperationError> {
         match self.ask(Operation::Snapshot)? {
             Answer::Snapshot(id) => Ok(Snapshot { store: self.clone(), id }),
-            _ => Err(Trouble::Closed),
+            _ => Err(OperationError::Closed),
         }
     }
 
@@ -298,20 +302,20 @@ impl Store {
     /// Reads and checks everything.
     ///
     /// # Errors
-    /// Returns [`Trouble::Closed`].
-    pub fn check(&self) -> Result<Checked, Trouble> {
+    /// Returns [`OperationError::Closed`].
+    pub fn check(&self) -> Result<Checked, OperationError> {
         self.checked(Operation::Check)
     }
 
     /// Replaces lost and damaged data by what can still be read; the rest is discarded.
     ///
     /// # Errors
-    /// Returns [`Trouble`] if the data could not be written.
-    pub fn repair(&self) -> Result<Checked, Trouble> {
+    /// Returns [`OperationError`] if the data could not be written.
+    pub fn repair(&self) -> Result<Checked, OperationError> {
         self.checked(Operation::Repair)
     }
 
-    fn checked(&self, operation: Operation) -> Result<Checked, Trouble> {
+    fn checked(&self, operation: Operation) -> Result<Checked, OperationError> {
         match self.ask(operation)? {
             Answer::Checked(checked) => Ok(checked),
             _ => Ok(Checked::default()),
@@ -389,16 +393,20 @@ impl Snapshot {
     /// Returns the value of a key in the snapshot.
     ///
     /// # Errors
-    /// Returns [`Trouble`] if the operation failed.
-    pub fn get(&self, key: impl Into<Key>) -> Result<Option<Value>, Trouble> {
+    /// Returns [`OperationError`] if the operation failed.
+    pub fn get(&self, key: impl Into<Key>) -> Result<Option<Value>, OperationError> {
         self.store.value(self.at(Operation::Get(key.into())))
     }
 
     /// Returns the first keys at or after `from` in the snapshot, with their values.
     ///
     /// # Errors
-    /// Returns [`Trouble`] if the operation failed.
-    pub fn scan(&self, from: impl Into<Key>, count: usize) -> Result<Vec<(Key, Value)>, Trouble> {
+    /// Returns [`OperationError`] if the operation failed.
+    pub fn scan(
+        &self,
+        from: impl Into<Key>,
+        count: usize,
+    ) -> Result<Vec<(Key, Value)>, OperationError> {
         let scan = Operation::Scan { from: from.into(), count, bytes: u64::MAX };
         self.store.records(self.at(scan))
     }
@@ -439,12 +447,12 @@ impl Records<'_> {
 }
 
 impl Iterator for Records<'_> {
-    type Item = Result<(Key, Value), Trouble>;
+    type Item = Result<(Key, Value), OperationError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.ready.as_slice().is_empty() {
             let asked = self.asked.take()?;
-            match asked.recv().unwrap_or(Err(Trouble::Closed)) {
+            match asked.recv().unwrap_or(Err(OperationError::Closed)) {
                 Ok(Answer::Page(page)) => {
                     if let Some(next) = page.next {
                         self.ask(next);
@@ -465,9 +473,11 @@ impl Drop for Snapshot {
     }
 }
 
-fn cannot_open(names: &Names, trouble: &Trouble) -> StoreError {
+fn cannot_open(names: &Names, trouble: &OperationError) -> StoreError {
     let path = match trouble {
-        Trouble::Disk { disk, .. } | Trouble::Damaged { disk, .. } => names.path(*disk),
+        OperationError::Disk { disk, .. } | OperationError::Damaged { disk, .. } => {
+            names.path(*disk)
+        }
         _ => None,
     };
     match path {

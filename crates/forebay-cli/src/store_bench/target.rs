@@ -1,6 +1,6 @@
 //! The target of a benchmark: the disks of a store, or a server that speaks the Redis protocol.
 
-use forebay_store::{Key, Store, Trouble, Value};
+use forebay_store::{Key, OperationError, Store, Value};
 
 use super::client::Client;
 use super::value::SPACE;
@@ -58,9 +58,9 @@ impl Target {
     }
 }
 
-fn of_store(trouble: Trouble) -> Failure {
+fn of_store(trouble: OperationError) -> Failure {
     match trouble {
-        Trouble::Closed => Failure::Gone(trouble.to_string()),
+        OperationError::Closed => Failure::Gone(trouble.to_string()),
         _ => Failure::Refused(trouble.to_string()),
     }
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use crate::executor::{Signal, Work};
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 use crate::record::{Key, Record};
 
 use super::Engine;
@@ -19,7 +19,7 @@ use super::version::Run;
 struct Shared {
     records: RefCell<VecDeque<Record>>,
     bytes: Cell<u64>,
-    end: RefCell<Option<Result<(), Trouble>>>,
+    end: RefCell<Option<Result<(), OperationError>>>,
     is_let_go: Cell<bool>,
     changed: Signal,
 }
@@ -60,7 +60,7 @@ impl Shared {
         mut work: Work,
         stream: &mut Stream,
         bytes_max: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), OperationError> {
         loop {
             let next = || {
                 let has_room = self.bytes.get() < bytes_max;
@@ -83,7 +83,7 @@ impl Shared {
 }
 
 impl Records for Ahead {
-    async fn fill(&mut self) -> Result<(), Trouble> {
+    async fn fill(&mut self) -> Result<(), OperationError> {
         if !self.ready.is_empty() {
             return Ok(());
         }

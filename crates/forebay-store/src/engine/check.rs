@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crate::frame::{Frame, FrameKind, HEAD};
-use crate::operation::{Checked, Loss, PutSpan, Trouble};
+use crate::operation::{Checked, Loss, OperationError, PutSpan};
 use crate::record::{Key, Record};
 use crate::root::Change;
 use crate::segment::{self, Keys, Node, Origin, Place, len_max};
@@ -81,7 +81,7 @@ impl Engine {
                 Some(filter == part.segment.filter)
             });
             if is_same != Some(true) {
-                let trouble = Trouble::Damaged { disk: copy.disk, offset: copy.offset };
+                let trouble = OperationError::Damaged { disk: copy.disk, offset: copy.offset };
                 let none = Keys { after: part.keys.after.clone(), upto: part.keys.after.clone() };
                 losses.push(Loss { records: 0, bytes: 0, ..loss(part, none, trouble) });
             }
@@ -89,7 +89,7 @@ impl Engine {
         losses
     }
 
-    async fn check_tree(&self, part: &Part, losses: &mut Vec<Loss>) -> Result<(), Trouble> {
+    async fn check_tree(&self, part: &Part, losses: &mut Vec<Loss>) -> Result<(), OperationError> {
         let segment = &part.segment;
         if let Some(trouble) = &segment.lost {
             return Err(trouble.clone());
@@ -137,14 +137,14 @@ impl Engine {
     }
 
     /// Reads the records of a leaf.
-    async fn leaf(&self, segment: &Segment, place: Place) -> Result<Vec<Record>, Trouble> {
+    async fn leaf(&self, segment: &Segment, place: Place) -> Result<Vec<Record>, OperationError> {
         let bytes = self.read_part(segment, place.at, place.len.into()).await?;
         let leaf = segment::leaf(&bytes, self.store, segment.described.id);
         leaf.map(|(records, _)| records).ok_or_else(|| self.damaged(segment, place.at))
     }
 
     /// Returns the lower bound and location of every leaf, by traversing the tree.
-    async fn leaves(&self, segment: &Segment) -> Result<Vec<(Key, Place)>, Trouble> {
+    async fn leaves(&self, segment: &Segment) -> Result<Vec<(Key, Place)>, OperationError> {
         let Some(top) = &segment.top else { return Ok(Vec::new()) };
         let mut nodes = vec![Rc::clone(top)];
         loop {
@@ -165,7 +165,7 @@ impl Engine {
     }
 
     /// Replaces every lost or damaged part by what can be read of it. Returns the losses.
-    pub(super) async fn repair(self: &Rc<Self>) -> Result<Checked, Trouble> {
+    pub(super) async fn repair(self: &Rc<Self>) -> Result<Checked, OperationError> {
         // A merge would change the data being repaired.
         self.state.borrow_mut().is_repairing = true;
         self.changed.until(|| (!self.state.borrow().is_merging).then_some(())).await;
@@ -187,7 +187,7 @@ impl Engine {
 
     /// Rewrites missing or damaged roots; the segments that only they listed no longer decide any
     /// key.
-    async fn give_roots_up(self: &Rc<Self>, repaired: &mut Checked) -> Result<(), Trouble> {
+    async fn give_roots_up(self: &Rc<Self>, repaired: &mut Checked) -> Result<(), OperationError> {
         let lost = self.losses_of_roots();
         self.mend_roots().await?;
         repaired.losses.extend(lost);
@@ -199,7 +199,7 @@ impl Engine {
     }
 
     /// Rewrites missing or incomplete roots.
-    pub(super) async fn mend_roots(&self) -> Result<(), Trouble> {
+    pub(super) async fn mend_roots(&self) -> Result<(), OperationError> {
         while let Some(disk) = self.first_broken_root() {
             self.change_root(disk, Change::default()).await?;
             self.state.borrow_mut().broken_roots.remove(&disk);
@@ -222,7 +222,7 @@ impl Engine {
             bytes: 0,
             is_bound: false,
             put: PutSpan::default(),
-            trouble: Trouble::Label { disk, offset },
+            trouble: OperationError::Label { disk, offset },
         });
         self.losses_of_roots().into_iter().chain(labels).collect()
     }
@@ -245,14 +245,16 @@ impl Engine {
             return vec![nothing(None, trouble.clone())];
         }
         let broken = state.broken_roots.iter();
-        broken.map(|disk| nothing(Some(Key::from([])), Trouble::Root { disk: *disk })).collect()
+        broken
+            .map(|disk| nothing(Some(Key::from([])), OperationError::Root { disk: *disk }))
+            .collect()
     }
 
     async fn repair_part(
         self: &Rc<Self>,
         part: &Part,
         repaired: &mut Checked,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), OperationError> {
         let mut losses = self.check_part(part).await;
         let Some(ages) = self.ages(part).filter(|_| !losses.is_empty()) else { return Ok(()) };
         let (records, lost) = match self.log_in_place(part, ages) {
@@ -306,7 +308,10 @@ impl Engine {
     async fn salvage(&self, part: &Part) -> (Vec<Record>, u64) {
         let (mut salvaged, mut read) = (Vec::new(), 0);
         let segment = &part.segment;
-        if matches!(segment.lost, Some(Trouble::Missing { .. } | Trouble::Lost { .. })) {
+        if matches!(
+            segment.lost,
+            Some(OperationError::Missing { .. } | OperationError::Lost { .. })
+        ) {
             return (salvaged, read);
         }
         let leaves_len = segment.described.shape.leaves_len;
@@ -332,7 +337,7 @@ impl Engine {
         segment: &Segment,
         at: u64,
         leaves_len: u64,
-    ) -> Result<(Vec<Record>, u64), Trouble> {
+    ) -> Result<(Vec<Record>, u64), OperationError> {
         let damaged = || self.damaged(segment, at);
         let head = self.read_part(segment, at, (leaves_len - at).min(HEAD as u64)).await?;
         let len =
@@ -354,13 +359,13 @@ impl Engine {
         part: &Part,
         ages: (u64, u64),
         records: Vec<Record>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), OperationError> {
         let total = |of: fn(&Record) -> u64| records.iter().map(of).sum::<u64>();
         let (bytes, keys) =
             (total(|record| record.size() as u64), total(|record| record.key.len() as u64));
         let longest = records.iter().map(|record| record.key.len() as u64).max().unwrap_or(0);
         let room = len_max(bytes, records.len() as u64, keys, longest);
-        let disk = self.neighbour(self.disks.len()).ok_or(Trouble::Full)?;
+        let disk = self.neighbour(self.disks.len()).ok_or(OperationError::Full)?;
         let mut writing = Writing::begin(self, disk, room)?;
         for record in &records {
             writing.push(record).await?;
@@ -381,7 +386,7 @@ impl Engine {
     }
 }
 
-fn loss(part: &Part, keys: Keys, trouble: Trouble) -> Loss {
+fn loss(part: &Part, keys: Keys, trouble: OperationError) -> Loss {
     let shape = part.segment.described.shape;
     let Keys { after, upto } = keys;
     let (records, bytes, put) = (shape.records, shape.record_bytes, PutSpan::default());

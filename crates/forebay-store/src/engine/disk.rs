@@ -3,13 +3,13 @@
 use forebay_core::{Fault, Lane};
 
 use crate::executor::Io;
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 
 use super::{Engine, Stage, State};
 
 impl Engine {
-    pub(super) fn lane(&self, disk: usize) -> Result<Lane, Trouble> {
-        self.disks[disk].lane.ok_or(Trouble::Missing { disk })
+    pub(super) fn lane(&self, disk: usize) -> Result<Lane, OperationError> {
+        self.disks[disk].lane.ok_or(OperationError::Missing { disk })
     }
 
     pub(super) async fn read(
@@ -17,7 +17,7 @@ impl Engine {
         disk: usize,
         offset: u64,
         len: usize,
-    ) -> Result<Vec<u8>, Trouble> {
+    ) -> Result<Vec<u8>, OperationError> {
         let io = self.executor.io(self.lane(disk)?, Io::Read { offset, len });
         io.await.map_err(|fault| self.failed_to_read(disk, fault))
     }
@@ -28,24 +28,24 @@ impl Engine {
         offset: u64,
         data: Vec<u8>,
         durable: bool,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), OperationError> {
         let io = self.executor.io(self.lane(disk)?, Io::Write { offset, data, durable });
         io.await.map_err(|fault| self.failed(disk, fault))?;
         self.wrote(disk, offset);
         Ok(())
     }
 
-    pub(super) async fn flush(&self, disk: usize) -> Result<(), Trouble> {
+    pub(super) async fn flush(&self, disk: usize) -> Result<(), OperationError> {
         let io = self.executor.io(self.lane(disk)?, Io::Flush);
         io.await.map(drop).map_err(|fault| self.failed(disk, fault))
     }
 
     /// Registers a failed write; the disk is left alone for a while.
-    pub(super) fn failed(&self, disk: usize, fault: Fault) -> Trouble {
+    pub(super) fn failed(&self, disk: usize, fault: Fault) -> OperationError {
         let until = self.executor.now() + self.config.retry;
         self.state.borrow_mut().failed[disk] = Some(until);
         self.failed_to_write(disk, fault);
-        Trouble::Disk { disk, fault }
+        OperationError::Disk { disk, fault }
     }
 
     /// Returns whether a disk is being left alone.

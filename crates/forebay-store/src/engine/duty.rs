@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use forebay_core::Nanos;
 
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 use crate::root::Change;
 
 use super::log::Log;
@@ -24,7 +24,7 @@ const QUIET: Nanos = Nanos::from_secs(1);
 
 impl Engine {
     /// Passes duty to the next idle disk or, if none is idle, to the next one with a free slot.
-    pub(super) async fn take_duty(self: &Rc<Self>) -> Result<Rc<Log>, Trouble> {
+    pub(super) async fn take_duty(self: &Rc<Self>) -> Result<Rc<Log>, OperationError> {
         let is_elsewhere = {
             let state = self.state.borrow();
             state.next.as_ref().is_some_and(|log| !self.is_place(&state, log.disk))
@@ -43,7 +43,7 @@ impl Engine {
                 let mut fit = self.in_turn(&state);
                 fit.retain(|disk| self.is_place(&state, *disk));
                 if fit.is_empty() {
-                    return Some(Err(Trouble::Full));
+                    return Some(Err(OperationError::Full));
                 }
                 let has_slot = |disk: &&usize| self.slot(**disk).is_some();
                 let is_idle = |disk: &&usize| state.is_idle(**disk);
@@ -52,7 +52,7 @@ impl Engine {
                 let Some(disk) = idle.or_else(|| fit.iter().find(has_slot).copied()) else {
                     waited = true;
                     let is_full = state.is_full && !self.may_free(&state) && !self.may_end(&state);
-                    return is_full.then_some(Err(Trouble::Full));
+                    return is_full.then_some(Err(OperationError::Full));
                 };
                 state.figures.overlaps += u64::from(idle.is_none());
                 let log = self.begin_log(&mut state, disk)?;

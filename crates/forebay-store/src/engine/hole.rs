@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::batch::{FoundLog, Gap};
 use crate::filter;
-use crate::operation::{Loss, PutSpan, Trouble};
+use crate::operation::{Loss, OperationError, PutSpan};
 use crate::record::Key;
 use crate::root::Change;
 use crate::summary::{BatchSummary, KeySet};
@@ -18,7 +18,7 @@ use super::{Engine, PUT_MAX};
 const RECORD_HEAD: u64 = 16;
 
 /// Summaries of batches, by log and index.
-pub(super) type Said = BTreeMap<(u64, u64), BatchSummary>;
+pub(super) type BatchSummaries = BTreeMap<(u64, u64), BatchSummary>;
 
 /// A hole in a log.
 pub(crate) struct Hole {
@@ -34,12 +34,12 @@ pub(crate) struct Hole {
     /// Whether its number of records is only an upper bound.
     is_bound: bool,
     put: PutSpan,
-    pub(crate) trouble: Trouble,
+    pub(crate) trouble: OperationError,
 }
 
 impl Hole {
     /// Creates a hole for a log of which nothing was found; it may decide any key.
-    pub(super) fn whole(trouble: Trouble, records_max: u64, put_from: Option<u64>) -> Hole {
+    pub(super) fn whole(trouble: OperationError, records_max: u64, put_from: Option<u64>) -> Hole {
         Hole {
             sequence: u64::MAX,
             from: Key::from([]),
@@ -52,7 +52,12 @@ impl Hole {
         }
     }
 
-    fn new(gap: &Gap, said: Option<Vec<&BatchSummary>>, bound: u64, trouble: Trouble) -> Hole {
+    fn new(
+        gap: &Gap,
+        said: Option<Vec<&BatchSummary>>,
+        bound: u64,
+        trouble: OperationError,
+    ) -> Hole {
         let sequence = gap.upto.unwrap_or(u64::MAX);
         let Some(said) = said else {
             let put = PutSpan { from: gap.put.0, upto: gap.put.1 };
@@ -120,20 +125,20 @@ impl Hole {
 
 impl Engine {
     /// Returns the summaries of lost batches from roots.
-    pub(super) fn said_of_lost(&self) -> Said {
+    pub(super) fn said_of_lost(&self) -> BatchSummaries {
         let state = self.state.borrow();
         let lost = state.roots.iter().flat_map(|root| &root.lost);
         lost.map(|summary| ((summary.log, summary.index), summary.clone())).collect()
     }
 
     /// Selects the summaries of lost batches to preserve.
-    pub(super) fn note_lost(&self, said: Said) {
+    pub(super) fn note_lost(&self, said: BatchSummaries) {
         let mut state = self.state.borrow_mut();
         let version = std::rc::Rc::clone(&state.version);
         let is_lost = |log: u64, index: u64| {
             let mut holes = version.segments().flat_map(|segment| &segment.holes);
             holes.any(|hole| match hole.trouble {
-                Trouble::Lost { log: of, first, upto, .. } => {
+                OperationError::Lost { log: of, first, upto, .. } => {
                     of == log && (first..upto).contains(&index)
                 }
                 _ => false,
@@ -161,7 +166,7 @@ impl Engine {
         &self,
         disk: usize,
         log: &FoundLog,
-        said: &Said,
+        said: &BatchSummaries,
         later: &[&FoundLog],
     ) -> Vec<Hole> {
         let all = || log.read.iter().flat_map(|read| &read.records);
@@ -177,7 +182,7 @@ impl Engine {
                 all().filter(|record| gap.upto.is_some_and(|upto| record.sequence >= upto));
             behind.extend(of_log.map(|record| filter::hash(&record.key)));
             let (first, upto) = (gap.batches.start, gap.batches.end);
-            let trouble = Trouble::Lost { log: log.id, first, upto, expected: log.batches };
+            let trouble = OperationError::Lost { log: log.id, first, upto, expected: log.batches };
             let known = gap.batches.clone().map(|index| said.get(&(log.id, index)));
             let bound = self.records_between(log.id, gap, later);
             let bound = bound.unwrap_or_else(|| self.log_records_max(disk));
@@ -225,7 +230,7 @@ mod tests {
         let said: Vec<_> = (0..).zip(batches).map(summary).collect();
         let (batches, put) = (0..batches.len() as u64, (None, Some(99)));
         let gap = Gap { batches, after: 0, upto: Some(7), put };
-        Hole::new(&gap, Some(said.iter().collect()), 5, Trouble::Closed)
+        Hole::new(&gap, Some(said.iter().collect()), 5, OperationError::Closed)
     }
 
     #[test]
@@ -258,7 +263,7 @@ mod tests {
     #[test]
     fn a_hole_of_which_nothing_is_said_may_decide_everything() {
         let gap = Gap { batches: 3..5, after: 4, upto: None, put: (Some(5), Some(9)) };
-        let hole = Hole::new(&gap, None, 12, Trouble::Closed);
+        let hole = Hole::new(&gap, None, 12, OperationError::Closed);
         assert!(hole.may_decide(b"", filter::hash(b""), Some(1 << 40)) && hole.goes_beyond(b"zz"));
         assert!(hole.may_have(b"", b"") && hole.loss().is_bound && hole.loss().records == 12);
         assert_eq!(hole.loss().put, PutSpan { from: Some(5), upto: Some(9) });

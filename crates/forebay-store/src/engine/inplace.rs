@@ -15,7 +15,7 @@ use crate::executor::{Io, Pending};
 use crate::frame::{BLOCK, pad};
 use crate::inplace::page::{Content, Entry, Extent, Page, key_max, lies_in_leaf};
 use crate::inplace::tree::{Evicted, Tree};
-use crate::operation::{self, Trouble};
+use crate::operation::{self, OperationError};
 use crate::record::{Key, Record, Value};
 
 use super::Engine;
@@ -72,14 +72,14 @@ impl Drop for InUse<'_> {
 
 impl InUse<'_> {
     /// Loads the leaf for a key into memory; returns None for an empty tree.
-    async fn leaf(&mut self, key: &[u8]) -> Result<Option<(u64, Option<Key>)>, Trouble> {
+    async fn leaf(&mut self, key: &[u8]) -> Result<Option<(u64, Option<Key>)>, OperationError> {
         let Some((leaf, bound)) = self.slot.tree.borrow().leaf(key) else { return Ok(None) };
         if self.slot.tree.borrow_mut().entries(leaf).is_some() {
             return Ok(Some((leaf, bound)));
         }
         let bytes = self.engine.read(self.disk, leaf, self.how.page_bytes).await?;
         let page = Page::parse(&bytes, self.engine.store, leaf)
-            .ok_or(Trouble::Damaged { disk: self.disk, offset: leaf })?;
+            .ok_or(OperationError::Damaged { disk: self.disk, offset: leaf })?;
         self.engine.state.borrow_mut().figures.leaves_read += 1;
         self.slot.tree.borrow_mut().take(leaf, page);
         self.make_room().await?;
@@ -87,7 +87,7 @@ impl InUse<'_> {
     }
 
     /// Evicts leaves until their number is within the limit.
-    async fn make_room(&mut self) -> Result<(), Trouble> {
+    async fn make_room(&mut self) -> Result<(), OperationError> {
         loop {
             let evicted = self.slot.tree.borrow_mut().evict();
             match evicted {
@@ -99,7 +99,7 @@ impl InUse<'_> {
     }
 
     /// Begins a write once few enough are in flight.
-    async fn write(&mut self, offset: u64, data: Vec<u8>) -> Result<(), Trouble> {
+    async fn write(&mut self, offset: u64, data: Vec<u8>) -> Result<(), OperationError> {
         self.settle(self.how.depth.max(1) - 1).await?;
         let durable = self.how.sync == TreeSync::Record;
         self.engine.state.borrow_mut().figures.transformed_bytes += data.len() as u64;
@@ -110,7 +110,7 @@ impl InUse<'_> {
     }
 
     /// Waits until at most `most` writes are in flight.
-    async fn settle(&mut self, most: usize) -> Result<(), Trouble> {
+    async fn settle(&mut self, most: usize) -> Result<(), OperationError> {
         while self.under_way.len() > most
             && let Some(write) = self.under_way.pop_front()
         {
@@ -120,7 +120,7 @@ impl InUse<'_> {
     }
 
     /// Writes all changed pages, in the order of their positions.
-    async fn write_back(&mut self) -> Result<(), Trouble> {
+    async fn write_back(&mut self) -> Result<(), OperationError> {
         let dirty = self.slot.tree.borrow_mut().dirty();
         self.engine.state.borrow_mut().figures.pages_written += dirty.len() as u64;
         for place in dirty {
@@ -133,10 +133,10 @@ impl InUse<'_> {
     }
 
     /// Writes a value to its own extent.
-    async fn write_apart(&mut self, value: &Value) -> Result<Extent, Trouble> {
+    async fn write_apart(&mut self, value: &Value) -> Result<Extent, OperationError> {
         let (mut data, len) = (value.to_vec(), value.len() as u32);
         pad(&mut data);
-        let at = self.space(|space| space.take(data.len() as u64)).ok_or(Trouble::Full)?;
+        let at = self.space(|space| space.take(data.len() as u64)).ok_or(OperationError::Full)?;
         self.write(at, data).await?;
         Ok(Extent { at, len })
     }
@@ -146,7 +146,7 @@ impl InUse<'_> {
     }
 
     /// Inserts a record, unless there is a newer version of its key.
-    async fn put(&mut self, record: &Record) -> Result<(), Trouble> {
+    async fn put(&mut self, record: &Record) -> Result<(), OperationError> {
         if let Some((leaf, _)) = self.leaf(&record.key).await? {
             let mut tree = self.slot.tree.borrow_mut();
             let entries = tree.entries(leaf).unwrap_or_default();
@@ -180,7 +180,7 @@ impl InUse<'_> {
             }
         });
         if is_full {
-            return Err(Trouble::Full);
+            return Err(OperationError::Full);
         }
         if self.how.sync == TreeSync::Record {
             self.write_back().await?;
@@ -189,7 +189,7 @@ impl InUse<'_> {
     }
 
     /// Returns the first entry at or after `from`, skipping leaves without one.
-    async fn first(&mut self, from: &Key) -> Result<Option<Entry>, Trouble> {
+    async fn first(&mut self, from: &Key) -> Result<Option<Entry>, OperationError> {
         let mut next = Some(from.clone());
         while let Some(key) = next
             && let Some((leaf, bound)) = self.leaf(&key).await?
@@ -205,7 +205,7 @@ impl InUse<'_> {
     }
 
     /// Returns the value of an entry.
-    async fn value(&self, entry: Entry) -> Result<Option<Value>, Trouble> {
+    async fn value(&self, entry: Entry) -> Result<Option<Value>, OperationError> {
         match entry.content {
             Content::Here(value) => Ok(value),
             Content::Apart(Extent { at, len }) => {
@@ -232,7 +232,7 @@ impl Engine {
         trees: &Trees,
         log: &Log,
         to: usize,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), OperationError> {
         let mut tree = self.use_tree(trees, to).await;
         let mut next = Key::from([]);
         while let Some(record) = log.first(&next, u64::MAX) {
@@ -261,7 +261,7 @@ impl Engine {
         &self,
         trees: &Trees,
         key: &Key,
-    ) -> Result<Option<Value>, Trouble> {
+    ) -> Result<Option<Value>, OperationError> {
         let mut all = self.use_all(trees).await;
         let Picture { logs, upto, .. } = self.picture();
         let found = newest(&mut all, &logs, upto, key).await?;
@@ -273,7 +273,7 @@ impl Engine {
         &self,
         trees: &Trees,
         wanted: Wanted,
-    ) -> Result<operation::Page, Trouble> {
+    ) -> Result<operation::Page, OperationError> {
         let Wanted { mut from, count, bytes: bytes_max } = wanted;
         let mut all = self.use_all(trees).await;
         let Picture { logs, upto, .. } = self.picture();
@@ -313,7 +313,7 @@ async fn newest(
     logs: &[Rc<Log>],
     upto: u64,
     from: &Key,
-) -> Result<Option<(Key, Option<Value>)>, Trouble> {
+) -> Result<Option<(Key, Option<Value>)>, OperationError> {
     let in_logs = logs.iter().filter_map(|log| log.first(from, upto));
     let logged = in_logs.min_by(|a, b| a.key.cmp(&b.key).then(b.sequence.cmp(&a.sequence)));
     let mut best: Option<(usize, Entry)> = None;

@@ -4,7 +4,7 @@
 
 use crate::frame::BLOCK;
 use crate::layout::Layout;
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 
 use super::Engine;
 
@@ -15,7 +15,7 @@ impl Engine {
     }
 
     /// Reads all copies of a disk's label.
-    pub(super) async fn find_labels(&self, disk: usize) -> Result<(), Trouble> {
+    pub(super) async fn find_labels(&self, disk: usize) -> Result<(), OperationError> {
         let layout = self.labelled(disk);
         let label = layout.label();
         for at in layout.labels_at() {
@@ -38,7 +38,7 @@ impl Engine {
     /// # Errors
     /// The labels of a disk with an older format cannot be written. They must be upgraded first,
     /// because an older Forebay would not find data written from now on.
-    pub(super) async fn mend_labels(&self) -> Result<(), Trouble> {
+    pub(super) async fn mend_labels(&self) -> Result<(), OperationError> {
         for disk in self.present() {
             let (is_old, is_damaged) = {
                 let state = self.state.borrow();
@@ -84,7 +84,7 @@ impl Engine {
         is_free
     }
 
-    async fn write_labels(&self, disk: usize) -> Result<(), Trouble> {
+    async fn write_labels(&self, disk: usize) -> Result<(), OperationError> {
         let layout = self.labelled(disk);
         for at in layout.labels_at() {
             self.write(disk, at, layout.label(), true).await?;

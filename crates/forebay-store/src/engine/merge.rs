@@ -8,7 +8,7 @@
 
 use std::rc::Rc;
 
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 use crate::record::Key;
 use crate::segment::{Keys, Origin, len_max};
 
@@ -66,7 +66,8 @@ impl Engine {
                 (state.is_merging, state.merge_need) = (false, 0);
                 state.is_merge_stuck = outcome.is_err();
                 let left = self.left_to_merges(&state);
-                state.merge_failed = (outcome == Err(Trouble::Full)).then_some((inputs, left));
+                state.merge_failed =
+                    (outcome == Err(OperationError::Full)).then_some((inputs, left));
                 state.is_dead_known |= state.version.runs.len() == 1;
             }
             self.changed.notify();
@@ -189,7 +190,7 @@ impl Engine {
             && !state.denied_logs.iter().any(|denied| *denied < log)
     }
 
-    async fn merge(self: &Rc<Self>, merge: Merge) -> Result<(), Trouble> {
+    async fn merge(self: &Rc<Self>, merge: Merge) -> Result<(), OperationError> {
         let Merge { origin, mut done, inputs } = merge;
         let ages = origin.ages;
         let is_oldest = self.is_oldest(&self.state.borrow(), ages.0);
@@ -255,7 +256,7 @@ impl Engine {
                         None => {
                             let least = len_max(record.size() as u64, 1, 1, 1);
                             let mut begun = self.begin_output(room, least).await;
-                            if begun.as_ref().err() == Some(&Trouble::Full)
+                            if begun.as_ref().err() == Some(&OperationError::Full)
                                 && let Some(before) = before
                             {
                                 // Deleted records up to this key free their room.
@@ -288,7 +289,11 @@ impl Engine {
     /// Begins a segment on an idle disk: among those with at least half of the maximum room, the
     /// one whose duty is furthest away. If free space is fragmented, the segment may be shorter,
     /// but has at least `least` bytes.
-    async fn begin_output(self: &Rc<Self>, room: u64, least: u64) -> Result<Writing, Trouble> {
+    async fn begin_output(
+        self: &Rc<Self>,
+        room: u64,
+        least: u64,
+    ) -> Result<Writing, OperationError> {
         let count = self.disks.len();
         let longest = |disk: usize| self.disks[disk].space.borrow().longest().min(room.max(least));
         let free = |disk: usize| self.disks[disk].space.borrow().free_bytes();
@@ -297,7 +302,7 @@ impl Engine {
             let takes = |disk: &usize| !self.is_failed(&state, *disk) && longest(*disk) >= least;
             let fit: Vec<usize> = (0..count).filter(takes).collect();
             if fit.is_empty() {
-                return Some(Err(Trouble::Full));
+                return Some(Err(OperationError::Full));
             }
             // The filter on the longest extent comes first, so that some disk always remains.
             let half = |fit: Vec<usize>, of: &dyn Fn(usize) -> u64| -> Vec<usize> {
@@ -318,7 +323,7 @@ impl Engine {
         writing: Option<Writing>,
         origin: Origin,
         keys: Keys,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), OperationError> {
         let writing = match writing {
             Some(writing) => writing,
             None => self.begin_output(len_max(0, 0, 0, 0), 0).await?,

@@ -8,7 +8,7 @@
 use std::rc::Rc;
 
 use crate::frame::pad;
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 use crate::root::{Begun, Change};
 use crate::segment::put_filter;
 
@@ -40,7 +40,7 @@ impl Engine {
                 let said = engine.change_root(disk, Change { begun, ..Change::default() }).await;
                 // A disk whose write failed is left alone from then on; one without room for a root
                 // is useless.
-                if said.is_ok() || said == Err(Trouble::Full) {
+                if said.is_ok() || said == Err(OperationError::Full) {
                     break;
                 }
             }
@@ -60,7 +60,7 @@ impl Engine {
     /// Creates a copy of a segment's filter on another disk, whose root lists it when this returns.
     /// The segment is already listed in its own disk's root. If no other disk accepts writes, there
     /// is no copy. If this fails, the segment's space is kept.
-    pub(super) async fn copy(&self, segment: &Segment) -> Result<(), Trouble> {
+    pub(super) async fn copy(&self, segment: &Segment) -> Result<(), OperationError> {
         let Some(disk) = self.neighbour(segment.disk) else { return Ok(()) };
         let mut bytes = Vec::new();
         put_filter(&mut bytes, &segment.filter, self.store, segment.described.id);
@@ -70,7 +70,7 @@ impl Engine {
         let taken = space.borrow_mut().take(len);
         let Some(offset) = taken else {
             segment.keep();
-            return Err(Trouble::Full);
+            return Err(OperationError::Full);
         };
         let copy = Copy { disk, offset, len };
         segment.has_copy(copy, space);

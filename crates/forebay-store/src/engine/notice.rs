@@ -2,7 +2,7 @@
 
 use forebay_core::{Fault, Nanos};
 
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 
 use super::Engine;
 
@@ -135,12 +135,12 @@ impl Engine {
         self.state.borrow_mut().notices.push(disk, what);
     }
 
-    pub(super) fn failed_to_read(&self, disk: usize, fault: Fault) -> Trouble {
+    pub(super) fn failed_to_read(&self, disk: usize, fault: Fault) -> OperationError {
         let mut state = self.state.borrow_mut();
         state.health[disk].read_errors += 1;
         let what = format!("a read failed: {}", reason(fault));
         state.notices.failed(disk, self.executor.now(), what);
-        Trouble::Disk { disk, fault }
+        OperationError::Disk { disk, fault }
     }
 
     pub(super) fn failed_to_write(&self, disk: usize, fault: Fault) {
@@ -166,18 +166,18 @@ impl Engine {
     }
 
     /// Returns why no disk can take a put: one lacks space, one fails, or all are full.
-    pub(super) fn why_full(&self) -> Trouble {
+    pub(super) fn why_full(&self) -> OperationError {
         let state = self.state.borrow();
         let failing = |disk: usize| state.health[disk].failing.map(|fault| (disk, fault));
         let failing: Vec<_> = self.present().filter_map(failing).collect();
         if let Some(&(disk, _)) = failing.iter().find(|(_, fault)| *fault == Fault::Full) {
-            return Trouble::NoSpace { disk };
+            return OperationError::NoSpace { disk };
         }
         match failing.first() {
             Some(&(disk, fault)) if failing.len() == self.present().count() => {
-                Trouble::Disk { disk, fault }
+                OperationError::Disk { disk, fault }
             }
-            _ => Trouble::Full,
+            _ => OperationError::Full,
         }
     }
 }

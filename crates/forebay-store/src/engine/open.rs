@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use crate::filter::Filter;
 use crate::frame::{BLOCK, Frame, FrameKind};
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 use crate::root::{Change, Root};
 use crate::segment::{self, Described, Node};
 
@@ -22,7 +22,7 @@ use super::version::{Copy, Segment, Version};
 use super::{Engine, State};
 
 /// A segment as listed in roots.
-struct Said {
+struct ListedSegment {
     described: Described,
     disk: usize,
     /// Whether the root of its own disk lists it.
@@ -57,7 +57,7 @@ impl State {
 
 impl Engine {
     /// Restores the state.
-    pub(super) async fn open(self: &Rc<Self>) -> Result<(), Trouble> {
+    pub(super) async fn open(self: &Rc<Self>) -> Result<(), OperationError> {
         for disk in self.present() {
             if !self.config.read_only {
                 self.flush(disk).await?;
@@ -85,7 +85,7 @@ impl Engine {
     }
 
     /// Begins to accept puts, and starts the background tasks.
-    pub(super) async fn go_on(self: &Rc<Self>) -> Result<(), Trouble> {
+    pub(super) async fn go_on(self: &Rc<Self>) -> Result<(), OperationError> {
         self.mend_labels().await?;
         self.keep_lost().await;
         self.copy_all().await;
@@ -116,7 +116,7 @@ impl Engine {
 
     /// Returns the newer of a disk's two roots, and whether it is complete. It is incomplete if a
     /// later frame follows the intact ones, or possibly if a block is unreadable.
-    async fn find_root(&self, disk: usize) -> Result<(Root, bool), Trouble> {
+    async fn find_root(&self, disk: usize) -> Result<(Root, bool), OperationError> {
         let layout = self.disks[disk].layout;
         let mut areas = [self.read_chain(disk, 0).await?, self.read_chain(disk, 1).await?];
         for (area, bytes) in (0..).zip(&mut areas) {
@@ -143,7 +143,7 @@ impl Engine {
     }
 
     /// Reads the frames at the start of an area, and up to a step beyond them.
-    async fn read_chain(&self, disk: usize, area: u64) -> Result<Partial, Trouble> {
+    async fn read_chain(&self, disk: usize, area: u64) -> Result<Partial, OperationError> {
         let (layout, block) = (self.disks[disk].layout, BLOCK as u64);
         let (begin, mut found, mut end) = (layout.root_at(area), Partial::default(), block);
         loop {
@@ -235,7 +235,7 @@ impl Engine {
     }
 
     /// Removes redundant copies of filters.
-    async fn forget_others(&self, said: &BTreeMap<u64, Said>) {
+    async fn forget_others(&self, said: &BTreeMap<u64, ListedSegment>) {
         let mut removed: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
         for (id, said) in said.iter().filter(|_| !self.holds_still()) {
             said.others.iter().for_each(|disk| removed.entry(*disk).or_default().push(*id));
@@ -247,9 +247,9 @@ impl Engine {
     }
 
     /// Returns all segments listed in roots, by number.
-    fn said(&self) -> BTreeMap<u64, Said> {
+    fn said(&self) -> BTreeMap<u64, ListedSegment> {
         let roots = self.state.borrow().roots.clone();
-        let mut all: BTreeMap<u64, Said> = BTreeMap::new();
+        let mut all: BTreeMap<u64, ListedSegment> = BTreeMap::new();
         for (at, root) in roots.into_iter().enumerate() {
             for entry in root.segments {
                 let (disk, (offset, len)) = (usize::from(entry.disk), entry.copy);
@@ -257,7 +257,13 @@ impl Engine {
                     continue;
                 }
                 let described = entry.described;
-                let new = Said { described, disk, by_own: false, copy: None, others: Vec::new() };
+                let new = ListedSegment {
+                    described,
+                    disk,
+                    by_own: false,
+                    copy: None,
+                    others: Vec::new(),
+                };
                 let said = all.entry(new.described.id).or_insert(new);
                 if disk == at {
                     said.by_own = true;
@@ -272,11 +278,11 @@ impl Engine {
     /// Reserves the space of all segments and copies. If two segments overlap, the later one owns
     /// the space: the other was removed before its space was reused, but the root that says so is
     /// damaged, or the disk was missing.
-    fn claim_all(&self, said: &mut BTreeMap<u64, Said>) {
+    fn claim_all(&self, said: &mut BTreeMap<u64, ListedSegment>) {
         let claim =
             |disk: usize, offset, len| self.disks[disk].space.borrow_mut().claim(offset, len);
         let mut replaced = Vec::new();
-        for (id, Said { described, disk, .. }) in said.iter().rev() {
+        for (id, ListedSegment { described, disk, .. }) in said.iter().rev() {
             if !claim(*disk, described.offset, described.len) && self.lane(*disk).is_ok() {
                 replaced.push(*id);
             }
@@ -294,8 +300,8 @@ impl Engine {
     }
 
     /// Opens a segment, or records what is known about an unreadable one.
-    async fn open_segment(&self, said: Said) -> Segment {
-        let Said { described, disk, copy, .. } = said;
+    async fn open_segment(&self, said: ListedSegment) -> Segment {
+        let ListedSegment { described, disk, copy, .. } = said;
         let found = self.read_segment(&described, disk).await;
         let space = &self.disks[disk].space;
         let segment = match found {
@@ -319,9 +325,9 @@ impl Engine {
         &self,
         described: &Described,
         disk: usize,
-    ) -> Result<(Filter, Option<Node>), Trouble> {
+    ) -> Result<(Filter, Option<Node>), OperationError> {
         let (shape, id) = (described.shape, described.id);
-        let damaged = |at: u64| Trouble::Damaged { disk, offset: described.offset + at };
+        let damaged = |at: u64| OperationError::Damaged { disk, offset: described.offset + at };
         let read = |at: u64, len: u32| self.read_bytes(disk, described.offset + at, len.into());
         let bytes = read(shape.filter.at, shape.filter.len).await?;
         let filter = segment::filter(&bytes, self.store, id).ok_or(damaged(shape.filter.at))?;

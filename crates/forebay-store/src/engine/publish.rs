@@ -11,7 +11,7 @@ use std::rc::Rc;
 use crate::executor::{Io, Pending};
 use crate::filter::Filter;
 use crate::frame::BLOCK;
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 use crate::record::Record;
 use crate::root::{Change, Root};
 use crate::segment::{Described, Keys, Origin, Writer};
@@ -39,8 +39,13 @@ pub(super) struct Writing {
 
 impl Writing {
     /// Reserves space on a disk; fails if there is not enough.
-    pub(super) fn begin(engine: &Rc<Engine>, disk: usize, room: u64) -> Result<Writing, Trouble> {
-        let offset = engine.disks[disk].space.borrow_mut().take(room).ok_or(Trouble::Full)?;
+    pub(super) fn begin(
+        engine: &Rc<Engine>,
+        disk: usize,
+        room: u64,
+    ) -> Result<Writing, OperationError> {
+        let offset =
+            engine.disks[disk].space.borrow_mut().take(room).ok_or(OperationError::Full)?;
         let mut state = engine.state.borrow_mut();
         let id = state.next_segment;
         state.next_segment += 1;
@@ -68,7 +73,7 @@ impl Writing {
         self.writer.len_with(record) <= self.room
     }
 
-    pub(super) async fn push(&mut self, record: &Record) -> Result<(), Trouble> {
+    pub(super) async fn push(&mut self, record: &Record) -> Result<(), OperationError> {
         self.writer.push(record);
         while let Some(bytes) = self.writer.take(self.engine.config.step_bytes) {
             self.send(bytes).await?;
@@ -76,7 +81,7 @@ impl Writing {
         Ok(())
     }
 
-    async fn send(&mut self, data: Vec<u8>) -> Result<(), Trouble> {
+    async fn send(&mut self, data: Vec<u8>) -> Result<(), OperationError> {
         let (offset, len) = (self.offset + self.sent, data.len() as u64);
         let lane = self.engine.lane(self.disk)?;
         self.under_way
@@ -86,7 +91,7 @@ impl Writing {
     }
 
     /// Waits until at most `most` writes are in flight.
-    async fn settle(&mut self, most: usize) -> Result<(), Trouble> {
+    async fn settle(&mut self, most: usize) -> Result<(), OperationError> {
         while self.under_way.len() > most
             && let Some(write) = self.under_way.pop_front()
         {
@@ -97,7 +102,11 @@ impl Writing {
     }
 
     /// Writes the rest and makes it durable. The segment is not listed in any root yet.
-    pub(super) async fn finish(mut self, origin: Origin, keys: Keys) -> Result<Segment, Trouble> {
+    pub(super) async fn finish(
+        mut self,
+        origin: Origin,
+        keys: Keys,
+    ) -> Result<Segment, OperationError> {
         let writer = std::mem::replace(&mut self.writer, Writer::new(0, 0));
         let filter = self.engine.filter(writer.hashes()).await;
         let (mut rest, shape, top) = writer.finish(&filter);
@@ -143,10 +152,10 @@ impl Engine {
     }
 
     /// Makes a segment count, and removes those that it replaces.
-    pub(super) async fn publish(&self, segment: Segment) -> Result<(), Trouble> {
+    pub(super) async fn publish(&self, segment: Segment) -> Result<(), OperationError> {
         let change = Change { added: vec![segment.entry()], ..Change::default() };
         if let Err(trouble) = self.change_root(segment.disk, change).await {
-            if trouble != Trouble::Full {
+            if trouble != OperationError::Full {
                 // The attempt may have taken effect, in which case the segment counts after the
                 // next opening.
                 segment.keep();
@@ -211,7 +220,11 @@ impl Engine {
     }
 
     /// Writes a change of a disk's root; it is durable when this returns.
-    pub(super) async fn change_root(&self, disk: usize, change: Change) -> Result<(), Trouble> {
+    pub(super) async fn change_root(
+        &self,
+        disk: usize,
+        change: Change,
+    ) -> Result<(), OperationError> {
         self.changed
             .until(|| {
                 let mut state = self.state.borrow_mut();
@@ -229,7 +242,7 @@ impl Engine {
                 .await
                 .map_err(|trouble| (trouble, root.chain))
                 .map(|()| root),
-            None => Err((Trouble::Full, 0)),
+            None => Err((OperationError::Full, 0)),
         };
         let mut state = self.state.borrow_mut();
         state.is_root_busy[disk] = false;

@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use crate::filter;
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 use crate::record::{Key, Value};
 use crate::segment::{self, Node, Place};
 
@@ -24,7 +24,11 @@ pub(super) struct Picture {
 
 impl Engine {
     /// Returns the value of a key.
-    pub(super) async fn get(&self, key: &Key, picture: Picture) -> Result<Option<Value>, Trouble> {
+    pub(super) async fn get(
+        &self,
+        key: &Key,
+        picture: Picture,
+    ) -> Result<Option<Value>, OperationError> {
         self.know()?;
         if let Some(trees) = &self.trees {
             return self.get_in_place(trees, key).await;
@@ -71,7 +75,11 @@ impl Engine {
     }
 
     /// Finds a key's version in a segment.
-    async fn find(&self, segment: &Segment, key: &Key) -> Result<Option<Option<Value>>, Trouble> {
+    async fn find(
+        &self,
+        segment: &Segment,
+        key: &Key,
+    ) -> Result<Option<Option<Value>>, OperationError> {
         if let Some(trouble) = &segment.lost {
             return Err(trouble.clone());
         }
@@ -89,7 +97,7 @@ impl Engine {
         &self,
         segment: &Segment,
         key: &[u8],
-    ) -> Result<Option<Place>, Trouble> {
+    ) -> Result<Option<Place>, OperationError> {
         let Some(mut node) = segment.top.clone() else { return Ok(None) };
         loop {
             let Some(place) = node.child(key) else { return Ok(None) };
@@ -100,7 +108,7 @@ impl Engine {
         }
     }
 
-    async fn node(&self, segment: &Segment, place: Place) -> Result<Rc<Node>, Trouble> {
+    async fn node(&self, segment: &Segment, place: Place) -> Result<Rc<Node>, OperationError> {
         let name = (segment.described.id, place.at);
         if let Some(node) = self.state.borrow_mut().nodes.get(name) {
             return Ok(node);

@@ -18,13 +18,13 @@ use crate::batch::{Content, FoundBatch, FoundLog, ReadBatch, Stretch};
 use crate::config::Transformation;
 use crate::filter::Filter;
 use crate::frame::{BLOCK, Fields, Frame, FrameKind};
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 use crate::record::Record;
 use crate::root::Begun;
 use crate::segment::{Described, Keys, Shape};
 use crate::summary::BatchSummary;
 
-use super::hole::{Hole, Said};
+use super::hole::{BatchSummaries, Hole};
 use super::log::Log;
 use super::version::Segment;
 use super::{Disk, Engine, PUT_MAX};
@@ -56,7 +56,7 @@ impl Slots {
 
 impl Engine {
     /// Opens the logs that are not in segments, in order.
-    pub(super) async fn open_logs(&self) -> Result<(), Trouble> {
+    pub(super) async fn open_logs(&self) -> Result<(), OperationError> {
         let mut slots = self.find_logs().await?;
         let mut expected: BTreeMap<u64, u64> = BTreeMap::new();
         let mut expect = |(id, batches): (u64, u64)| {
@@ -97,7 +97,7 @@ impl Engine {
 
     /// Reads all slots. A slot that seems empty is read completely if a log that its disk should
     /// have was not found, because the log's beginning may be damaged.
-    async fn find_logs(&self) -> Result<Slots, Trouble> {
+    async fn find_logs(&self) -> Result<Slots, OperationError> {
         let mut slots = Slots::default();
         for disk in self.present() {
             for slot in 0..self.disks[disk].layout.log_slots {
@@ -160,7 +160,7 @@ impl Engine {
     }
 
     /// Registers logs that are known to have existed but were not found as lost.
-    fn lose_unfound(&self, slots: &Slots, expected: &BTreeMap<u64, u64>, said: &Said) {
+    fn lose_unfound(&self, slots: &Slots, expected: &BTreeMap<u64, u64>, said: &BatchSummaries) {
         if self.config.transformation == Transformation::None {
             return;
         }
@@ -187,7 +187,7 @@ impl Engine {
             drop(state);
             let disk = usize::from(disk);
             if self.disks.get(disk).is_some_and(|disk| disk.lane.is_none()) {
-                self.lose_whole_log(log, disk, at, Trouble::Missing { disk });
+                self.lose_whole_log(log, disk, at, OperationError::Missing { disk });
             }
         }
     }
@@ -198,7 +198,7 @@ impl Engine {
         for Begun { log, disk, at } in self.begun() {
             let disk = usize::from(disk);
             if slots.hiding.contains(&disk) && !slots.has(log) {
-                let trouble = Trouble::Disk { disk, fault: Fault::Media };
+                let trouble = OperationError::Disk { disk, fault: Fault::Media };
                 self.lose_whole_log(log, disk, at, trouble);
             }
         }
@@ -218,11 +218,11 @@ impl Engine {
         let mut state = self.state.borrow_mut();
         let gone = state.broken_roots.len();
         let is_too_many = gone > 0 && gone + missing >= self.disks.len().min(2);
-        state.rootless = is_too_many.then_some(Trouble::Rootless { disks: gone });
+        state.rootless = is_too_many.then_some(OperationError::Rootless { disks: gone });
     }
 
     /// Registers a log of which nothing is known, except possibly its start time, as lost.
-    fn lose_whole_log(&self, log: u64, disk: usize, begun_at: u64, trouble: Trouble) {
+    fn lose_whole_log(&self, log: u64, disk: usize, begun_at: u64, trouble: OperationError) {
         let put_from = Some(begun_at).filter(|at| *at > 0);
         let hole = Hole::whole(trouble, self.log_records_max(disk), put_from);
         self.lose_log((log, (0, 0)), disk, vec![hole]);
@@ -246,7 +246,12 @@ impl Engine {
 
     /// Returns the content of a slot, which is read completely if it contains a log or `is_search`
     /// is set. A log that is in a segment does not count.
-    async fn find_log(&self, disk: usize, slot: u64, is_search: bool) -> Result<Slot, Trouble> {
+    async fn find_log(
+        &self,
+        disk: usize,
+        slot: u64,
+        is_search: bool,
+    ) -> Result<Slot, OperationError> {
         let layout = self.disks[disk].layout;
         let begin = layout.slot_at(slot);
         let head = self.read_around(disk, begin, BLOCK as u64).await?;
@@ -309,7 +314,7 @@ impl Engine {
         &self,
         disk: usize,
         stretch: &Stretch,
-    ) -> Result<Option<Vec<Record>>, Trouble> {
+    ) -> Result<Option<Vec<Record>>, OperationError> {
         let &Stretch { batch, offset, len } = stretch;
         let is_free = len <= (PUT_MAX + 2 * BLOCK) as u64
             && self.disks[disk].space.borrow_mut().claim(offset, len);

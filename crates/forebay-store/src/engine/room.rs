@@ -14,7 +14,7 @@ use forebay_core::Nanos;
 
 use crate::config::Transformation;
 use crate::frame::BLOCK;
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 use crate::segment::len_max;
 
 use super::ingest::{batch_len, is_deletion, is_outsize, size};
@@ -65,12 +65,14 @@ impl Engine {
     /// occasional retries, the log waits until the free space has changed. The result is 0 if the
     /// log was not first in line or if other rules apply from now on, and the maximum if a disk
     /// failed, in which case only time helps.
-    pub(super) fn found(&self, log: &Log, outcome: &Result<(), Trouble>) -> Option<u64> {
+    pub(super) fn found(&self, log: &Log, outcome: &Result<(), OperationError>) -> Option<u64> {
         let state = self.state.borrow();
         match outcome {
             Ok(()) => None,
-            Err(Trouble::Full) if !state.is_full || self.is_behind_a_full(&state, log) => Some(0),
-            Err(Trouble::Full) => Some(self.free()),
+            Err(OperationError::Full) if !state.is_full || self.is_behind_a_full(&state, log) => {
+                Some(0)
+            }
+            Err(OperationError::Full) => Some(self.free()),
             Err(_) => Some(u64::MAX),
         }
     }

@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use crate::operation::{Page, Trouble};
+use crate::operation::{OperationError, Page};
 use crate::record::{Key, Record};
 
 use super::hole::Hole;
@@ -63,7 +63,7 @@ enum Source {
 }
 
 impl Records for Source {
-    async fn fill(&mut self) -> Result<(), Trouble> {
+    async fn fill(&mut self) -> Result<(), OperationError> {
         match self {
             Source::Log(_) => Ok(()),
             Source::Run(stream) => stream.fill().await,
@@ -95,14 +95,18 @@ impl Engine {
         self: &Rc<Self>,
         wanted: Wanted,
         picture: Picture,
-    ) -> Result<Page, Trouble> {
+    ) -> Result<Page, OperationError> {
         self.state.borrow_mut().scanning += 1;
         let page = self.page(wanted, picture).await;
         self.state.borrow_mut().scanning -= 1;
         page
     }
 
-    async fn page(self: &Rc<Self>, wanted: Wanted, picture: Picture) -> Result<Page, Trouble> {
+    async fn page(
+        self: &Rc<Self>,
+        wanted: Wanted,
+        picture: Picture,
+    ) -> Result<Page, OperationError> {
         self.know()?;
         if let Some(trees) = &self.trees {
             return self.scan_in_place(trees, wanted).await;
@@ -207,7 +211,11 @@ impl Engine {
 }
 
 /// Fails if a hole may have keys in the range.
-fn is_free_of_holes(version: &Version, from: &Key, upto: Option<&Key>) -> Result<(), Trouble> {
+fn is_free_of_holes(
+    version: &Version,
+    from: &Key,
+    upto: Option<&Key>,
+) -> Result<(), OperationError> {
     let mut holes = version.segments().flat_map(|segment| &segment.holes);
     let is_in_the_way = |hole: &&Hole| match upto {
         Some(upto) => hole.may_have(from, upto),

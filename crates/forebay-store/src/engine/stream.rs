@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use crate::executor::{Io, Pending, Work, together};
 use crate::frame::{BLOCK, Frame, FrameKind, HEAD};
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 use crate::record::{Key, Record};
 use crate::segment;
 
@@ -18,7 +18,7 @@ use super::version::{Part, Run, Segment};
 /// Records in key order.
 pub(super) trait Records {
     /// Reads more if nothing is buffered and the end has not been reached.
-    async fn fill(&mut self) -> Result<(), Trouble>;
+    async fn fill(&mut self) -> Result<(), OperationError>;
 
     /// Returns the next record, or None at the end. Requires a preceding `fill`.
     fn peek(&self) -> Option<&Record>;
@@ -27,7 +27,9 @@ pub(super) trait Records {
 }
 
 /// Returns the newest version of the smallest key in any stream. Removes streams that have ended.
-pub(super) async fn newest<R: Records>(streams: &mut Vec<R>) -> Result<Option<Record>, Trouble> {
+pub(super) async fn newest<R: Records>(
+    streams: &mut Vec<R>,
+) -> Result<Option<Record>, OperationError> {
     if streams.iter().any(|stream| stream.peek().is_none()) {
         together(streams.iter_mut().map(Records::fill)).await?;
         streams.retain(|stream| stream.peek().is_some());
@@ -100,7 +102,7 @@ pub(super) struct Stream {
     work: Work,
     ready: VecDeque<Record>,
     /// The error after all buffered records.
-    trouble: Option<Trouble>,
+    trouble: Option<OperationError>,
 }
 
 impl Stream {
@@ -139,7 +141,7 @@ impl Stream {
     }
 
     /// Returns the position of the first relevant leaf.
-    async fn begin(&self, part: &Part) -> Result<u64, Trouble> {
+    async fn begin(&self, part: &Part) -> Result<u64, OperationError> {
         if let Some(trouble) = &part.segment.lost {
             return Err(trouble.clone());
         }
@@ -149,7 +151,7 @@ impl Stream {
     }
 
     /// Returns the position of the next step in the first remaining part; None at the end.
-    async fn place(&mut self) -> Result<Option<u64>, Trouble> {
+    async fn place(&mut self) -> Result<Option<u64>, OperationError> {
         while let Some(part) = self.parts.front().cloned() {
             let at = match self.at {
                 Some(at) => at,
@@ -174,7 +176,7 @@ impl Stream {
     }
 
     /// Begins the step of the first part at this position.
-    fn ask(&mut self, at: u64) -> Result<Step, Trouble> {
+    fn ask(&mut self, at: u64) -> Result<Step, OperationError> {
         let part = self.parts[0].clone();
         let leaf_len = Frame::len(&self.rest, FrameKind::Leaf, self.engine.store).unwrap_or(0);
         let len = self.pace.step(leaf_len.saturating_sub(self.rest.len() as u64));
@@ -214,7 +216,7 @@ impl Stream {
     }
 
     /// Ends the stream with an error after the buffered records.
-    fn stop(&mut self, trouble: Trouble) {
+    fn stop(&mut self, trouble: OperationError) {
         self.parts.clear();
         (self.at, self.asked, self.rest) = (None, None, Vec::new());
         self.trouble = Some(trouble);
@@ -245,7 +247,7 @@ impl Stream {
 }
 
 impl Records for Stream {
-    async fn fill(&mut self) -> Result<(), Trouble> {
+    async fn fill(&mut self) -> Result<(), OperationError> {
         while self.ready.is_empty() {
             if let Some(trouble) = &self.trouble {
                 return Err(trouble.clone());
@@ -296,7 +298,7 @@ pub(super) struct Reading {
 
 impl Reading {
     /// Waits for the read and returns its bytes.
-    pub(super) async fn end(self, engine: &Engine) -> Result<Vec<u8>, Trouble> {
+    pub(super) async fn end(self, engine: &Engine) -> Result<Vec<u8>, OperationError> {
         let Reading { pending, disk, skipped, len } = self;
         let mut bytes = pending.await.map_err(|fault| engine.failed_to_read(disk, fault))?;
         bytes.truncate(skipped + len);
@@ -312,14 +314,19 @@ impl Engine {
         segment: &Segment,
         at: u64,
         len: u64,
-    ) -> Result<Vec<u8>, Trouble> {
+    ) -> Result<Vec<u8>, OperationError> {
         self.read_bytes(segment.disk, segment.described.offset + at, len).await
     }
 
     /// Reads bytes of a segment while its disk is idle, with one read at a time per disk, in short
     /// steps so that a put needs to wait for one step at most. Returns fewer bytes if the disk is
     /// no longer idle.
-    async fn read_idly(&self, segment: &Segment, at: u64, len: u64) -> Result<Vec<u8>, Trouble> {
+    async fn read_idly(
+        &self,
+        segment: &Segment,
+        at: u64,
+        len: u64,
+    ) -> Result<Vec<u8>, OperationError> {
         let disk = segment.disk;
         let take = || {
             let mut state = self.state.borrow_mut();
@@ -339,7 +346,7 @@ impl Engine {
         segment: &Segment,
         at: u64,
         len: u64,
-    ) -> Result<Vec<u8>, Trouble> {
+    ) -> Result<Vec<u8>, OperationError> {
         let mut bytes = Vec::with_capacity(len as usize);
         loop {
             let left = len - bytes.len() as u64;
@@ -357,12 +364,12 @@ impl Engine {
         disk: usize,
         begin: u64,
         len: u64,
-    ) -> Result<Vec<u8>, Trouble> {
+    ) -> Result<Vec<u8>, OperationError> {
         self.begin_read(disk, begin, len)?.end(self).await
     }
 
     /// Begins to read bytes of a disk; the read proceeds even if nothing waits for it.
-    fn begin_read(&self, disk: usize, begin: u64, len: u64) -> Result<Reading, Trouble> {
+    fn begin_read(&self, disk: usize, begin: u64, len: u64) -> Result<Reading, OperationError> {
         let block = BLOCK as u64;
         let (offset, upto) = (begin / block * block, (begin + len).next_multiple_of(block));
         let io = Io::Read { offset, len: (upto - offset) as usize };
@@ -370,7 +377,7 @@ impl Engine {
         Ok(Reading { pending, disk, skipped: (begin - offset) as usize, len: len as usize })
     }
 
-    pub(super) fn damaged(&self, segment: &Segment, at: u64) -> Trouble {
-        Trouble::Damaged { disk: segment.disk, offset: segment.described.offset + at }
+    pub(super) fn damaged(&self, segment: &Segment, at: u64) -> OperationError {
+        OperationError::Damaged { disk: segment.disk, offset: segment.described.offset + at }
     }
 }

@@ -10,7 +10,7 @@ use forebay_core::{Fault, Nanos};
 
 use crate::config::Transformation;
 use crate::executor::Io;
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 use crate::record::{Key, bound};
 use crate::segment::{Keys, Origin};
 
@@ -75,7 +75,7 @@ impl Engine {
         }
     }
 
-    async fn transform(self: &Rc<Self>, log: &Log) -> Result<(), Trouble> {
+    async fn transform(self: &Rc<Self>, log: &Log) -> Result<(), OperationError> {
         let is_basic = self.config.transformation == Transformation::Basic;
         if self.config.read_log {
             self.claim(log.disk, Stage::ReadLog).await;
@@ -98,7 +98,7 @@ impl Engine {
     }
 
     /// Returns the idle disk with enough room whose turn for duty is furthest away.
-    async fn claim_target(&self, log: &Log) -> Result<usize, Trouble> {
+    async fn claim_target(&self, log: &Log) -> Result<usize, OperationError> {
         let room = self.room(log);
         let claim = || {
             let mut state = self.state.borrow_mut();
@@ -107,7 +107,7 @@ impl Engine {
                 |disk: usize| !self.is_failed(&state, disk) && self.has_room(&state, disk, room);
             let fit = |disk: &usize| *disk != log.disk && takes(*disk);
             if !(0..count).any(|disk| fit(&disk)) {
-                return Some(Err(Trouble::Full));
+                return Some(Err(OperationError::Full));
             }
             let idle = (0..count).filter(fit).filter(|disk| state.is_idle(*disk));
             let to = idle.max_by_key(|disk| (disk + count - state.duty) % count)?;
@@ -118,7 +118,7 @@ impl Engine {
     }
 
     /// Reads a log from start to end, with the next read in flight while a step is processed.
-    async fn read_log(&self, log: &Log) -> Result<(), Trouble> {
+    async fn read_log(&self, log: &Log) -> Result<(), OperationError> {
         let begin = self.disks[log.disk].layout.slot_at(log.slot());
         let lane = self.lane(log.disk)?;
         let (len, step) = (log.len.get().next_multiple_of(4096), self.config.step_bytes as u64);
@@ -130,16 +130,16 @@ impl Engine {
         let mut ahead = steps.next();
         while let Some(read) = ahead {
             ahead = steps.next();
-            read.await.map_err(|fault| Trouble::Disk { disk: log.disk, fault })?;
+            read.await.map_err(|fault| OperationError::Disk { disk: log.disk, fault })?;
         }
         Ok(())
     }
 
-    async fn write_tree(self: &Rc<Self>, log: &Log, to: usize) -> Result<(), Trouble> {
+    async fn write_tree(self: &Rc<Self>, log: &Log, to: usize) -> Result<(), OperationError> {
         let room = self.room(log);
         let has_room = self.has_room(&self.state.borrow(), to, room);
         if !has_room || self.is_behind_a_full(&self.state.borrow(), log) {
-            return Err(Trouble::Full);
+            return Err(OperationError::Full);
         }
         let mut writing = Writing::begin(self, to, room)?;
         let (mut next, mut last) = (Key::from([]), None);
@@ -187,8 +187,8 @@ impl Engine {
 }
 
 /// Returns whether the log found no room, either on a disk or on the file system of a disk's file.
-fn is_full(trouble: &Trouble) -> bool {
-    matches!(trouble, Trouble::Full | Trouble::Disk { fault: Fault::Full, .. })
+fn is_full(trouble: &OperationError) -> bool {
+    matches!(trouble, OperationError::Full | OperationError::Disk { fault: Fault::Full, .. })
 }
 
 /// Returns the smallest key that is greater.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use forebay_core::Fault;
 
 use crate::frame::BLOCK;
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 
 use super::Engine;
 
@@ -35,7 +35,7 @@ impl Engine {
         disk: usize,
         at: u64,
         len: u64,
-    ) -> Result<Partial, Trouble> {
+    ) -> Result<Partial, OperationError> {
         let mut found = Partial { bytes: Vec::with_capacity(len as usize), unreadable: Vec::new() };
         self.read_on_around(&mut found, disk, at, len).await?;
         Ok(found)
@@ -48,7 +48,7 @@ impl Engine {
         disk: usize,
         at: u64,
         len: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), OperationError> {
         let mut step = self.config.step_bytes;
         while (found.bytes.len() as u64) < len {
             let done = found.bytes.len() as u64;
@@ -56,8 +56,10 @@ impl Engine {
             match self.read(disk, at + done, some).await {
                 Ok(bytes) => found.bytes.extend(bytes),
                 // From here on, read block by block.
-                Err(Trouble::Disk { fault: Fault::Media, .. }) if some > BLOCK => step = BLOCK,
-                Err(Trouble::Disk { fault: Fault::Media, .. })
+                Err(OperationError::Disk { fault: Fault::Media, .. }) if some > BLOCK => {
+                    step = BLOCK
+                }
+                Err(OperationError::Disk { fault: Fault::Media, .. })
                     if found.unreadable.len() < UNREADABLE_MAX =>
                 {
                     found.unreadable.push(done);

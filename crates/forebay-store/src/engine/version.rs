@@ -14,7 +14,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
 use crate::filter::Filter;
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 use crate::record::Key;
 use crate::root::Entry;
 use crate::segment::{Described, Keys, Node, Origin};
@@ -40,11 +40,11 @@ pub(crate) struct Segment {
     /// The copy, and the space that it occupies.
     copy: OnceCell<(Copy, Rc<RefCell<Space>>)>,
     /// Why the segment is unreadable, if it is.
-    pub(crate) lost: Option<Trouble>,
+    pub(crate) lost: Option<OperationError>,
     /// If the segment stands for a log with missing batches, these holes.
     pub(crate) holes: Vec<Hole>,
     /// The part that a merge could not read.
-    pub(crate) damaged: OnceCell<Trouble>,
+    pub(crate) damaged: OnceCell<OperationError>,
     /// The approximate number of bytes of records replaced by newer ones.
     pub(crate) dead: Cell<u64>,
     space: Rc<RefCell<Space>>,
@@ -84,14 +84,14 @@ impl Segment {
     }
 
     /// Marks the segment as unreadable. Its space is never reused.
-    pub(crate) fn lost(mut self, trouble: Trouble) -> Segment {
+    pub(crate) fn lost(mut self, trouble: OperationError) -> Segment {
         self.keep();
         self.lost = Some(trouble);
         self
     }
 
     /// Makes the segment stand for a log with missing batches; the remaining records are in memory.
-    pub(crate) fn with_holes(mut self, trouble: Trouble, holes: Vec<Hole>) -> Segment {
+    pub(crate) fn with_holes(mut self, trouble: OperationError, holes: Vec<Hole>) -> Segment {
         self.holes = holes;
         self.lost(trouble)
     }
@@ -243,8 +243,8 @@ impl Version {
     }
 
     /// Registers that a merge found something unreadable, which is then excluded from merges.
-    pub(crate) fn damage(&self, trouble: &Trouble) {
-        let &Trouble::Damaged { disk, offset } = trouble else { return };
+    pub(crate) fn damage(&self, trouble: &OperationError) {
+        let &OperationError::Damaged { disk, offset } = trouble else { return };
         let is_there = |segment: &&Rc<Segment>| {
             let Described { offset: begin, len, .. } = segment.described;
             segment.disk == disk && (begin..begin + len).contains(&offset)

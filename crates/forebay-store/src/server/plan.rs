@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 use crate::record::{KEY_MAX, Key, VALUE_MAX, Value};
 
 use super::command::Words;
@@ -118,7 +118,7 @@ impl Plan {
 
     fn write(&mut self, key: Key, value: Option<Value>) -> Result<(), Reply> {
         let long = |got: usize, most: usize| {
-            Err(trouble(&Trouble::Long { got: got as u64, most: most as u64 }))
+            Err(trouble(&OperationError::Long { got: got as u64, most: most as u64 }))
         };
         if key.len() > KEY_MAX {
             return long(key.len(), KEY_MAX);
@@ -195,9 +195,12 @@ impl Transaction {
 }
 
 /// Returns the reply to EXEC if the store refused its writes.
-pub(super) fn not_executed(why: &Trouble) -> Reply {
+pub(super) fn not_executed(why: &OperationError) -> Reply {
     match why {
-        Trouble::Full | Trouble::Long { .. } | Trouble::ReadOnly | Trouble::Rootless { .. } => {
+        OperationError::Full
+        | OperationError::Long { .. }
+        | OperationError::ReadOnly
+        | OperationError::Rootless { .. } => {
             let Reply::Error(what) = trouble(why) else { return trouble(why) };
             Reply::Error(format!("EXECABORT Transaction discarded because of: {what}"))
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::Instant;
 
-use crate::operation::{Answer, Loss, Operation, Page, Trouble};
+use crate::operation::{Answer, Loss, Operation, OperationError, Page};
 use crate::record::{Key, Value};
 use crate::store::{Answered, Snapshot, Store, Then};
 
@@ -68,7 +68,7 @@ pub(super) struct Reading {
 
 /// Waits for an answer.
 pub(super) fn answered(answer: &Receiver<Answered>) -> Answered {
-    answer.recv().unwrap_or(Err(Trouble::Closed))
+    answer.recv().unwrap_or(Err(OperationError::Closed))
 }
 
 /// The state of a client's session.
@@ -105,9 +105,9 @@ fn or_error(outcome: Result<Reply, String>) -> Pending {
     Pending::Ready(outcome.unwrap_or_else(Reply::Error))
 }
 
-pub(super) fn trouble(trouble: &Trouble) -> Reply {
+pub(super) fn trouble(trouble: &OperationError) -> Reply {
     match trouble {
-        Trouble::Full => Reply::Error(format!("OOM {trouble}")),
+        OperationError::Full => Reply::Error(format!("OOM {trouble}")),
         _ => Reply::Error(format!("ERR {trouble}")),
     }
 }
@@ -211,7 +211,9 @@ impl Session {
         match running.written.as_ref().map(Receiver::try_recv) {
             Some(Err(TryRecvError::Empty)) => {}
             Some(Ok(outcome)) => self.is_written(running, outcome),
-            Some(Err(TryRecvError::Disconnected)) => self.is_written(running, Err(Trouble::Closed)),
+            Some(Err(TryRecvError::Disconnected)) => {
+                self.is_written(running, Err(OperationError::Closed))
+            }
             None => self.go_on(&mut running.reads),
         }
     }
@@ -252,7 +254,7 @@ impl Session {
             Source::Before => {
                 self.go_on(reads);
                 let next = reads.asked.pop_front();
-                next.map_or(Err(Trouble::Closed), |(answer, _)| answered(&answer))
+                next.map_or(Err(OperationError::Closed), |(answer, _)| answered(&answer))
             }
             Source::Known(value) => {
                 self.holds(value.as_ref().map_or(0, |value| value.len()));
@@ -455,7 +457,7 @@ impl Session {
 
     fn size(&self) -> Reply {
         let status = self.store().status();
-        let rootless = |loss: &Loss| matches!(loss.trouble, Trouble::Rootless { .. });
+        let rootless = |loss: &Loss| matches!(loss.trouble, OperationError::Rootless { .. });
         match status.losses.iter().find(|loss| rootless(loss)) {
             Some(loss) => trouble(&loss.trouble),
             None => Reply::Integer(status.records as i64),

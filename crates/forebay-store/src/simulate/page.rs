@@ -7,7 +7,7 @@ use forebay_show::plural::counted;
 use forebay_show::table::{Cell, Column, Row as TableRow, Table};
 
 use super::{Parking, StoreSimulateAnswer, StoreSimulateAsk};
-use crate::arrangement::{Arrangement, Row};
+use crate::arrangement::{Arrangement, ArrangementRow};
 use crate::prediction::Predicted;
 
 pub(super) fn page(
@@ -35,8 +35,8 @@ pub(super) fn page(
 }
 
 /// Summarizes how much longer puts take in each arrangement.
-fn headline(rows: &[Row]) -> String {
-    let slowed = |row: &Row| {
+fn headline(rows: &[ArrangementRow]) -> String {
+    let slowed = |row: &ArrangementRow| {
         let slowed = percent(row.slowed_percent? / 100.0);
         Some(format!("{slowed} ({})", row.arrangement))
     };
@@ -60,13 +60,13 @@ fn about(ask: &StoreSimulateAsk, device: &str) -> Vec<(String, String)> {
 }
 
 /// Returns the cells that name a row.
-fn named(row: &Row) -> [Cell; 2] {
+fn named(row: &ArrangementRow) -> [Cell; 2] {
     let puts = if row.transformation { "and sorted" } else { "logged" };
     [Cell::from(row.arrangement), Cell::from(puts)]
 }
 
 /// Builds the table of put speeds.
-fn puts(rows: &[Row]) -> Table {
+fn puts(rows: &[ArrangementRow]) -> Table {
     let mut table = Table::new([
         Column::words("disks"),
         Column::words("puts"),
@@ -76,7 +76,7 @@ fn puts(rows: &[Row]) -> Table {
         Column::of("p50", Unit::Seconds),
         Column::of("p99", Unit::Seconds),
     ]);
-    let cells = |row: &Row| {
+    let cells = |row: &ArrangementRow| {
         [
             Cell::Value(row.execution_s),
             Cell::Value(row.throughput_mb_per_s * 1e6),
@@ -91,7 +91,7 @@ fn puts(rows: &[Row]) -> Table {
 }
 
 /// Builds the table of disk activity.
-fn disks(rows: &[Row]) -> Table {
+fn disks(rows: &[ArrangementRow]) -> Table {
     let mut table = Table::new([
         Column::words("disks"),
         Column::words("puts"),
@@ -99,7 +99,7 @@ fn disks(rows: &[Row]) -> Table {
         Column::of("busy time", Unit::Seconds),
         Column::of("energy", Unit::Joules),
     ]);
-    let cells = |row: &Row| {
+    let cells = |row: &ArrangementRow| {
         [Cell::Value(row.put_max_ms / 1e3), Cell::Value(row.busy_s), Cell::Value(row.energy_j)]
     };
     table.rows =
@@ -108,7 +108,7 @@ fn disks(rows: &[Row]) -> Table {
 }
 
 /// Describes the prediction from the first logs, beside the result.
-fn predicted(predicted: &Predicted, rows: &[Row]) -> String {
+fn predicted(predicted: &Predicted, rows: &[ArrangementRow]) -> String {
     let rate = |mb_per_s: f64| Figure::new(mb_per_s * 1e6, Unit::ByteRate).text();
     let enhanced = Arrangement::Enhanced.name();
     let result = rows.iter().find(|row| row.arrangement == enhanced && row.transformation);

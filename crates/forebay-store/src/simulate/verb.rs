@@ -13,10 +13,10 @@ use forebay_core::device::list::DeviceModel;
 
 use super::inputs::{Arranged, ArrangementName, KeyOrder, PageSize, TreeName, TreeSyncName};
 use super::{Parking, StoreSimulateAnswer, page};
-use crate::arrangement::{Arrangement, Row, compare};
+use crate::arrangement::{Arrangement, ArrangementRow, compare};
 use crate::config::{Config, InPlace, Tree};
 use crate::load::Load;
-use crate::operation::Trouble;
+use crate::operation::OperationError;
 use crate::prediction::predict;
 use crate::simulated::Time;
 
@@ -110,9 +110,9 @@ impl Verb for StoreSimulateAsk {
     }
 }
 
-fn refused(device: &OpenDevice, trouble: &Trouble) -> Error {
+fn refused(device: &OpenDevice, trouble: &OperationError) -> Error {
     match trouble {
-        Trouble::Closed => Error::Stopped,
+        OperationError::Closed => Error::Stopped,
         trouble => Error::Unfit(format!("{}: {trouble}", device.name)),
     }
 }
@@ -174,7 +174,7 @@ impl StoreSimulateAsk {
         arrangement: Arrangement,
         done_share: f64,
         session: &mut dyn Session,
-    ) -> Result<[Row; 2], Error> {
+    ) -> Result<[ArrangementRow; 2], Error> {
         let told = Told { doing: format!("putting on {}", arrangement.name()), done_share };
         let mut steps = 0u32;
         let mut go_on = || {
@@ -193,8 +193,8 @@ impl StoreSimulateAsk {
 
     /// Returns how long a disk of the enhanced arrangement rests, if the device file specifies the
     /// savings of spinning down.
-    fn parking(&self, rows: &[Row]) -> Option<Parking> {
-        let enhanced = |row: &&Row| row.arrangement == Arrangement::Enhanced.name();
+    fn parking(&self, rows: &[ArrangementRow]) -> Option<Parking> {
+        let enhanced = |row: &&ArrangementRow| row.arrangement == Arrangement::Enhanced.name();
         let sorted = rows.iter().filter(enhanced).find(|row| row.transformation)?;
         let disk = Disk::open(&self.device.0, Some(1)).ok()?;
         Some(Parking {

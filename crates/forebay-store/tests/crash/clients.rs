@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
-use forebay_store::{Answer, Desk, Key, Loss, Operation, Page, Trouble, Value};
+use forebay_store::{Answer, Desk, Key, Loss, Operation, OperationError, Page, Value};
 
 /// The possible values of a key.
 #[derive(Clone, Debug, Default)]
@@ -149,8 +149,9 @@ impl<'a> Clients<'a> {
         }
     }
 
-    fn may_be(&self, trouble: &Trouble) -> bool {
-        self.is_missing && matches!(trouble, Trouble::Missing { .. } | Trouble::Damaged { .. })
+    fn may_be(&self, trouble: &OperationError) -> bool {
+        self.is_missing
+            && matches!(trouble, OperationError::Missing { .. } | OperationError::Damaged { .. })
     }
 
     fn complain(&mut self, what: String) {
@@ -158,7 +159,7 @@ impl<'a> Clients<'a> {
     }
 
     /// What came of an operation before anybody works.
-    fn found(&mut self, operation: &Operation, answer: Result<Answer, Trouble>) {
+    fn found(&mut self, operation: &Operation, answer: Result<Answer, OperationError>) {
         match (operation, answer) {
             (Operation::Open, Ok(Answer::Done)) => {}
             (Operation::Get(key), Ok(Answer::Value(value))) => {
@@ -213,7 +214,7 @@ impl<'a> Clients<'a> {
     }
 
     /// What came of a client's operation.
-    fn done(&mut self, client: u64, operation: &Operation, answer: Result<Answer, Trouble>) {
+    fn done(&mut self, client: u64, operation: &Operation, answer: Result<Answer, OperationError>) {
         match (operation, answer) {
             (Operation::Write(records), Ok(Answer::Done)) => {
                 for (key, value) in records {
@@ -225,7 +226,7 @@ impl<'a> Clients<'a> {
             }
             // The write may have been executed, which the truth already allows.
             (Operation::Write(_), Err(_)) => self.refused += 1,
-            (_, Err(Trouble::Disk { .. })) => self.refused += 1,
+            (_, Err(OperationError::Disk { .. })) => self.refused += 1,
             (_, Err(trouble)) if self.may_be(&trouble) => self.refused += 1,
             (Operation::Get(key), Ok(Answer::Value(value))) => {
                 let value = value.map(|value| value.to_vec());

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use forebay_core::{Fault, Lane, Nanos, Op, Piece, Request, RequestId};
 use forebay_live::{Ended, Failure};
 use forebay_rig::{Crash, Medium, Tear, Troubles};
-use forebay_store::{Answer, Config, Key, Layout, Operation, Transformation, Trouble};
+use forebay_store::{Answer, Config, Key, Layout, Operation, OperationError, Transformation};
 
 use crate::crash::meddled::{Meddle, Meddled};
 use crate::crash::missing::{Asking, told};
@@ -185,10 +185,11 @@ fn a_full_file_system_is_told_and_the_store_goes_on_once_there_is_space() {
     let pause = Nanos::from_micros(500);
     let told = Asking::new(&all, pause).of((&layouts, config.clone()), None, &mut lanes);
     assert!(told.outcome.is_ok() && lanes.by.left == 0, "{:?}", told.outcome);
-    let refused = |answer: &&Result<Answer, Trouble>| answer.is_err();
+    let refused = |answer: &&Result<Answer, OperationError>| answer.is_err();
     let troubles: Vec<_> = told.answers.iter().filter(refused).collect();
-    let is_told =
-        |answer: &&&Result<Answer, Trouble>| matches!(answer, Err(Trouble::NoSpace { .. }));
+    let is_told = |answer: &&&Result<Answer, OperationError>| {
+        matches!(answer, Err(OperationError::NoSpace { .. }))
+    };
     assert!(!troubles.is_empty() && troubles.len() < puts - 20, "{} refused", troubles.len());
     assert_eq!(troubles.iter().filter(is_told).count(), troubles.len(), "{troubles:?}");
     assert!(told.answers[puts - 10..].iter().all(Result::is_ok), "it goes on");

@@ -6,7 +6,7 @@ use std::ops::Range;
 use forebay_core::Nanos;
 use forebay_rig::{Crash, Medium, Troubles};
 use forebay_store::{
-    Answer, Checked, Config, Layout, Loss, Operation, Page, Transformation, Trouble, Value,
+    Answer, Checked, Config, Layout, Loss, Operation, OperationError, Page, Transformation, Value,
 };
 
 use crate::crash::missing::{Asking, key, told};
@@ -112,7 +112,7 @@ impl Store {
     }
 }
 
-type Answered = Result<Answer, Trouble>;
+type Answered = Result<Answer, OperationError>;
 
 /// What a key has: of the puts that are left, and whether a lost one came later.
 fn expected(at: usize, lost: &BTreeSet<usize>) -> (Option<Value>, bool) {
@@ -165,7 +165,7 @@ fn only_the_keys_of_lost_batches_are_unknown() {
             for (at, answer) in all_keys().into_iter().zip(values) {
                 let (value, is_unknown) = expected(at, &lost);
                 match answer {
-                    Err(Trouble::Lost { .. }) => {
+                    Err(OperationError::Lost { .. }) => {
                         assert!(is_unknown, "{lost:?}, byte {byte}: key {at} fails");
                     }
                     Ok(Answer::Value(found)) => {
@@ -194,7 +194,7 @@ fn damage_at_the_end_of_a_log_is_told_but_for_its_last_batch() {
         let lost: BTreeSet<usize> = (PUTS - count..PUTS - 1).collect();
         for (at, answer) in all_keys().into_iter().zip(values) {
             let is_unknown = lost.iter().any(|put| key_of(*put) == at);
-            let fails = matches!(answer, Err(Trouble::Lost { .. }));
+            let fails = matches!(answer, Err(OperationError::Lost { .. }));
             assert!(fails || !is_unknown, "{count} damaged, byte {byte}: key {at} is {answer:?}");
         }
     }
@@ -223,7 +223,7 @@ fn scans_fail_where_they_pass_what_is_lost_and_nowhere_else() {
                     let (value, _) = expected(at, &lost);
                     assert!(records[..] == [(key(at), value.unwrap())], "put {put}: {at}");
                 }
-                Err(Trouble::Lost { .. }) => assert!(fails, "put {put}: {at} fails"),
+                Err(OperationError::Lost { .. }) => assert!(fails, "put {put}: {at} fails"),
                 other => panic!("{other:?}"),
             }
         }
@@ -281,7 +281,7 @@ fn a_key_that_is_put_again_is_known_again() {
         let looks = [Operation::Open, Operation::Get(key(at)), Operation::Get(key(key_of(10)))];
         let (_, answers) = store.ask(media.clone(), &looks);
         assert!(answers[1] == Ok(Answer::Value(Some(value(50)))));
-        assert!(matches!(answers[2], Err(Trouble::Lost { .. })), "{:?}", answers[2]);
+        assert!(matches!(answers[2], Err(OperationError::Lost { .. })), "{:?}", answers[2]);
         let more = [Operation::Open, write(1, value(60)), Operation::Close];
         media = store.ask(media, &more).0;
     }
@@ -327,7 +327,7 @@ fn the_next_log_knows_the_last_batches_of_the_one_before() {
         if !losses.is_empty() {
             told_of += 1;
             assert!(losses.len() == 1 && losses[0].records == 1 && !losses[0].is_bound);
-            assert!(matches!(answers[2 + wrong[0]], Err(Trouble::Lost { .. })));
+            assert!(matches!(answers[2 + wrong[0]], Err(OperationError::Lost { .. })));
         } else {
             assert_eq!(wrong, [count - 1], "nobody says that the last was there");
         }

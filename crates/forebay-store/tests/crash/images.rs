@@ -123,7 +123,7 @@ fn looks() -> Vec<Operation> {
     first.chain((0..KEYS).map(|at| Operation::Get(key(at)))).collect()
 }
 
-fn is_as_it_was(answers: &[Result<Answer, forebay_store::Trouble>]) {
+fn is_as_it_was(answers: &[Result<Answer, forebay_store::OperationError>]) {
     let [Ok(_), Ok(Answer::Checked(checked)), values @ ..] = answers else {
         panic!("{answers:?}");
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use forebay_core::{Fault, Lane, Nanos};
 use forebay_rig::{Crash, Medium, Troubles};
-use forebay_store::{Answer, Config, Layout, Operation, Transformation, Trouble};
+use forebay_store::{Answer, Config, Layout, Operation, OperationError, Transformation};
 
 use crate::crash::missing::{Asking, key};
 use crate::crash::{Draw, config, cramped, layouts, media};
@@ -43,7 +43,7 @@ impl Store {
         media: Vec<Medium>,
         bad: Vec<(Lane, u64)>,
         operations: &[Operation],
-    ) -> (Vec<Medium>, Vec<Result<Answer, Trouble>>) {
+    ) -> (Vec<Medium>, Vec<Result<Answer, OperationError>>) {
         let mut lanes = Crash::new(media, 4096, 4, 1, Troubles { bad, ..Troubles::default() });
         let store = (&self.layouts[..], self.config.clone());
         let told = Asking::new(operations, Nanos::ZERO).of(store, None, &mut lanes);
@@ -109,7 +109,7 @@ fn looks() -> impl Iterator<Item = Operation> {
 
 /// Which keys are refused; the others have their last value. One put may be unknown of.
 fn refused(
-    answers: &[Result<Answer, Trouble>],
+    answers: &[Result<Answer, OperationError>],
     last: &Last,
     unsure: Option<usize>,
     what: &str,
@@ -127,9 +127,9 @@ fn refused(
                 assert!(got == expected || is_unsure, "{what}: {key} is {got:?}, not {expected:?}");
             }
             Err(trouble) => {
-                let lost = |trouble: &Trouble| {
-                    matches!(trouble, Trouble::Lost { .. } | Trouble::Damaged { .. })
-                        || matches!(trouble, Trouble::Disk { fault: Fault::Media, .. })
+                let lost = |trouble: &OperationError| {
+                    matches!(trouble, OperationError::Lost { .. } | OperationError::Damaged { .. })
+                        || matches!(trouble, OperationError::Disk { fault: Fault::Media, .. })
                 };
                 assert!(lost(trouble), "{what}: {trouble}");
                 assert!(!checked.losses.is_empty(), "{what}");
@@ -245,7 +245,9 @@ fn what_an_unreadable_root_may_have_had_is_not_forgotten() {
                         let expected = last(0..puts)[&key] as u8;
                         match answer {
                             Ok(Answer::Value(Some(value))) if value[0] == expected => right += 1,
-                            Err(Trouble::Rootless { disks: 2 }) if other != disk => told += 1,
+                            Err(OperationError::Rootless { disks: 2 }) if other != disk => {
+                                told += 1
+                            }
                             _ => panic!("{what}: {key}, {:?}", answer.as_ref().err()),
                         }
                     }
@@ -309,7 +311,7 @@ fn what_a_rotten_root_had_is_not_forgotten() {
                 for (key, answer) in answers[2..].iter().enumerate() {
                     let expected = puts_last[&key] as u8;
                     match answer {
-                        Err(Trouble::Rootless { disks: 2 }) if is_of_it => told += 1,
+                        Err(OperationError::Rootless { disks: 2 }) if is_of_it => told += 1,
                         Ok(Answer::Value(Some(value))) if value[0] == expected && !is_of_it => {
                             right += 1;
                         }
@@ -359,7 +361,7 @@ fn what_a_log_that_is_given_up_says_of_the_one_before_counts() {
             let (_, answers) = store.live(media, Vec::new(), &[Operation::Open, Operation::Check]);
             let Ok(Answer::Checked(checked)) = &answers[1] else { panic!("{answers:?}") };
             let is_told = checked.losses.iter().any(
-                |loss| matches!(loss.trouble, Trouble::Lost { log: lost, .. } if lost + 1 == *log),
+                |loss| matches!(loss.trouble, OperationError::Lost { log: lost, .. } if lost + 1 == *log),
             );
             assert!(is_told, "{puts} puts, log {log}: {:?}", checked.losses);
             told += 1;

@@ -5,7 +5,9 @@
 use forebay_core::{Done, Flags, Nanos, Op, Request, Slots, Workload};
 use forebay_live::{Lanes, run};
 use forebay_rig::{Crash, Medium, Tear, Troubles};
-use forebay_store::{Answer, Checked, Config, Desk, Layout, Operation, StorePolicy, Trouble, View};
+use forebay_store::{
+    Answer, Checked, Config, Desk, Layout, Operation, OperationError, StorePolicy, View,
+};
 
 use crate::crash::clients::{Clients, Known};
 use crate::crash::lying::{Lie, Lying};
@@ -110,7 +112,7 @@ fn a_missing_disk_makes_nothing_older_of_what_there_is() {
 pub(crate) struct Asking {
     desk: Desk,
     left: Vec<Operation>,
-    answers: Vec<Result<Answer, Trouble>>,
+    answers: Vec<Result<Answer, OperationError>>,
     next: u64,
     is_waiting: bool,
     pause: Nanos,
@@ -120,7 +122,7 @@ pub(crate) struct Asking {
 /// The messages of the store, and its final state.
 pub(crate) struct Told {
     pub(crate) outcome: std::io::Result<Nanos>,
-    pub(crate) answers: Vec<Result<Answer, Trouble>>,
+    pub(crate) answers: Vec<Result<Answer, OperationError>>,
     pub(crate) view: View,
 }
 
@@ -184,7 +186,7 @@ pub(crate) fn told(
     media: Vec<Medium>,
     missing: Option<usize>,
     operations: &[Operation],
-) -> (Vec<Medium>, Vec<Result<Answer, Trouble>>, usize) {
+) -> (Vec<Medium>, Vec<Result<Answer, OperationError>>, usize) {
     let mut lanes = Crash::new(media, 4096, 4, 1, Troubles::default());
     let work = Asking::new(operations, Nanos::ZERO);
     let Told { outcome, answers, view } = work.of((layouts, config), missing, &mut lanes);

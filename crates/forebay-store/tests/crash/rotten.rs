@@ -2,7 +2,7 @@
 
 use forebay_core::{Fault, Lane, Nanos};
 use forebay_rig::{Crash, Medium, Troubles};
-use forebay_store::{Answer, Checked, Config, Layout, Operation, Transformation, Trouble};
+use forebay_store::{Answer, Checked, Config, Layout, Operation, OperationError, Transformation};
 
 use crate::crash::missing::{Asking, key, told};
 use crate::crash::{DISKS, Draw, config, cramped, layouts, longer, media};
@@ -49,11 +49,11 @@ fn a_batch_that_rots_is_told_and_nothing_older_is_answered() {
         for (key, value) in values.iter().enumerate() {
             let last = (0..puts).rfind(|number| number % KEYS == key).unwrap();
             match value {
-                Err(Trouble::Lost { first, upto, expected, .. }) => {
+                Err(OperationError::Lost { first, upto, expected, .. }) => {
                     assert!(first < upto && upto <= expected && !checked.losses.is_empty());
                     refused += 1;
                 }
-                Err(Trouble::Disk { fault: Fault::Media, .. }) => {
+                Err(OperationError::Disk { fault: Fault::Media, .. }) => {
                     assert!(!checked.losses.is_empty());
                     refused += 1;
                 }
@@ -227,7 +227,7 @@ fn without_the_roots_of_two_disks_nothing_is_answered_until_that_is_given_up() {
                 assert!(checked.losses.is_empty() && values.iter().all(Result::is_ok));
                 continue;
             }
-            let lost = Trouble::Rootless { disks: gone };
+            let lost = OperationError::Rootless { disks: gone };
             assert!(checked.losses.iter().any(|loss| loss.trouble == lost), "{checked:?}");
             assert!(values.iter().all(|value| *value == Err(lost.clone())), "{values:?}");
             // Nothing was written: it is as it was.
@@ -281,7 +281,7 @@ fn what_two_damaged_roots_had_is_not_forgotten() {
                 damaged += 1;
             }
             let (_, answers, _) = told((&layouts, config.clone()), media, None, &looks());
-            let lost = Trouble::Rootless { disks: 2 };
+            let lost = OperationError::Rootless { disks: 2 };
             for (key, value) in answers[2..2 + KEYS].iter().enumerate() {
                 match value {
                     Ok(Answer::Value(Some(value))) if value[0] == last(key) => right += 1,
@@ -308,8 +308,8 @@ fn a_label_that_rots_is_told_and_written_anew() {
             let at = || (0..).zip(places).filter(|(bit, _)| damaged >> bit & 1 == 1);
             at().for_each(|(_, at)| media[disk].write(at, &[0; 512], true));
             let expected: Vec<_> =
-                at().map(|(_, offset)| Trouble::Label { disk, offset }).collect();
-            let troubles = |answer: &Result<Answer, Trouble>| match answer {
+                at().map(|(_, offset)| OperationError::Label { disk, offset }).collect();
+            let troubles = |answer: &Result<Answer, OperationError>| match answer {
                 Ok(Answer::Checked(Checked { losses, .. })) => {
                     losses.iter().map(|loss| loss.trouble.clone()).collect::<Vec<_>>()
                 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
 use forebay_live::run;
 use forebay_rig::{Crash, Troubles};
-use forebay_store::{Answer, Desk, Key, Operation, StorePolicy, Trouble, Value};
+use forebay_store::{Answer, Desk, Key, Operation, OperationError, StorePolicy, Value};
 
 use crate::crash::{Draw, STUCK, config, layouts, longer, media};
 
@@ -158,7 +158,8 @@ impl Workload for Together {
                 self.look(now + Nanos(id % 3 * 5000), id);
             }
             (Ask::Careless, Ok(Answer::Done)) => self.due.push((now, Ask::Lost(id))),
-            (Ask::Lost(_), Err(Trouble::NoSnapshot)) | (Ask::Close | Ask::Release(_), Ok(_)) => {}
+            (Ask::Lost(_), Err(OperationError::NoSnapshot))
+            | (Ask::Close | Ask::Release(_), Ok(_)) => {}
             (Ask::Hold, Ok(Answer::Snapshot(snapshot))) => assert_eq!(snapshot, id),
             answer => panic!("seed {}: {answer:?}", self.seed),
         }

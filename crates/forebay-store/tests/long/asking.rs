@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use forebay_core::{Done, Flags, Nanos, Op, Request, Slots, Workload};
-use forebay_store::{Answer, Desk, Operation, Trouble};
+use forebay_store::{Answer, Desk, Operation, OperationError};
 
 pub(crate) struct Asking {
     desk: Desk,
     left: VecDeque<Operation>,
     /// By their place.
-    pub(crate) answers: BTreeMap<u64, Result<Answer, Trouble>>,
+    pub(crate) answers: BTreeMap<u64, Result<Answer, OperationError>>,
     next: u64,
     now: Nanos,
     under_way: usize,

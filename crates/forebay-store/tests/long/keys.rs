@@ -5,7 +5,7 @@ pub(crate) use forebay_testing::mixed;
 use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
-use forebay_store::{Answer, Desk, Key, Operation, Page, Trouble, Value, View};
+use forebay_store::{Answer, Desk, Key, Operation, OperationError, Page, Value, View};
 
 /// The operations and their times.
 #[derive(Clone, Copy)]
@@ -269,7 +269,7 @@ impl Workload for Work<'_> {
                         self.told.writes += 1;
                     }
                     // It was never tried, and is worth trying a second later.
-                    Err(Trouble::Full) => {
+                    Err(OperationError::Full) => {
                         self.told.refused += 1;
                         self.due = self.due.max(now + Nanos::from_secs(1));
                     }

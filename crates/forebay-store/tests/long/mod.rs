@@ -13,7 +13,9 @@ use std::rc::Rc;
 use forebay_core::Nanos;
 use forebay_core::device::fixed::Fixed;
 use forebay_live::{Emulated, Sparse, Store, VirtualClock, run};
-use forebay_store::{Answer, Config, Desk, Figures, Layout, Operation, StorePolicy, Trouble};
+use forebay_store::{
+    Answer, Config, Desk, Figures, Layout, Operation, OperationError, StorePolicy,
+};
 
 use self::asking::Asking;
 use self::keys::{Load, Model, Told, Work};
@@ -95,7 +97,7 @@ impl Disks {
         &self,
         depth: usize,
         operations: impl Iterator<Item = Operation>,
-    ) -> Vec<Result<Answer, Trouble>> {
+    ) -> Vec<Result<Answer, OperationError>> {
         let (mut lanes, desk) = (self.lanes(), Desk::default());
         let config = self.config.clone();
         let mut policy = StorePolicy::over(&self.layouts, config, 1 << 20, desk.clone());

@@ -1,7 +1,7 @@
 //! Tests the use of space and the amount written while values are replaced.
 
 use forebay_core::Nanos;
-use forebay_store::{Answer, Config, Key, Operation, Trouble, Value};
+use forebay_store::{Answer, Config, Key, Operation, OperationError, Value};
 
 use crate::long::Disks;
 use crate::long::keys::{Load, Model, Told};
@@ -111,7 +111,7 @@ fn a_store_full_of_different_keys_can_be_emptied() {
     let room = disks.room() as usize / 10_000;
     let filling = disks.ask(1, (0..room).map(put));
     let taken = filling.iter().position(Result::is_err).unwrap();
-    assert_eq!(filling[taken], Err(Trouble::Full));
+    assert_eq!(filling[taken], Err(OperationError::Full));
     let refused = filling.iter().filter(|answer| answer.is_err()).count();
     println!("{taken} of {room} taken, then {refused} refused");
     assert!(taken * 10 > room * 7, "{taken} of {room} taken");
@@ -165,8 +165,9 @@ fn values_of_a_tenth_of_the_room_leave_no_store_full_for_good() {
 fn emptied_of(disks: &Disks, value: usize, name: impl Fn(usize) -> Key) -> (f64, usize, usize) {
     let put = |at: usize| Operation::Write(vec![(name(at), Some(vec![at as u8; value].into()))]);
     let room = disks.room() as usize / (name(0).len() + value);
-    let refused =
-        |answers: Vec<Result<Answer, Trouble>>| answers.iter().filter(|a| a.is_err()).count();
+    let refused = |answers: Vec<Result<Answer, OperationError>>| {
+        answers.iter().filter(|a| a.is_err()).count()
+    };
     let taken = room - refused(disks.ask(16, (0..room).map(put)));
     // A prime takes every key once.
     let delete = |at: usize| Operation::Write(vec![(name(at * 7919 % room), None)]);
@@ -213,7 +214,7 @@ fn values_do_not_slip_in_behind_deletions() {
     let filled = disks.ask(16, mixed);
     let taken = filled.iter().step_by(2).filter(|answer| answer.is_ok()).count();
     let refused =
-        |answers: &[Result<Answer, Trouble>]| answers.iter().filter(|a| a.is_err()).count();
+        |answers: &[Result<Answer, OperationError>]| answers.iter().filter(|a| a.is_err()).count();
     let deletions: Vec<_> = filled.into_iter().skip(1).step_by(2).collect();
     let emptied = disks.ask(16, (0..room).map(delete));
     let again = disks.ask(16, (0..taken / 2).map(put));
@@ -291,7 +292,7 @@ fn a_full_store_of_values_of_all_lengths_is_right() {
                 match answer {
                     Ok(_) => drop(model.insert(at, value)),
                     Err(trouble) => {
-                        assert!(trouble == Trouble::Full, "{seed}: {trouble}");
+                        assert!(trouble == OperationError::Full, "{seed}: {trouble}");
                         if value.is_none() {
                             stuck.insert(seed);
                         }
@@ -337,8 +338,9 @@ fn a_store_full_of_values_of_all_lengths_can_be_emptied() {
         asked.push(put(asked.len(), len));
     }
     let all = asked.len();
-    let refused =
-        |answers: Vec<Result<Answer, Trouble>>| answers.iter().filter(|a| a.is_err()).count();
+    let refused = |answers: Vec<Result<Answer, OperationError>>| {
+        answers.iter().filter(|a| a.is_err()).count()
+    };
     let full = refused(disks.ask(1, asked.into_iter()));
     let deleted =
         refused(disks.ask(1, (0..all).map(|at| Operation::Write(vec![(name(at), None)]))));

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use forebay_rig::holes;
 use forebay_store::{
-    Answer, Config, Disks, InPlace, Operation, Store, StoreError, Transformation, Tree, Trouble,
-    create, find,
+    Answer, Config, Disks, InPlace, Operation, OperationError, Store, StoreError, Transformation,
+    Tree, create, find,
 };
 
 const MIB: u64 = 1 << 20;
@@ -100,7 +100,7 @@ fn what_was_put_is_there() {
     assert!(status.figures.transformations > 10 && status.stages.len() == 4, "{status:?}");
     // The same again from what is on the disks; the order of the folders does not matter.
     store.close();
-    assert_eq!(store.get(&b"0/0001"[..]), Err(Trouble::Closed));
+    assert_eq!(store.get(&b"0/0001"[..]), Err(OperationError::Closed));
     let mut turned = folders.clone();
     turned.rotate_left(1);
     for transformation in [Transformation::Enhanced, Transformation::Basic] {
@@ -137,7 +137,7 @@ fn a_snapshot_is_as_it_was_whatever_comes_later() {
     drop(snapshot);
     is_as(&store, &model);
     let read = Box::new(Operation::Get(b"1".as_slice().into()));
-    assert_eq!(store.ask(Operation::At { snapshot: 9999, read }), Err(Trouble::NoSnapshot));
+    assert_eq!(store.ask(Operation::At { snapshot: 9999, read }), Err(OperationError::NoSnapshot));
     store.close();
 }
 
@@ -162,10 +162,13 @@ fn a_batch_is_written_in_its_order_and_what_is_too_long_is_refused() {
     assert_eq!(store.ask(Operation::Write(batch)), Ok(Answer::Done));
     assert_eq!(store.get(&b"a"[..]), Ok(None));
     assert_eq!(store.get(&b"b"[..]).unwrap().as_deref(), Some(&b"3"[..]));
-    assert!(matches!(store.put(vec![0; 70_000], &b""[..]), Err(Trouble::Long { got: 70_000, .. })));
+    assert!(matches!(
+        store.put(vec![0; 70_000], &b""[..]),
+        Err(OperationError::Long { got: 70_000, .. })
+    ));
     assert!(matches!(
         store.put(&b"c"[..], vec![0; (64 << 20) + (65 << 10)]),
-        Err(Trouble::Long { .. })
+        Err(OperationError::Long { .. })
     ));
     // Longer than a log.
     let long = value(7, 5_000_000);
@@ -203,7 +206,7 @@ fn a_page_has_as_many_bytes_as_were_asked_for_whatever_values_have() {
     assert!(all.eq(lens));
     assert_eq!(snapshot.records([4]).next().unwrap().unwrap().1.len(), 4_500_000);
     store.close();
-    assert_eq!(snapshot.records([4]).next(), Some(Err(Trouble::Closed)));
+    assert_eq!(snapshot.records([4]).next(), Some(Err(OperationError::Closed)));
 }
 
 #[test]
@@ -217,7 +220,7 @@ fn a_store_that_is_full_says_so_and_keeps_what_it_has() {
         kept += u64::from(put.is_ok());
         put
     });
-    assert_eq!(outcome, Err(Trouble::Full));
+    assert_eq!(outcome, Err(OperationError::Full));
     assert!(kept > 300, "{kept} puts of 50 kB in some 30 MiB");
     let all = store.scan(&b""[..], usize::MAX).unwrap();
     assert_eq!(all.len() as u64, kept);
