@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use forebay::progress::Told;
+use forebay::progress::ProgressReport;
 use forebay_trace::unpack::Consumed;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -50,7 +50,7 @@ impl Progress {
 
     /// Shows a progress report. Like the methods below, it always returns `Continue` because Ctrl-C
     /// is handled elsewhere.
-    pub(crate) fn tell(&self, told: &Told) -> ControlFlow<()> {
+    pub(crate) fn tell(&self, told: &ProgressReport) -> ControlFlow<()> {
         const STEPS: u64 = 1000;
         if self.bar.length().is_none() {
             self.bar.set_length(STEPS);
@@ -64,7 +64,7 @@ impl Progress {
     /// Shows the current step and, if known, the completed share.
     pub(crate) fn report(&self, doing: String, done_share: Option<f64>) -> ControlFlow<()> {
         match done_share {
-            Some(done_share) => self.tell(&Told { doing, done_share }),
+            Some(done_share) => self.tell(&ProgressReport { doing, done_share }),
             None => self.say(doing),
         }
     }

@@ -11,7 +11,7 @@ use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use forebay::Error;
-use forebay::progress::Told;
+use forebay::progress::ProgressReport;
 use forebay::verb::{LiveWork, SecondInterruption, Session, Verb, answer, in_place_of};
 use forebay_ask::{Arity, Ask, AskError, Face, Given, Input, Spelling, Takes, read, spelled};
 use forebay_core::Nanos;
@@ -95,7 +95,7 @@ impl Session for Watched {
         self.bar.consumed()
     }
 
-    fn progress(&mut self, told: &Told) -> ControlFlow<()> {
+    fn progress(&mut self, told: &ProgressReport) -> ControlFlow<()> {
         self.bar.tell(told)
     }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use forebay::progress::Told;
+use forebay::progress::ProgressReport;
 use forebay::verb::{
     Answered, LiveWork, OpenTrace, SecondInterruption, Session, TraceInput, Verb, answer,
 };
@@ -413,7 +413,7 @@ impl Session for Heard<'_> {
         Consumed::default()
     }
 
-    fn progress(&mut self, _: &Told) -> ControlFlow<()> {
+    fn progress(&mut self, _: &ProgressReport) -> ControlFlow<()> {
         self.signals.go_on()
     }
 

@@ -22,7 +22,7 @@ use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
 use crate::jobs;
-use crate::progress::{Progress, Telling, Told, untold};
+use crate::progress::{Progress, ProgressReport, Telling, untold};
 use crate::simulate::{Bed, Replay, Run, RunResult, Setup};
 use crate::slices::{Resampled, Slices};
 
@@ -55,7 +55,7 @@ mod trust;
 mod trust_tests;
 pub mod verb;
 
-pub use available::{From, Today};
+pub use available::{Provider, Today};
 pub use capacity::Enough;
 use choice::Choice;
 pub use choice::{PassedOver, Prefer};
@@ -276,7 +276,7 @@ pub fn advise(
             let fit = named("fit_device");
             return Err(Error::Unfit(format!("{fit}: {why}; leave it out")));
         }
-        let told = Told { doing: "caches of every size".to_string(), done_share: 0.0 };
+        let told = ProgressReport { doing: "caches of every size".to_string(), done_share: 0.0 };
         return untimed(setting, (&in_short, &why), &mut |_| progress(&told));
     }
     let AdviceOptions { prefer, jobs, both_replays, device_named, fit_device, .. } = options;
@@ -288,8 +288,8 @@ pub fn advise(
     let judged = unchecked.is_none().then_some(current);
     let bed = Bed { slices: true, judged, ..Bed::of(device) };
     let schedulers = replays::Schedulers { current, jobs, both_replays };
-    let tried = Tryouts::of(input, bed, setup, schedulers, &mut |told: &Told| {
-        progress(&Told { done_share: told.done_share * SCHEDULERS_SHARE, ..told.clone() })
+    let tried = Tryouts::of(input, bed, setup, schedulers, &mut |told: &ProgressReport| {
+        progress(&ProgressReport { done_share: told.done_share * SCHEDULERS_SHARE, ..told.clone() })
     })?;
     let trust = match &unchecked {
         Some(why) => Trust::unchecked(why),
@@ -314,7 +314,9 @@ pub fn advise(
         setup,
         elsewhere,
         jobs,
-        &mut |told: &Told| progress(&Told { done_share: SCHEDULERS_SHARE, ..told.clone() }),
+        &mut |told: &ProgressReport| {
+            progress(&ProgressReport { done_share: SCHEDULERS_SHARE, ..told.clone() })
+        },
     )?;
     let (verdict, recommended) = judge::scheduler(&choice, span_s);
     let today = today(device, verdict, &choice).filter(|today| today.policy != current);
@@ -325,9 +327,12 @@ pub fn advise(
     let free = results.iter().find(|result| Some(&result.policy) == recommended.as_ref());
     let free = free.unwrap_or(baseline);
     let again = worth_telling(results, &ranking, baseline, free, today.as_ref());
-    let plain = Plain::of(input, device, &again, setup, jobs, &mut |told: &Told| {
+    let plain = Plain::of(input, device, &again, setup, jobs, &mut |told: &ProgressReport| {
         let share = PLAIN_SHARE - SCHEDULERS_SHARE;
-        progress(&Told { done_share: SCHEDULERS_SHARE + told.done_share * share, ..told.clone() })
+        progress(&ProgressReport {
+            done_share: SCHEDULERS_SHARE + told.done_share * share,
+            ..told.clone()
+        })
     })?;
     let sensitivity = sensitivity::sensitivity(
         &drives,
@@ -335,9 +340,12 @@ pub fn advise(
         [baseline, free],
         setup,
         jobs,
-        &mut |told: &Told| {
+        &mut |told: &ProgressReport| {
             let share = ASSUMED_SHARE - PLAIN_SHARE;
-            progress(&Told { done_share: PLAIN_SHARE + told.done_share * share, ..told.clone() })
+            progress(&ProgressReport {
+                done_share: PLAIN_SHARE + told.done_share * share,
+                ..told.clone()
+            })
         },
     )?;
     let in_slices = |run: &RunResult| {
@@ -452,7 +460,7 @@ impl Advice {
 
     /// Returns whether to set `policy` today because the recommended scheduler is not in Linux.
     pub fn is_for_today(&self, policy: &str) -> bool {
-        let is_best = |best: &str| best == policy || From::of(best) == From::Linux;
+        let is_best = |best: &str| best == policy || Provider::of(best) == Provider::Linux;
         !self.recommended.as_deref().is_some_and(is_best)
             && self.today.as_ref().is_some_and(|today| today.policy == policy)
     }
@@ -460,8 +468,10 @@ impl Advice {
     /// Returns what the user should do with a remedy. At most one free remedy and one that needs
     /// flash are recommended.
     pub fn standing(&self, remedy: &Remedy) -> Standing {
-        let is_ours =
-            self.recommended.as_deref().is_some_and(|policy| From::of(policy) == From::Forebay);
+        let is_ours = self
+            .recommended
+            .as_deref()
+            .is_some_and(|policy| Provider::of(policy) == Provider::Forebay);
         let is_queues = |one: &Remedy| one.kind == RemedyKind::QueueSizes && one.recommended;
         match remedy.kind {
             _ if !remedy.recommended => Standing::PassedOver,

@@ -42,9 +42,9 @@ pub use verdict::{Aspect, Verdict};
 use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
-use crate::progress::{Telling, Told};
+use crate::progress::{ProgressReport, Telling};
 use layout::Layout;
-use profile::{Asked, Profile, RANGES, STRETCHES_MAX};
+use profile::{Profile, ProfileOptions, RANGES, STRETCHES_MAX};
 use response::{Responses, responses};
 use tally::Clock;
 
@@ -157,11 +157,12 @@ pub fn compare(
             return Err(Error::Unfit(text));
         }
     }
-    let looking = Told { doing: "looking where requests fall".to_string(), done_share: 0.0 };
+    let looking =
+        ProgressReport { doing: "looking where requests fall".to_string(), done_share: 0.0 };
     let layout = Layout::of(a, b, RANGES, &mut || progress(&looking))?;
     let block_bytes = block_bytes(inputs, options.block_bytes);
     let timed = inputs.into_iter().all(is_timed);
-    let asked = Asked { block_bytes, edges: &layout.edges, timed };
+    let asked = ProfileOptions { block_bytes, edges: &layout.edges, timed };
     let of = |side: usize, done: u64| {
         (done as f64 / inputs[side].description.records.max(1) as f64).min(1.0)
     };
@@ -169,7 +170,7 @@ pub fn compare(
         let doing = format!("measuring {}", inputs[side].path.display());
         let mut told = |done| {
             let done_share = MEASURING_SHARE * (side as f64 + of(side, done)) / 2.0;
-            progress(&Told { doing: doing.clone(), done_share })
+            progress(&ProgressReport { doing: doing.clone(), done_share })
         };
         Profile::of(inputs[side], &layout.sides[side], asked, &mut told)
     };
@@ -186,7 +187,7 @@ pub fn compare(
                 let done = (2 * nth + side) as f64 + of(side, done / 2);
                 let simulated = done / (2 * devices.len()) as f64;
                 let done_share = MEASURING_SHARE + (1.0 - MEASURING_SHARE) * simulated;
-                progress(&Told { doing: doing.clone(), done_share })
+                progress(&ProgressReport { doing: doing.clone(), done_share })
             };
             responses(run, device, options.intensity, &mut told)
         };

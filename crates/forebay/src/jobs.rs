@@ -14,7 +14,7 @@ use forebay_core::replay::AHEAD_MAX;
 
 use crate::error::Error;
 use crate::input::Input;
-use crate::progress::{Telling, Told, unheard};
+use crate::progress::{ProgressReport, Telling, unheard};
 use crate::replayed::{Replay, Setup};
 
 /// The most memory for the waiting requests of all concurrent runs.
@@ -178,13 +178,13 @@ impl<'a, T> Parts<'a, T> {
         true
     }
 
-    fn told(&self) -> Told {
+    fn told(&self) -> ProgressReport {
         let ended = self.answers.iter().flatten().count() as f64;
         let of = |count: &u64| (*count as f64 / self.steps.max(1) as f64).min(1.0);
         let done = ended + self.under_way.iter().flatten().map(of).sum::<f64>();
         let whole = self.share.end - self.share.start;
         let doing = self.names.iter().zip(&self.under_way).filter(|(_, count)| count.is_some());
-        Told {
+        ProgressReport {
             doing: doing.map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
             done_share: self.share.start + whole * done / self.names.len().max(1) as f64,
         }
@@ -253,7 +253,7 @@ mod tests {
             true => Err(Error::Stopped),
             false => Ok(()),
         };
-        let mut keep = |now: &Told| {
+        let mut keep = |now: &ProgressReport| {
             told.push((now.doing.clone(), now.done_share));
             std::ops::ControlFlow::Continue(())
         };
@@ -262,7 +262,7 @@ mod tests {
         assert!(told.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{told:?}");
         assert_eq!(told.last().map(|last| (last.0.as_str(), last.1)), Some(("e", 1.0)));
         let mut calls = 0;
-        let mut stop = |_: &Told| {
+        let mut stop = |_: &ProgressReport| {
             calls += 1;
             ControlFlow::Break(())
         };

@@ -19,7 +19,7 @@ use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
 use crate::layout::{Map, VolumeLayout};
-use crate::progress::{Telling, Told};
+use crate::progress::{ProgressReport, Telling};
 use crate::simulate::{Setup, run};
 
 mod page;
@@ -227,7 +227,8 @@ fn windows(
     let mut found = Vec::new();
     for first in (0..requests.len()).step_by(step).take(windows) {
         let done_share = found.len() as f64 / windows as f64;
-        let told = Told { doing: "searching for the best orders".to_string(), done_share };
+        let told =
+            ProgressReport { doing: "searching for the best orders".to_string(), done_share };
         if tell(&told).is_break() {
             return Err(Error::Stopped);
         }
@@ -316,7 +317,7 @@ mod tests {
                 assert!(window.best_s <= took_s + 1e-9, "{policy}: {took_s} < {}", window.best_s);
             }
         }
-        let stop = &mut |_: &Told| ControlFlow::Break(());
+        let stop = &mut |_: &ProgressReport| ControlFlow::Break(());
         let stopped = windows(&input, &device, &policies, (5, 7), stop);
         assert!(matches!(stopped, Err(Error::Stopped)));
     }

@@ -18,14 +18,14 @@ pub struct Parted {
     /// The manifest of the folder.
     pub manifest: Manifest,
     /// What the folder contained before.
-    pub found: Found,
+    pub found: ExistingOutput,
     /// Notes about the trace, if it was read.
     pub notes: Option<Notes>,
 }
 
 /// The previous contents of a folder for the same trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum ExistingOutput {
     /// Nothing.
     Nothing,
     /// The complete intermediate data, but not all volumes.
@@ -70,14 +70,14 @@ pub fn part(
     let (volumes, found, notes) =
         match partition::open(folder, trace, from).map_err(Error::output)? {
             Partition::Finished(manifest) => {
-                return Ok(Parted { manifest, found: Found::Whole, notes: None });
+                return Ok(Parted { manifest, found: ExistingOutput::Whole, notes: None });
             }
-            Partition::Read(volumes) => (volumes, Found::Part, None),
+            Partition::Read(volumes) => (volumes, ExistingOutput::Part, None),
             Partition::Begun(intake) => {
                 let mut reader = open()?;
                 let mut told = |requests| progress(Step::Reading, requests);
                 let volumes = read(trace, &mut *reader, intake, &mut told)?;
-                (volumes, Found::Nothing, Some(reader.notes().clone()))
+                (volumes, ExistingOutput::Nothing, Some(reader.notes().clone()))
             }
         };
     let of = volumes.requests();

@@ -9,7 +9,7 @@ use forebay_core::{Bytes, Done, Nanos, Request, Slots, Workload};
 pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
 /// The same as [`Progress`], for a verb that does several things.
-pub type Telling<'a> = &'a mut dyn FnMut(&Told) -> ControlFlow<()>;
+pub type Telling<'a> = &'a mut dyn FnMut(&ProgressReport) -> ControlFlow<()>;
 
 /// Ignores the count and goes on.
 pub fn untold(_: u64) -> ControlFlow<()> {
@@ -17,13 +17,13 @@ pub fn untold(_: u64) -> ControlFlow<()> {
 }
 
 /// Ignores the progress and goes on.
-pub fn unheard(_: &Told) -> ControlFlow<()> {
+pub fn unheard(_: &ProgressReport) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
 /// The progress of a verb that does several things, some of them in parallel.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct ProgressReport {
     /// What is in progress, separated by commas.
     pub doing: String,
     /// The completed share, from 0 to 1; it never decreases.

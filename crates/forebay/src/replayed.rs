@@ -187,13 +187,13 @@ impl Iterator for DeviceRequests<'_> {
 
 /// A trace as a workload.
 pub struct Replayed<'a> {
-    kind: Kind<'a>,
+    kind: ReplayState<'a>,
     failed: Failed,
 }
 
 // There is only one value per run, so its size does not matter.
 #[allow(clippy::large_enum_variant)]
-enum Kind<'a> {
+enum ReplayState<'a> {
     Open(Open<DeviceRequests<'a>>),
     Closed(Box<Closed>, Changed),
     Dependent(Box<Dependent<WithLatency<'a>>>),
@@ -228,11 +228,11 @@ impl<'a> Replayed<'a> {
         let failed = records.failed();
         let placed = DeviceRequests::new(records, layout, wanted);
         let (kind, share) = match setup.replay {
-            Replay::Open => (Kind::Open(Open::new(placed, setup.intensity)), 0.0),
+            Replay::Open => (ReplayState::Open(Open::new(placed, setup.intensity)), 0.0),
             Replay::Closed => closed(input, placed, setup, meter)?,
             Replay::Dependent => {
                 let dependent = Dependent::new(WithLatency(placed), setup.intensity);
-                (Kind::Dependent(Box::new(dependent)), 0.0)
+                (ReplayState::Dependent(Box::new(dependent)), 0.0)
             }
         };
         Ok((Replayed { kind, failed }, share))
@@ -242,17 +242,17 @@ impl<'a> Replayed<'a> {
     pub fn changed(&self) -> Changed {
         match &self.kind {
             // One request is read ahead, and a run that ends early never takes it.
-            Kind::Open(open) if open.peek().is_some() => open.source().before,
-            Kind::Open(open) => open.source().layout.changed(),
-            Kind::Closed(_, changed) => *changed,
-            Kind::Dependent(dependent) => dependent.source().0.layout.changed(),
+            ReplayState::Open(open) if open.peek().is_some() => open.source().before,
+            ReplayState::Open(open) => open.source().layout.changed(),
+            ReplayState::Closed(_, changed) => *changed,
+            ReplayState::Dependent(dependent) => dependent.source().0.layout.changed(),
         }
     }
 
     /// Sets in `figures` how far the run is behind its recording, if requests wait for others. In
     /// open replay their response times already show that.
     pub fn tell_lag(&self, figures: &mut Figures) {
-        if let Kind::Dependent(dependent) = &self.kind {
+        if let ReplayState::Dependent(dependent) = &self.kind {
             figures.set_lags(dependent.lag(), |stream| dependent.lag_of(stream));
         }
     }
@@ -261,8 +261,8 @@ impl<'a> Replayed<'a> {
     /// to be read before them.
     pub fn found_late(&self) -> u64 {
         match &self.kind {
-            Kind::Dependent(dependent) => dependent.found_late(),
-            Kind::Open(_) | Kind::Closed(..) => 0,
+            ReplayState::Dependent(dependent) => dependent.found_late(),
+            ReplayState::Open(_) | ReplayState::Closed(..) => 0,
         }
     }
 
@@ -278,7 +278,7 @@ fn closed<'a>(
     mut placed: DeviceRequests<'a>,
     setup: Setup,
     meter: &mut Meter<'_>,
-) -> Result<(Kind<'a>, f64), Error> {
+) -> Result<(ReplayState<'a>, f64), Error> {
     refuse_long(input, CLOSED_REQUESTS_MAX)?;
     let imputed = imputed(input, meter)?;
     let (mut all, mut missing) = (0u64, 0u64);
@@ -294,7 +294,7 @@ fn closed<'a>(
     }
     let share = missing as f64 / all.max(1) as f64;
     let closed = Closed::new(recorded, setup.intensity);
-    Ok((Kind::Closed(Box::new(closed), placed.layout.changed()), share))
+    Ok((ReplayState::Closed(Box::new(closed), placed.layout.changed()), share))
 }
 
 /// Returns the mean measured latency of each direction, for requests without one.
@@ -327,27 +327,27 @@ impl Workload for Replayed<'_> {
     #[inline]
     fn peek(&self) -> Option<Nanos> {
         match &self.kind {
-            Kind::Open(open) => open.peek(),
-            Kind::Closed(closed, _) => closed.peek(),
-            Kind::Dependent(dependent) => dependent.peek(),
+            ReplayState::Open(open) => open.peek(),
+            ReplayState::Closed(closed, _) => closed.peek(),
+            ReplayState::Dependent(dependent) => dependent.peek(),
         }
     }
 
     #[inline]
     fn take(&mut self) -> Request {
         match &mut self.kind {
-            Kind::Open(open) => open.take(),
-            Kind::Closed(closed, _) => closed.take(),
-            Kind::Dependent(dependent) => dependent.take(),
+            ReplayState::Open(open) => open.take(),
+            ReplayState::Closed(closed, _) => closed.take(),
+            ReplayState::Dependent(dependent) => dependent.take(),
         }
     }
 
     #[inline]
     fn finished(&mut self, now: Nanos, done: &Done, slots: &mut dyn Slots) {
         match &mut self.kind {
-            Kind::Open(_) => {}
-            Kind::Closed(closed, _) => closed.finished(now, done, slots),
-            Kind::Dependent(dependent) => dependent.finished(now, done, slots),
+            ReplayState::Open(_) => {}
+            ReplayState::Closed(closed, _) => closed.finished(now, done, slots),
+            ReplayState::Dependent(dependent) => dependent.finished(now, done, slots),
         }
     }
 }

@@ -148,7 +148,7 @@ impl Stream {
 
 /// The I/O sent to one device.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asked {
+pub struct DeviceLoad {
     /// The number of I/Os.
     pub ios: u64,
     /// Bytes read from it.
@@ -179,7 +179,7 @@ impl<D: Device> Known for D {
 pub struct Statistics<D> {
     /// Devices of the same kinds, by lane; only used to compute lower bounds.
     devices: Vec<D>,
-    asked: Vec<Asked>,
+    asked: Vec<DeviceLoad>,
     reads: Latencies,
     writes: Latencies,
     waits: Latencies,
@@ -212,7 +212,7 @@ impl<D: Known> Statistics<D> {
     /// Makes statistics for a run on devices like these, by lane, under a policy with `classes`.
     pub fn new(devices: Vec<D>, classes: &[Class]) -> Statistics<D> {
         Statistics {
-            asked: vec![Asked::default(); devices.len()],
+            asked: vec![DeviceLoad::default(); devices.len()],
             movements: vec![Movement::default(); devices.len()],
             devices,
             reads: Latencies::new(3),
@@ -268,7 +268,7 @@ impl<D: Known> Statistics<D> {
     }
 
     /// Returns the I/O sent to each device.
-    pub fn asked(&self) -> &[Asked] {
+    pub fn asked(&self) -> &[DeviceLoad] {
         &self.asked
     }
 

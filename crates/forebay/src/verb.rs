@@ -29,7 +29,7 @@ use crate::input::{self, Opening};
 use crate::jobs;
 use crate::layout::Map;
 use crate::model::open::open_any;
-use crate::progress::Told;
+use crate::progress::ProgressReport;
 use crate::replayed::{DEPENDENT_KNOWN_SHARE, IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
 use crate::report;
 
@@ -67,7 +67,7 @@ pub trait Session {
     fn begin(&mut self, doing: &str, file: Option<&Path>) -> Consumed;
 
     /// Reports progress. `Break` makes the verb return [`Error::Stopped`] soon.
-    fn progress(&mut self, told: &Told) -> ControlFlow<()>;
+    fn progress(&mut self, told: &ProgressReport) -> ControlFlow<()>;
 
     /// Reports how many requests of `file` have been read.
     fn read(&mut self, file: &Path, requests: u64) -> ControlFlow<()>;
@@ -75,7 +75,7 @@ pub trait Session {
     /// Reports what the verb is doing, and the share that is done, if that is known.
     fn report(&mut self, doing: String, done_share: Option<f64>) -> ControlFlow<()> {
         match done_share {
-            Some(done_share) => self.progress(&Told { doing, done_share }),
+            Some(done_share) => self.progress(&ProgressReport { doing, done_share }),
             None => ControlFlow::Continue(()),
         }
     }

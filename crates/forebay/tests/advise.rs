@@ -7,7 +7,7 @@ use forebay::advise::{
 };
 use forebay::devices::{self, OpenDevice};
 use forebay::input::Input;
-use forebay::progress::{Told, unheard, untold};
+use forebay::progress::{ProgressReport, unheard, untold};
 use forebay::simulate::Setup;
 use forebay_core::catalog::POLICIES;
 use forebay_core::{Device, Flags, Nanos, Op};
@@ -415,7 +415,7 @@ fn the_answer_is_the_same_whatever_the_number_of_threads() {
     let mut with = |jobs: usize| {
         let asked = AdviceOptions { jobs, ..of_none() };
         let setup = Setup::default();
-        let mut keep = |now: &Told| {
+        let mut keep = |now: &ProgressReport| {
             told.push(now.done_share);
             std::ops::ControlFlow::Continue(())
         };

@@ -6,7 +6,7 @@ use std::path::Path;
 use forebay::Error;
 use forebay::devices::{self, OpenDevice};
 use forebay::plan::power::Disk;
-use forebay::progress::Told;
+use forebay::progress::ProgressReport;
 use forebay::verb::{Answered, DeviceInput, Session, Verb, warn_device};
 use forebay_ask::{Delay, Face};
 use forebay_core::device::list::DeviceModel;
@@ -175,7 +175,8 @@ impl StoreSimulateAsk {
         done_share: f64,
         session: &mut dyn Session,
     ) -> Result<[ArrangementRow; 2], Error> {
-        let told = Told { doing: format!("putting on {}", arrangement.name()), done_share };
+        let told =
+            ProgressReport { doing: format!("putting on {}", arrangement.name()), done_share };
         let mut steps = 0u32;
         let mut go_on = || {
             steps = steps.wrapping_add(1);

@@ -8,7 +8,7 @@ use super::queues::QueueSizes;
 /// The provider of a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum From {
+pub enum Provider {
     /// Current Linux.
     Linux,
     /// Linux before 5.0, which removed single-queue schedulers.
@@ -30,38 +30,38 @@ pub(super) const EQUAL_SLOTS: &str = "mq-deadline, equal slots";
 /// The same configuration, as accepted by `simulate --policy`.
 pub(super) const EQUAL_SLOTS_SPEC: &str = "mq-deadline:requests-max=128:writes-max=128";
 
-impl From {
+impl Provider {
     /// Returns the provider of a scheduler, given the scheduler's name.
-    pub fn of(policy: &str) -> From {
+    pub fn of(policy: &str) -> Provider {
         if policy == EQUAL_SLOTS {
-            return From::EqualSlots;
+            return Provider::EqualSlots;
         }
         let name = policy.split(':').next().unwrap_or_default();
         let listed = [POLICIES, SHAPERS, PLACEMENTS, ARRAYS, YARDSTICKS].into_iter().flatten();
         let origin = listed.into_iter().find(|listed| listed.name == name).map(|one| one.origin);
         match origin {
-            Some(Origin::Linux) => From::Linux,
-            Some(Origin::LinuxBefore5) => From::UntilLinux5,
-            Some(Origin::LinuxBefore2_6_33) => From::UntilLinux2_6_33,
-            Some(Origin::KernelOnly) => From::KernelOnly,
-            Some(Origin::Forebay) | None => From::Forebay,
+            Some(Origin::Linux) => Provider::Linux,
+            Some(Origin::LinuxBefore5) => Provider::UntilLinux5,
+            Some(Origin::LinuxBefore2_6_33) => Provider::UntilLinux2_6_33,
+            Some(Origin::KernelOnly) => Provider::KernelOnly,
+            Some(Origin::Forebay) | None => Provider::Forebay,
         }
     }
 
     /// Returns whether the scheduler is still available.
     pub(super) fn is_to_be_had(self) -> bool {
-        matches!(self, From::Linux | From::Forebay)
+        matches!(self, Provider::Linux | Provider::Forebay)
     }
 
     /// Returns a short name.
     pub fn name(self) -> &'static str {
         match self {
-            From::Linux => "Linux",
-            From::UntilLinux5 => "Linux <5.0",
-            From::UntilLinux2_6_33 => "Linux <2.6.33",
-            From::Forebay => "Forebay",
-            From::KernelOnly => "kernel only",
-            From::EqualSlots => "yardstick",
+            Provider::Linux => "Linux",
+            Provider::UntilLinux5 => "Linux <5.0",
+            Provider::UntilLinux2_6_33 => "Linux <2.6.33",
+            Provider::Forebay => "Forebay",
+            Provider::KernelOnly => "kernel only",
+            Provider::EqualSlots => "yardstick",
         }
     }
 }
@@ -140,10 +140,10 @@ mod tests {
 
     #[test]
     fn what_linux_has_can_be_set() {
-        assert_eq!(From::of("bfq"), From::Linux);
-        assert_eq!(From::of("bfq:slice-idle-ms=0"), From::Linux);
-        assert_eq!(From::of("cfq").name(), "Linux <5.0");
-        assert_eq!(From::of("forebay"), From::Forebay);
+        assert_eq!(Provider::of("bfq"), Provider::Linux);
+        assert_eq!(Provider::of("bfq:slice-idle-ms=0"), Provider::Linux);
+        assert_eq!(Provider::of("cfq").name(), "Linux <5.0");
+        assert_eq!(Provider::of("forebay"), Provider::Forebay);
         let today = Today::of("bfq", true);
         assert_eq!(today.now, "echo bfq | sudo tee /sys/block/sdX/queue/scheduler");
         assert!(today.for_good.contains("ATTR{queue/rotational}==\"1\""), "{}", today.for_good);

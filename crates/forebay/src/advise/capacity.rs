@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Remedy, RemedyKind, Setting};
 use crate::error::Error;
-use crate::progress::{Telling, Told};
+use crate::progress::{ProgressReport, Telling};
 use crate::simulate::{Bed, Replay, RunResult, Setup, run_on};
 
 /// The numbers of disks to try.
@@ -59,7 +59,7 @@ impl Enough {
                 "array:level=raid0:update=in-place:chunk-kib=512:chunks={disks}:disk={}",
                 setting.current
             );
-            let told = Told { doing: format!("trying {disks} disks"), done_share: 1.0 };
+            let told = ProgressReport { doing: format!("trying {disks} disks"), done_share: 1.0 };
             let bed = Bed { disks, ..Bed::of(setting.device) };
             let run = run_on(setting.input, bed, &policy, setup, &mut |_| progress(&told))?;
             if !run.result.figures.is_overloaded() {

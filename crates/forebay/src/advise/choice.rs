@@ -31,7 +31,7 @@ mod passed_over;
 use serde::Serialize;
 
 use super::Sensitivity;
-use super::available::From;
+use super::available::Provider;
 use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, keeps_up, tells_latencies};
 use crate::quantities::{millis, seconds};
 use crate::simulate::RunResult;
@@ -381,7 +381,12 @@ impl<'a> Choice<'a> {
         let best = *front.iter().min_by(|a, b| self.weight(**a).total_cmp(&self.weight(**b)))?;
         let rank = |run: &usize| {
             let is_better = self.beats(*run, self.baseline).is_some();
-            (*run != self.baseline, !is_better, From::of(self.policy(*run)) != From::Linux, *run)
+            (
+                *run != self.baseline,
+                !is_better,
+                Provider::of(self.policy(*run)) != Provider::Linux,
+                *run,
+            )
         };
         let near = |run: &usize| !self.is_told_apart(best, *run) && self.is_near(*run, best);
         front.into_iter().filter(near).min_by_key(rank)
@@ -407,8 +412,8 @@ impl<'a> Choice<'a> {
     }
 
     fn can_be_had(&self, run: usize) -> bool {
-        let from = From::of(self.policy(run));
-        let may = from.is_to_be_had() && (self.own || from != From::Forebay);
+        let from = Provider::of(self.policy(run));
+        let may = from.is_to_be_had() && (self.own || from != Provider::Forebay);
         run == self.baseline || may && self.may_be_used(run)
     }
 
@@ -440,7 +445,7 @@ impl<'a> Choice<'a> {
     /// Returns the Linux scheduler to use: the best of all schedulers if it is in Linux, else the
     /// best of those in Linux.
     pub(super) fn today(&self) -> Option<&'a str> {
-        if let Some(best) = self.best().filter(|best| From::of(best) == From::Linux) {
+        if let Some(best) = self.best().filter(|best| Provider::of(best) == Provider::Linux) {
             return Some(best);
         }
         let may = |run: &usize| self.is_today(*run) && self.is_agreed(*run);
@@ -449,7 +454,7 @@ impl<'a> Choice<'a> {
     }
 
     fn is_today(&self, run: usize) -> bool {
-        From::of(self.policy(run)) == From::Linux
+        Provider::of(self.policy(run)) == Provider::Linux
     }
 
     fn policy(&self, run: usize) -> &'a str {

@@ -8,7 +8,7 @@ use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
 use crate::layout::{Map, VolumeLayout};
-use crate::progress::{Telling, Told};
+use crate::progress::{ProgressReport, Telling};
 use crate::quantities::millis;
 use crate::simulate::{Bed, Setup, run_on};
 
@@ -37,7 +37,7 @@ pub fn default_device(
     let mut lags_ms = Vec::new();
     for drive in &drives[first..] {
         let doing = format!("trying whether {} keeps up", drive.name);
-        let mut tell = |_| progress(&Told { doing: doing.clone(), done_share: 0.0 });
+        let mut tell = |_| progress(&ProgressReport { doing: doing.clone(), done_share: 0.0 });
         let bed = Bed::of(drive);
         let policy = current.unwrap_or(linux_default(drive));
         let run = run_on(input, bed, policy, setup, &mut tell)?.result;

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use crate::devices::{OpenDevice, Varied};
 use crate::error::Error;
 use crate::input::Input;
-use crate::progress::{Progress, Telling, Told, untold};
+use crate::progress::{Progress, ProgressReport, Telling, untold};
 use crate::simulate::{Bed, Replay, RunResult, Setup, run_all, run_on};
 
 /// A run on one of the drives: the drive's index, the replay, and the result.
@@ -94,8 +94,8 @@ impl<'a> Drives<'a> {
     }
 
     /// Returns the progress report for drive `at`.
-    pub(super) fn told(&self, at: usize, done_share: f64) -> Told {
-        Told { doing: format!("with {}", self.all[at].with), done_share }
+    pub(super) fn told(&self, at: usize, done_share: f64) -> ProgressReport {
+        ProgressReport { doing: format!("with {}", self.all[at].with), done_share }
     }
 }
 

@@ -14,7 +14,7 @@ use super::judge::{
 };
 use super::sensitivity::{self, Sensitivity, Unsure};
 use super::{
-    Enough, From, OtherReplay, PassedOver, Plain, Prefer, Ranked, Remedy, RemedyKind, Today,
+    Enough, OtherReplay, PassedOver, Plain, Prefer, Provider, Ranked, Remedy, RemedyKind, Today,
     Verdict,
 };
 use crate::devices::OpenDevice;
@@ -305,7 +305,9 @@ impl Case<'_> {
             self.falls_to(remedy.total_s.unwrap_or(0.0), [remedy.read_p99_ms, remedy.write_p99_ms])
         );
         let chosen = self.chosen;
-        if From::of(&chosen.policy) != From::Forebay || chosen.policy == self.baseline.policy {
+        if Provider::of(&chosen.policy) != Provider::Forebay
+            || chosen.policy == self.baseline.policy
+        {
             return set;
         }
         format!(
@@ -320,10 +322,10 @@ impl Case<'_> {
         let chosen = self.chosen;
         let run = |policy: &str| self.results.iter().find(|run| run.policy == policy);
         let today = self.today.and_then(|today| run(&today.policy));
-        let from = From::of(&chosen.policy);
+        let from = Provider::of(&chosen.policy);
         let named = match from {
-            From::Linux => chosen.policy.clone(),
-            From::Forebay => format!("Forebay's {} scheduler", chosen.policy),
+            Provider::Linux => chosen.policy.clone(),
+            Provider::Forebay => format!("Forebay's {} scheduler", chosen.policy),
             _ => format!("{} ({})", chosen.policy, from.name()),
         };
         match today {
@@ -459,7 +461,8 @@ impl Case<'_> {
         findings.extend(self.fights());
         findings.extend(self.today.map(Today::told));
         let chosen = &self.chosen.policy;
-        let is_ours = From::of(chosen) == From::Forebay && *chosen != self.baseline().policy;
+        let is_ours =
+            Provider::of(chosen) == Provider::Forebay && *chosen != self.baseline().policy;
         findings.extend(is_ours.then(|| served(chosen)));
         findings.extend(is_ours.then(|| self.by_places_alone()).flatten());
         findings.extend(self.trade());

@@ -6,7 +6,7 @@ use forebay_trace::describe::printable;
 use super::capacity::LATE_SHARE;
 use super::findings::Case;
 use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, tells_latencies};
-use super::{From, RemedyKind, Verdict};
+use super::{Provider, RemedyKind, Verdict};
 use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::RunResult;
 
@@ -78,7 +78,7 @@ impl Case<'_> {
     /// Names the scheduler to set today, and the gain from one of Forebay's own.
     fn scheduler_in_short(&self) -> String {
         let (chosen, current) = (self.chosen, &self.baseline.policy);
-        let is_ours = From::of(&chosen.policy) == From::Forebay;
+        let is_ours = Provider::of(&chosen.policy) == Provider::Forebay;
         let today = self.today.and_then(|today| self.choice.run(&today.policy));
         match today {
             Some(run) if !is_ours => {

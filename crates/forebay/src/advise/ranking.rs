@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::available::From;
+use super::available::Provider;
 use super::choice::{Choice, PassedOver, total_scale};
 use super::judge::{TOO_FEW, tells_latencies};
 use crate::simulate::RunResult;
@@ -40,7 +40,7 @@ pub struct Ranked {
     /// The longest latency; none if there are no reads or writes.
     pub longest_ms: Option<f64>,
     /// The provider of the scheduler.
-    pub from: From,
+    pub from: Provider,
     /// The lower end of the 95 % interval of the total time, from resampling the run.
     pub total_low_s: Option<f64>,
     /// The upper end of the 95 % interval of the total time.
@@ -161,7 +161,7 @@ fn ranked(result: &RunResult, baseline: Option<&RunResult>) -> Ranked {
         read_p99_ms: result.figures.read_p99_ms,
         write_p99_ms: result.figures.write_p99_ms,
         longest_ms: result.figures.longest_ms(),
-        from: From::of(&result.policy),
+        from: Provider::of(&result.policy),
         gain_low_share: None,
         gain_high_share: None,
         read_p99_gain_low_share: None,

@@ -11,7 +11,7 @@ use super::judge::{SHARE_THAT_MATTERS, TAIL_THAT_MATTERS};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
-use crate::progress::{Telling, Told};
+use crate::progress::{ProgressReport, Telling};
 use crate::quantities::{bytes, change, millis, percent, seconds};
 use crate::simulate::{Bed, RunResult, Setup, run_on};
 
@@ -92,7 +92,7 @@ pub fn redundancy(
         let filled_mib = filled_mib.min(usable_bytes >> 20).min(u32::MAX.into());
         let policy = format!("array:{what}:filled-mib={filled_mib}:disk={scheduler}");
         let doing = format!("trying {name} on {drives} drives");
-        let mut told = Told { doing, done_share: 0.0 };
+        let mut told = ProgressReport { doing, done_share: 0.0 };
         let mut tell = |done: u64| {
             let share = (done as f64 / steps).min(1.0);
             told.done_share = (nth as f64 + share) / TRIED.len() as f64;

@@ -17,7 +17,7 @@ use super::ranking::{Ranked, rank};
 use super::resampled;
 use crate::error::Error;
 use crate::input::Input;
-use crate::progress::{Telling, Told};
+use crate::progress::{ProgressReport, Telling};
 use crate::simulate::{Bed, DEPENDENT_KNOWN_SHARE, Replay, Run, RunResult, Setup, run_all};
 use crate::slices::{Resampled, Slices};
 
@@ -118,15 +118,18 @@ impl Tryouts {
             && setup.replay == Replay::Open
             && input.known_latency_share() > 0.0;
         let share = if both { 0.5 } else { 1.0 };
-        let leading = Tryout::of(input, bed, setup, schedulers, &mut |told: &Told| {
-            progress(&Told { done_share: told.done_share * share, ..told.clone() })
+        let leading = Tryout::of(input, bed, setup, schedulers, &mut |told: &ProgressReport| {
+            progress(&ProgressReport { done_share: told.done_share * share, ..told.clone() })
         })?;
         if !both {
             return Ok(Tryouts { leading, other: None });
         }
         let setup = Setup { replay: Replay::Dependent, ..setup };
-        let dependent = Tryout::of(input, bed, setup, schedulers, &mut |told: &Told| {
-            progress(&Told { done_share: share + told.done_share * share, ..told.clone() })
+        let dependent = Tryout::of(input, bed, setup, schedulers, &mut |told: &ProgressReport| {
+            progress(&ProgressReport {
+                done_share: share + told.done_share * share,
+                ..told.clone()
+            })
         })?;
         // If there is a backlog, dependent replay leads, because the length of a backlog is not a
         // request's latency. Without a backlog, requests in dependent replay may still accumulate a

@@ -1,7 +1,7 @@
 //! An invented advice for tests: a saturated disk under four schedulers.
 
 use super::{
-    Advice, Before, From, Pictures, Prefer, QueueSizes, Ranked, Remedy, RemedyKind, Verdict,
+    Advice, Before, Pictures, Prefer, Provider, QueueSizes, Ranked, Remedy, RemedyKind, Verdict,
 };
 use crate::contention::{ContentionFigures, Fight};
 use crate::head::{HeadPoint, HeadTrace};
@@ -201,7 +201,7 @@ pub(crate) fn advice() -> Advice {
         read_p99_ms: result.figures.read_p99_ms,
         write_p99_ms: result.figures.write_p99_ms,
         longest_ms: result.figures.longest_ms(),
-        from: From::of(&result.policy),
+        from: Provider::of(&result.policy),
         gain_low_share: Some(0.01),
         gain_high_share: Some(0.42),
         read_p99_gain_low_share: None,

@@ -11,7 +11,7 @@ use super::drives::Drives;
 use super::judge::{TOO_FEW, tells_latencies};
 use crate::devices::Varied;
 use crate::error::Error;
-use crate::progress::{Telling, Told};
+use crate::progress::{ProgressReport, Telling};
 use crate::quantities::percent;
 use crate::simulate::{RunResult, Setup};
 
@@ -58,7 +58,7 @@ pub(super) fn sensitivity(
     }
     let names = [&baseline.policy[..], &chosen.policy[..]];
     let on = |(at, varied): (usize, &Varied)| {
-        let [was, is] = drives.both(at, names, setup, jobs, &mut |told: &Told| {
+        let [was, is] = drives.both(at, names, setup, jobs, &mut |told: &ProgressReport| {
             progress(&drives.told(at, (at as f64 + told.done_share) / count as f64))
         })?;
         Ok(Sensitivity::of(varied.part, varied.with.clone(), &was, &is))

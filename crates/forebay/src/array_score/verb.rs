@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{ArrayLoad, Score, page, score};
 use crate::devices;
 use crate::error::Error;
-use crate::progress::Told;
+use crate::progress::ProgressReport;
 use crate::verb::{Answered, DeviceInput, Session, Verb, warn_device};
 
 forebay_ask::ask! {
@@ -75,7 +75,7 @@ impl Verb for ArrayScoreAsk {
         for &outstanding in &self.outstanding {
             let doing = format!("simulating {outstanding} outstanding writes");
             let done_share = rows.len() as f64 / self.outstanding.len() as f64;
-            if session.progress(&Told { doing, done_share }).is_break() {
+            if session.progress(&ProgressReport { doing, done_share }).is_break() {
                 return Err(Error::Stopped);
             }
             let load = ArrayLoad {

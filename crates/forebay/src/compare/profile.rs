@@ -60,7 +60,7 @@ pub(super) fn cache_sizes() -> Vec<u64> {
 
 /// The parameters for measuring both traces.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct ProfileOptions<'a> {
     /// The block size of the cache.
     pub(super) block_bytes: u64,
     /// The starts of the ranges, except the first: volume and byte offset.
@@ -130,7 +130,7 @@ impl Profile {
     pub(super) fn of(
         input: &Input,
         side: &Side,
-        asked: Asked<'_>,
+        asked: ProfileOptions<'_>,
         progress: Progress<'_>,
     ) -> Result<Profile, Error> {
         let mut pass = Pass::new(input, side, asked);
@@ -173,7 +173,7 @@ pub(super) fn clock(input: &Input, timed: bool) -> Clock {
 struct Pass<'a> {
     profile: Profile,
     side: &'a Side,
-    asked: Asked<'a>,
+    asked: ProfileOptions<'a>,
     layout: VolumeLayout,
     curve: MissRatioCurve,
     cache_sizes: Vec<u64>,
@@ -188,7 +188,7 @@ struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    fn new(input: &Input, side: &'a Side, asked: Asked<'a>) -> Pass<'a> {
+    fn new(input: &Input, side: &'a Side, asked: ProfileOptions<'a>) -> Pass<'a> {
         let clock = clock(input, asked.timed);
         let bins = match clock {
             Clock::Times(duration) => Some(Bins::new(duration)),

@@ -174,7 +174,7 @@ fn another_draw_of_the_same_load_lies_in_the_intervals() {
 #[test]
 fn miss_ratios_are_those_of_caches() {
     let (a, layout) = (input(&bursty(1)), layout(&input(&bursty(1)), &input(&bursty(1))));
-    let asked = Asked { block_bytes: PAGE, edges: &layout.edges, timed: true };
+    let asked = ProfileOptions { block_bytes: PAGE, edges: &layout.edges, timed: true };
     let profile = Profile::of(&a, &layout.sides[0], asked, &mut crate::progress::untold).unwrap();
     let sizes = profile::cache_sizes();
     assert!(sizes.is_sorted_by(|a, b| a < b) && sizes[..4] == [1, 2, 3, 4]);
@@ -283,11 +283,11 @@ fn volumes_of_the_same_name_lie_at_the_same_place() {
 fn whoever_is_told_of_progress_can_stop() {
     let many: Vec<Record> =
         (0..100_000).map(|n| record(n * MS, n * PAGE, 4096, Op::Read)).collect();
-    let mut stop = |_: &Told| std::ops::ControlFlow::Break(());
+    let mut stop = |_: &ProgressReport| std::ops::ControlFlow::Break(());
     let stopped = compare(&input(&many), &input(&many), &options(&[]), &mut stop);
     assert!(matches!(stopped, Err(Error::Stopped)));
     let mut shares = Vec::new();
-    let mut told = |told: &Told| {
+    let mut told = |told: &ProgressReport| {
         shares.push(told.done_share);
         std::ops::ControlFlow::Continue(())
     };

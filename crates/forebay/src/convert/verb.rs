@@ -13,8 +13,8 @@ use serde::Serialize;
 use super::{Converted, convert, extents, read_key};
 use crate::error::Error;
 use crate::model::open::expect_trace;
-use crate::partition::{Found, Step, part};
-use crate::progress::Told;
+use crate::partition::{ExistingOutput, Step, part};
+use crate::progress::ProgressReport;
 use crate::verb::{
     Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, in_place_of, warn_all, warn_notes,
 };
@@ -122,16 +122,16 @@ impl ConvertAsk {
                 Step::Writing { of } => {
                     let doing = format!("writing volumes: {requests} of {of} requests");
                     let done_share = requests as f64 / (of as f64).max(1.0);
-                    session.progress(&Told { doing, done_share })
+                    session.progress(&ProgressReport { doing, done_share })
                 }
             })?;
         if let Some(notes) = &parted.notes {
             warn_notes(session, trace, notes);
         }
         let resumed = match parted.found {
-            Found::Whole => "; it was complete already",
-            Found::Part => "; the interrupted conversion was resumed",
-            Found::Nothing => "",
+            ExistingOutput::Whole => "; it was complete already",
+            ExistingOutput::Part => "; the interrupted conversion was resumed",
+            ExistingOutput::Nothing => "",
         };
         let volumes = parted.manifest.parts.len() as u64;
         written(&self.output, parted.requests(), Some(volumes), Vec::new(), resumed, session)

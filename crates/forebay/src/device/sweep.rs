@@ -132,14 +132,14 @@ pub(super) fn fit(
 }
 
 /// The result of a fit: the rows on the fitted model, notes, and the device file.
-type Found = (Vec<RowChecked>, Vec<String>, String);
+type FitResult = (Vec<RowChecked>, Vec<String>, String);
 
 fn fit_disk(
     sweep: &Sweep,
     options: &FitOptions,
     name: String,
     output: &Path,
-) -> Result<Found, Error> {
+) -> Result<FitResult, Error> {
     let rows: Vec<SweepRow> =
         [Op::Read, Op::Write].iter().flat_map(|op| sweep.random(*op)).cloned().collect();
     let known = DiskKnown {
@@ -170,7 +170,7 @@ fn fit_flash(
     options: &FitOptions,
     name: String,
     output: &Path,
-) -> Result<Found, Error> {
+) -> Result<FitResult, Error> {
     let fitted = ssd::fit(sweep, SsdKnown { name, capacity_bytes: options.capacity_bytes })?;
     let mut notes = sweep.notes.clone();
     if options.capacity_bytes.is_none() {

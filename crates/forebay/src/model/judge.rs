@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::compare::{self, Aspect, Verdict};
 use crate::error::Error;
 use crate::input::{Input, Opening};
-use crate::progress::{Telling, Told};
+use crate::progress::{ProgressReport, Telling};
 
 /// The most requests of a trace for which twins are compared with the whole trace. Comparing more
 /// would take much longer than the fit.
@@ -159,7 +159,8 @@ pub fn judge(
     let begin = move || -> Result<Box<dyn Reader>, TraceError> {
         Ok(Box::new(First { inner: opening()?, left: requests as usize }))
     };
-    let told = |done_share| Told { doing: format!("reading {}", name.display()), done_share };
+    let told =
+        |done_share| ProgressReport { doing: format!("reading {}", name.display()), done_share };
     let a =
         Input::read_from(name, Box::new(begin), StreamBy::Thread, &mut |_| progress(&told(0.0)))?;
     let options = compare::Options::new(&[], None, 1.0, 0)?;
@@ -175,13 +176,13 @@ pub fn judge(
         // Generating the twin is a tenth of the work.
         let mut progress = |done: f64| {
             let doing = format!("comparing with twin {} of {TWINS}", seed + 1);
-            progress(&Told { doing, done_share: (seed as f64 + done) / TWINS as f64 })
+            progress(&ProgressReport { doing, done_share: (seed as f64 + done) / TWINS as f64 })
         };
         let drawn = |read| 0.1 * read as f64 / requests.max(1) as f64;
         let b = Input::read_from(its_twin, Box::new(draw), StreamBy::Thread, &mut |read| {
             progress(drawn(read))
         })?;
-        let mut compared = |told: &Told| progress(0.1 + 0.9 * told.done_share);
+        let mut compared = |told: &ProgressReport| progress(0.1 + 0.9 * told.done_share);
         verdicts.push(compare::compare(&a, &b, &options, &mut compared)?.verdict);
     }
     Ok(Judged { verdicts, requests, is_whole: requests == model.requests })

@@ -37,7 +37,7 @@ use super::confidence::Bootstrap;
 use super::search::least_capacities;
 use crate::error::Error;
 use crate::jobs::on_all_cores;
-use crate::progress::{Telling, Told};
+use crate::progress::{ProgressReport, Telling};
 use crate::quantities::{bound, seconds};
 use forebay_ask::Share;
 
@@ -142,7 +142,8 @@ pub fn consolidate(
     let mut rows = Vec::new();
     for (nth, shift) in shifts.iter().enumerate() {
         let done_share = 0.5 + 0.5 * nth as f64 / shifts.len() as f64;
-        if progress(&Told { doing: "all clients together".into(), done_share }).is_break() {
+        if progress(&ProgressReport { doing: "all clients together".into(), done_share }).is_break()
+        {
             return Err(Error::Stopped);
         }
         rows.extend(together(clients, &alone, (begin, *shift), promises, bootstrap)?);
@@ -312,10 +313,10 @@ fn alone(
                 trace: client.path.display().to_string(),
                 requests: client.requests(),
                 duration_s: client.duration().as_secs_f64(),
-                rows: table(client, promises, doubt, &mut |told: &Told| {
+                rows: table(client, promises, doubt, &mut |told: &ProgressReport| {
                     let done_share = 0.5 * (k as f64 + told.done_share) / clients.len() as f64;
                     let doing = format!("client {} alone, {}", k + 1, told.doing);
-                    progress(&Told { doing, done_share })
+                    progress(&ProgressReport { doing, done_share })
                 })?,
             },
         });

@@ -6,7 +6,7 @@ use forebay_core::{Device, Nanos};
 use serde::Serialize;
 
 use crate::devices::OpenDevice;
-use crate::statistics::Asked;
+use crate::statistics::DeviceLoad;
 
 /// The figures of one device in a run.
 #[derive(Clone, Debug, Serialize)]
@@ -37,7 +37,7 @@ pub struct DeviceFigures {
 
 pub(super) fn device_figures(
     (device, model): (&OpenDevice, &DeviceModel),
-    asked: &Asked,
+    asked: &DeviceLoad,
     role: &'static str,
     makespan: Nanos,
 ) -> DeviceFigures {

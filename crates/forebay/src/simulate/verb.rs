@@ -222,7 +222,7 @@ impl SimulateAsk {
     ) -> Result<(Vec<Run>, Option<LeastTime>), Error> {
         let names: Vec<&str> = self.policy.iter().filter_map(PolicyInput::name).collect();
         let jobs = self.jobs.count();
-        let mut tell = |told: &crate::progress::Told| session.progress(told);
+        let mut tell = |told: &crate::progress::ProgressReport| session.progress(told);
         // Computing the least time takes longer than a run, so one of several threads does it
         // during the runs.
         let (named, least_time) = thread::scope(|scope| {

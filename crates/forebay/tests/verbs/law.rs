@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use forebay::progress::Told;
+use forebay::progress::ProgressReport;
 use forebay::verb::{Answered, Session, Verb, answer};
 use forebay_ask::{Ask, Given, Spelling, read, spelled};
 use forebay_show::figure::{Figure, Unit};
@@ -28,7 +28,7 @@ impl Session for Quiet {
     fn begin(&mut self, _: &str, _: Option<&Path>) -> Consumed {
         Consumed::default()
     }
-    fn progress(&mut self, _: &Told) -> ControlFlow<()> {
+    fn progress(&mut self, _: &ProgressReport) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
     fn read(&mut self, _: &Path, _: u64) -> ControlFlow<()> {

@@ -5,7 +5,7 @@ use std::fmt;
 use forebay_show::plural::{listed, verb};
 use serde::{Serialize, Serializer};
 
-use super::super::available::From;
+use super::super::available::Provider;
 use super::Choice;
 
 /// The reason why a scheduler is not used. Figures are formatted, the scheduler's own before the
@@ -176,10 +176,10 @@ impl Choice<'_> {
             return Some(beaten);
         }
         if !self.can_be_had(run) {
-            return Some(match From::of(self.policy(run)) {
-                From::KernelOnly => PassedOver::KernelOnly,
-                From::EqualSlots => PassedOver::Yardstick,
-                From::Forebay if !self.own => PassedOver::WayNotCounted,
+            return Some(match Provider::of(self.policy(run)) {
+                Provider::KernelOnly => PassedOver::KernelOnly,
+                Provider::EqualSlots => PassedOver::Yardstick,
+                Provider::Forebay if !self.own => PassedOver::WayNotCounted,
                 from if from.is_to_be_had() => PassedOver::FallsBehind,
                 _ => PassedOver::NotToBeHad,
             });

@@ -6,7 +6,7 @@ use forebay_show::page::{Block, KeyFigure};
 use forebay_show::table::{Cell, Column, Row, RowMark, Table};
 
 use crate::advise::judge::tells_latencies;
-use crate::advise::{Advice, From, Remedy, RemedyKind, Verdict};
+use crate::advise::{Advice, Provider, Remedy, RemedyKind, Verdict};
 use crate::quantities::{bytes, seconds};
 use crate::simulate::{Replay, RunResult};
 
@@ -53,7 +53,7 @@ fn compared(advice: &Advice) -> Vec<Alternative<'_>> {
 /// Returns the recommended scheduler, if it is one of Forebay's own.
 fn own(advice: &Advice) -> Option<&str> {
     let recommended = advice.recommended.as_deref()?;
-    let is_own = From::of(recommended) == From::Forebay && recommended != advice.baseline;
+    let is_own = Provider::of(recommended) == Provider::Forebay && recommended != advice.baseline;
     is_own.then_some(recommended)
 }
 

@@ -16,7 +16,7 @@ use crate::convert::{Converted, convert};
 use crate::error::Error;
 use crate::fio_job;
 use crate::model::open::{expect_end, open_model};
-use crate::progress::Told;
+use crate::progress::ProgressReport;
 use crate::verb::{Answered, Session, Verb, in_place_of};
 
 forebay_ask::ask! {
@@ -88,7 +88,7 @@ impl Verb for GenerateAsk {
         let mut go_on = |requests: u64| {
             let doing = format!("generating: {requests} requests");
             let done_share = of.map_or(0.0, |of| requests as f64 / of.max(1) as f64);
-            session.progress(&Told { doing, done_share })
+            session.progress(&ProgressReport { doing, done_share })
         };
         if fio_job::is_asked(&self.output, self.to.as_deref()) {
             let draft = Draft::new(&self.output, &kept).map_err(Error::output)?;

@@ -443,7 +443,8 @@ fn it_stops_when_it_is_asked_to() {
     let ask = Ask::of(&["fixed:100"], &[Layout::Single]);
     let many: Vec<(u64, u64, u32)> = (0..20_000).map(|n| (n, n % 8, 0)).collect();
     let inputs = [input(&many)];
-    let stopped =
-        answer(&inputs, &ask.question(), &mut |_: &crate::progress::Told| ControlFlow::Break(()));
+    let stopped = answer(&inputs, &ask.question(), &mut |_: &crate::progress::ProgressReport| {
+        ControlFlow::Break(())
+    });
     assert!(matches!(stopped, Err(Error::Stopped)));
 }

@@ -12,7 +12,7 @@ use crate::devices;
 use crate::error::Error;
 use crate::input::Input;
 use crate::plan::consolidate::Begin;
-use crate::progress::Told;
+use crate::progress::ProgressReport;
 use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, kept, warn_all};
 
 forebay_ask::ask! {
@@ -180,7 +180,8 @@ impl Verb for BuyAsk {
             prices: &prices.unwrap_or_default(),
         };
         session.begin("simulating", None);
-        let answer = answer(&inputs, &question, &mut |told: &Told| session.progress(told))?;
+        let answer =
+            answer(&inputs, &question, &mut |told: &ProgressReport| session.progress(told))?;
         warn_all(session, Path::new(""), &answer.cautions);
         let written = self.configured(&answer, session)?;
         Answered::new(&answer, page::page(&answer, written))

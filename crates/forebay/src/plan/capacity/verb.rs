@@ -16,7 +16,7 @@ use crate::plan::confidence::Bootstrap;
 use crate::plan::costed::{self, Costs, Load};
 use crate::plan::devices::{self as in_devices, Question};
 use crate::plan::read::read;
-use crate::progress::Told;
+use crate::progress::ProgressReport;
 use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, warn_all};
 
 forebay_ask::ask! {
@@ -96,7 +96,9 @@ impl CapacityAsk {
         let arrivals: ArrivalTimes =
             read(&self.source, &self.trace, by_volume, self.clock(), session)?;
         session.begin("searching for capacities", None);
-        let found = answer(&arrivals, promises, doubt, &mut |told: &Told| session.progress(told))?;
+        let found = answer(&arrivals, promises, doubt, &mut |told: &ProgressReport| {
+            session.progress(told)
+        })?;
         warn_all(session, self.trace.name(), &missing(&found.rows, doubt));
         let curves = curve(&arrivals, &promises.within)?;
         Answered::new(&found, page::of_rate(&found, promises, &curves))

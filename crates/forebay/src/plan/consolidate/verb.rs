@@ -14,7 +14,7 @@ use crate::plan::capacity::{Promises, once};
 use crate::plan::confidence::Bootstrap;
 use crate::plan::costed::{self, Costs, Load};
 use crate::plan::read::read;
-use crate::progress::Told;
+use crate::progress::ProgressReport;
 use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, warn_all};
 
 forebay_ask::ask! {
@@ -97,7 +97,7 @@ impl Verb for ConsolidateAsk {
         let clients: Clients<ArrivalTimes> = self.read(session)?;
         session.begin("searching for capacities", None);
         let Clients { begin, shifts, .. } = &clients;
-        let (all, told) = (clients.all(), &mut |told: &Told| session.progress(told));
+        let (all, told) = (clients.all(), &mut |told: &ProgressReport| session.progress(told));
         let found = consolidate(&all, *begin, shifts, &promises, bootstrap, told)?;
         let shown = Shown { clients: &all, begin: *begin, shifts, found: &found };
         Answered::new(&found, page::of_rate(&shown))

@@ -17,7 +17,7 @@ use crate::input::{Input, Records};
 use crate::jobs::on_all_cores;
 use crate::layout::{Map, VolumeLayout};
 use crate::plan::search::try_least;
-use crate::progress::{Telling, Told};
+use crate::progress::{ProgressReport, Telling};
 use forebay_ask::Share;
 
 /// The requests of a run, those within each bound, and the energy of the devices.
@@ -52,7 +52,7 @@ impl<'a> Teller<'a> {
 
     /// Reports that `doing` begins. Fails if a stop was requested.
     pub(super) fn before(&self, doing: String) -> Result<(), Error> {
-        let told = Told { doing, done_share: self.done_share.get() };
+        let told = ProgressReport { doing, done_share: self.done_share.get() };
         let stops = (self.progress.borrow_mut())(&told).is_break();
         if stops { Err(Error::Stopped) } else { Ok(()) }
     }
