@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use forebay::array_score::ArrayScoreAsk;
 
-use crate::verb::Asked;
+use crate::verb::ParsedVerb;
 
 /// Find which RAID level suits which writes on a device
 #[derive(Args)]
@@ -14,7 +14,7 @@ pub(crate) struct Array {
 
 #[derive(Subcommand)]
 enum Question {
-    Score(Asked<ArrayScoreAsk>),
+    Score(ParsedVerb<ArrayScoreAsk>),
 }
 
 impl Array {

@@ -5,7 +5,7 @@ use forebay::device::SWEEP_JOB;
 use forebay::device::verb::{DeviceFitAsk, DeviceImportAsk, DeviceValidateAsk};
 
 use crate::output;
-use crate::verb::Asked;
+use crate::verb::ParsedVerb;
 
 /// Make device files from measurements or from DiskSim drives, and check a model against measured times
 #[derive(Args)]
@@ -16,9 +16,9 @@ pub(crate) struct Device {
 
 #[derive(Subcommand)]
 enum Verb {
-    Import(Asked<DeviceImportAsk>),
-    Validate(Asked<DeviceValidateAsk>),
-    Fit(Asked<DeviceFitAsk>),
+    Import(ParsedVerb<DeviceImportAsk>),
+    Validate(ParsedVerb<DeviceValidateAsk>),
+    Fit(ParsedVerb<DeviceFitAsk>),
     /// Print the fio job whose results `device fit` reads
     Job,
 }

@@ -7,7 +7,7 @@ use forebay::plan::consolidate::ConsolidateAsk;
 use forebay::plan::power::PowerAsk;
 use forebay::plan::sla::SlaAsk;
 
-use crate::verb::Asked;
+use crate::verb::ParsedVerb;
 
 /// Find what a promise such as "99 % within 10 ms" costs
 #[derive(Args)]
@@ -18,11 +18,11 @@ pub(crate) struct Plan {
 
 #[derive(Subcommand)]
 enum Question {
-    Capacity(Box<Asked<CapacityAsk>>),
-    Consolidate(Box<Asked<ConsolidateAsk>>),
-    Sla(Box<Asked<SlaAsk>>),
-    Power(Box<Asked<PowerAsk>>),
-    Buy(Box<Asked<BuyAsk>>),
+    Capacity(Box<ParsedVerb<CapacityAsk>>),
+    Consolidate(Box<ParsedVerb<ConsolidateAsk>>),
+    Sla(Box<ParsedVerb<SlaAsk>>),
+    Power(Box<ParsedVerb<PowerAsk>>),
+    Buy(Box<ParsedVerb<BuyAsk>>),
 }
 
 impl Plan {

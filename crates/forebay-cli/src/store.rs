@@ -19,7 +19,7 @@ use crate::password::password;
 use crate::progress::Progress;
 use crate::store_bench::StoreBenchAsk;
 use crate::store_repair::{StoreCheckAsk, StoreRepairAsk};
-use crate::verb::{Arguments, Asked, Formatted};
+use crate::verb::{Arguments, Formatted, ParsedVerb};
 
 /// Store keys and values on several plain disks, each of which does one thing at a time
 ///
@@ -40,7 +40,7 @@ enum What {
     Check(Arguments<StoreCheckAsk>),
     Repair(Arguments<StoreRepairAsk>),
     Bench(Box<Formatted<StoreBenchAsk>>),
-    Simulate(Box<Asked<StoreSimulateAsk>>),
+    Simulate(Box<ParsedVerb<StoreSimulateAsk>>),
 }
 
 forebay_ask::ask! {

@@ -26,13 +26,13 @@ use crate::progress::Progress;
 use crate::stdin;
 
 /// A verb with its arguments.
-pub(crate) struct Asked<V> {
+pub(crate) struct ParsedVerb<V> {
     ask: V,
     format: Format,
     is_explained: bool,
 }
 
-impl<V: Verb> Asked<V> {
+impl<V: Verb> ParsedVerb<V> {
     /// Runs the verb and prints its answer.
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let report = self.ask.report().map(|path| (path.to_path_buf(), in_place_of(path)));
@@ -212,7 +212,7 @@ impl<A: Ask> FromArgMatches for Formatted<A> {
     }
 }
 
-impl<V: Verb> Args for Asked<V> {
+impl<V: Verb> Args for ParsedVerb<V> {
     fn augment_args(command: Command) -> Command {
         let explain = Arg::new(EXPLAIN)
             .long(EXPLAIN)
@@ -293,10 +293,10 @@ fn argument(input: Input) -> Arg {
     }
 }
 
-impl<V: Verb> FromArgMatches for Asked<V> {
+impl<V: Verb> FromArgMatches for ParsedVerb<V> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let Formatted { ask, format } = Formatted::from_arg_matches(matches)?;
-        Ok(Asked { ask, format, is_explained: matches.get_flag(EXPLAIN) })
+        Ok(ParsedVerb { ask, format, is_explained: matches.get_flag(EXPLAIN) })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

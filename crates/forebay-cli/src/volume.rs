@@ -5,7 +5,7 @@ use forebay_play::volume::{
     VolumeCheckAsk, VolumeCreateAsk, VolumeGrowAsk, VolumeReplaceAsk, VolumeStatusAsk,
 };
 
-use crate::verb::Asked;
+use crate::verb::ParsedVerb;
 
 /// Create and maintain volumes: several drives combined with redundancy
 ///
@@ -19,11 +19,11 @@ pub(crate) struct Volume {
 
 #[derive(Subcommand)]
 enum What {
-    Create(Asked<VolumeCreateAsk>),
-    Status(Asked<VolumeStatusAsk>),
-    Check(Asked<VolumeCheckAsk>),
-    Replace(Asked<VolumeReplaceAsk>),
-    Grow(Asked<VolumeGrowAsk>),
+    Create(ParsedVerb<VolumeCreateAsk>),
+    Status(ParsedVerb<VolumeStatusAsk>),
+    Check(ParsedVerb<VolumeCheckAsk>),
+    Replace(ParsedVerb<VolumeReplaceAsk>),
+    Grow(ParsedVerb<VolumeGrowAsk>),
 }
 
 impl Volume {

@@ -11,7 +11,7 @@ use super::ledger::Ledger;
 use super::tally::{Tally, Times};
 use super::target::{Failure, Target};
 use super::value::{Stamp, key};
-use super::workload::{Kind, Step, Steps};
+use super::workload::{OperationKind, Step, Steps};
 
 /// The longest sleep before checking whether the run has ended.
 const TICK: Duration = Duration::from_millis(50);
@@ -108,7 +108,7 @@ impl Client<'_> {
         {
             let taken = self.begun.elapsed();
             let step = match plan {
-                Plan::Load => Step { kind: Kind::Insert, record: at, count: 1 },
+                Plan::Load => Step { kind: OperationKind::Insert, record: at, count: 1 },
                 Plan::Steps(steps) => steps.step(at),
             };
             if meant.is_some_and(|meant| !self.sleeps_until(meant)) {
@@ -124,7 +124,7 @@ impl Client<'_> {
             match done {
                 Ok(bytes) => {
                     self.tally.done(step.kind, Times { intended, sent, ended }, bytes);
-                    if let (Plan::Steps(steps), Kind::Insert) = (plan, step.kind) {
+                    if let (Plan::Steps(steps), OperationKind::Insert) = (plan, step.kind) {
                         steps.inserted(step.record);
                     }
                 }
@@ -151,10 +151,12 @@ impl Client<'_> {
     fn step(&mut self, step: Step) -> Result<u64, Unlike> {
         key(step.record, self.bench.key_bytes, &mut self.key);
         match step.kind {
-            Kind::Read => self.read(step.record),
-            Kind::Update | Kind::Insert => self.write(step.record),
-            Kind::Scan => self.scan(step.count),
-            Kind::ReadModifyWrite => Ok(self.read(step.record)? + self.write(step.record)?),
+            OperationKind::Read => self.read(step.record),
+            OperationKind::Update | OperationKind::Insert => self.write(step.record),
+            OperationKind::Scan => self.scan(step.count),
+            OperationKind::ReadModifyWrite => {
+                Ok(self.read(step.record)? + self.write(step.record)?)
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::workload::Kind;
+use super::workload::OperationKind;
 
 /// The counts for one kind of operation.
 #[derive(Clone)]
@@ -54,13 +54,18 @@ fn record(histogram: &mut Histogram<u64>, time: Duration) {
 impl Default for Tally {
     fn default() -> Tally {
         let of = Of { intended: histogram(), sent: histogram(), failed: 0, wrong: 0, bytes: 0 };
-        Tally { of: vec![of; Kind::ALL.len()], late: histogram(), waited: 0, messages: vec![] }
+        Tally {
+            of: vec![of; OperationKind::ALL.len()],
+            late: histogram(),
+            waited: 0,
+            messages: vec![],
+        }
     }
 }
 
 impl Tally {
     /// Counts a successful operation that moved `bytes` bytes of values.
-    pub(super) fn done(&mut self, kind: Kind, times: Times, bytes: u64) {
+    pub(super) fn done(&mut self, kind: OperationKind, times: Times, bytes: u64) {
         let of = &mut self.of[kind as usize];
         record(&mut of.intended, times.ended.saturating_sub(times.intended));
         record(&mut of.sent, times.ended.saturating_sub(times.sent));
@@ -75,13 +80,13 @@ impl Tally {
     }
 
     /// Counts an operation that the server refused.
-    pub(super) fn failed(&mut self, kind: Kind, what: &str) {
+    pub(super) fn failed(&mut self, kind: OperationKind, what: &str) {
         self.of[kind as usize].failed += 1;
         self.note(format!("{}: {what}", kind.name()));
     }
 
     /// Counts an operation that returned wrong data.
-    pub(super) fn wrong(&mut self, kind: Kind, what: &str) {
+    pub(super) fn wrong(&mut self, kind: OperationKind, what: &str) {
         self.of[kind as usize].wrong += 1;
         self.note(format!("wrong answer to a {}: {what}", kind.name()));
     }
@@ -114,9 +119,9 @@ impl Tally {
     pub(super) fn figures(&self, elapsed: Duration) -> Figures {
         let seconds = elapsed.as_secs_f64().max(1e-9);
         let asked = |of: &Of| of.intended.len() + of.failed + of.wrong;
-        let row = |kind: Kind| {
+        let row = |kind: OperationKind| {
             let of = &self.of[kind as usize];
-            Row {
+            OperationRow {
                 operation: kind.name(),
                 count: of.intended.len(),
                 failed: of.failed,
@@ -127,7 +132,7 @@ impl Tally {
                 from_sent: Latency::of(&of.sent),
             }
         };
-        let there = |kind: &Kind| asked(&self.of[*kind as usize]) > 0;
+        let there = |kind: &OperationKind| asked(&self.of[*kind as usize]) > 0;
         let all: u64 = self.of.iter().map(|of| of.intended.len()).sum();
         let sent: u64 = self.of.iter().map(asked).sum();
         Figures {
@@ -136,7 +141,7 @@ impl Tally {
             failed: self.of.iter().map(|of| of.failed).sum(),
             wrong: self.of.iter().map(|of| of.wrong).sum(),
             rate_per_s: all as f64 / seconds,
-            operations: Kind::ALL.into_iter().filter(there).map(row).collect(),
+            operations: OperationKind::ALL.into_iter().filter(there).map(row).collect(),
             generator_late: Latency::of(&self.late),
             waited_for_client_share: self.waited as f64 / sent.max(1) as f64,
         }
@@ -152,14 +157,14 @@ pub(super) struct Figures {
     pub(super) failed: u64,
     pub(super) wrong: u64,
     pub(super) rate_per_s: f64,
-    pub(super) operations: Vec<Row>,
+    pub(super) operations: Vec<OperationRow>,
     pub(super) generator_late: Latency,
     pub(super) waited_for_client_share: f64,
 }
 
 /// The figures of one kind of operation.
 #[derive(Serialize)]
-pub(super) struct Row {
+pub(super) struct OperationRow {
     pub(super) operation: &'static str,
     pub(super) count: u64,
     pub(super) failed: u64,
@@ -203,13 +208,13 @@ mod tests {
     fn what_waited_counts_from_when_it_was_meant_to_begin() {
         let ms = Duration::from_millis;
         let mut one = Tally::default();
-        one.done(Kind::Read, Times { intended: ms(0), sent: ms(90), ended: ms(100) }, 10);
+        one.done(OperationKind::Read, Times { intended: ms(0), sent: ms(90), ended: ms(100) }, 10);
         one.sent(ms(1), true);
         let mut two = Tally::default();
-        two.done(Kind::Read, Times { intended: ms(50), sent: ms(50), ended: ms(60) }, 10);
+        two.done(OperationKind::Read, Times { intended: ms(50), sent: ms(50), ended: ms(60) }, 10);
         two.sent(ms(3), false);
-        two.failed(Kind::Update, "no");
-        two.wrong(Kind::Read, "other");
+        two.failed(OperationKind::Update, "no");
+        two.wrong(OperationKind::Read, "other");
         one.add(two);
         let figures = one.figures(Duration::from_secs(2));
         let read = &figures.operations[0];

@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::StoreBenchAsk;
 use super::arrivals::Turns;
-use super::tally::{Figures, Latency, Row, Tally};
+use super::tally::{Figures, Latency, OperationRow, Tally};
 use super::value::SPACE;
-use super::workload::Kind;
+use super::workload::OperationKind;
 use crate::output::{self, wrapped};
 
 /// The results of a benchmark.
@@ -62,7 +62,7 @@ impl StoreBenchAsk {
     ) -> Results {
         let is_open = matches!(turns, Turns::Open { .. });
         let (load, run) = (load.map(Phase::of), run.map(Phase::of));
-        let is_insert = |row: &&Row| row.operation == Kind::Insert.name();
+        let is_insert = |row: &&OperationRow| row.operation == OperationKind::Insert.name();
         let rows = [&load, &run].into_iter().flatten().flat_map(|phase| &phase.figures.operations);
         let keys_left = rows.filter(is_insert).map(|row| row.count).sum();
         let disks: Vec<String> = self.disks.iter().map(|disk| disk.display().to_string()).collect();
@@ -210,7 +210,7 @@ mod tests {
             p999_ms: 12_345.0,
             max_ms: 12_345.0,
         };
-        let row = Row {
+        let row = OperationRow {
             operation: "read-modify-write",
             count: 1_000_000,
             failed: 12_345,

@@ -78,22 +78,22 @@ impl Workload {
     }
 
     /// Returns the most frequent operation, its share, and the other operation.
-    fn shares(self) -> (Kind, f64, Kind) {
+    fn shares(self) -> (OperationKind, f64, OperationKind) {
         match self {
-            Workload::A => (Kind::Read, 0.5, Kind::Update),
-            Workload::B => (Kind::Read, 0.95, Kind::Update),
-            Workload::C => (Kind::Read, 1.0, Kind::Read),
-            Workload::D => (Kind::Read, 0.95, Kind::Insert),
-            Workload::E => (Kind::Scan, 0.95, Kind::Insert),
-            Workload::F => (Kind::Read, 0.5, Kind::ReadModifyWrite),
-            Workload::Ingest => (Kind::Insert, 1.0, Kind::Insert),
+            Workload::A => (OperationKind::Read, 0.5, OperationKind::Update),
+            Workload::B => (OperationKind::Read, 0.95, OperationKind::Update),
+            Workload::C => (OperationKind::Read, 1.0, OperationKind::Read),
+            Workload::D => (OperationKind::Read, 0.95, OperationKind::Insert),
+            Workload::E => (OperationKind::Scan, 0.95, OperationKind::Insert),
+            Workload::F => (OperationKind::Read, 0.5, OperationKind::ReadModifyWrite),
+            Workload::Ingest => (OperationKind::Insert, 1.0, OperationKind::Insert),
         }
     }
 }
 
 /// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum OperationKind {
     Read,
     Update,
     Insert,
@@ -101,17 +101,22 @@ pub(super) enum Kind {
     ReadModifyWrite,
 }
 
-impl Kind {
-    pub(super) const ALL: [Kind; 5] =
-        [Kind::Read, Kind::Update, Kind::Insert, Kind::Scan, Kind::ReadModifyWrite];
+impl OperationKind {
+    pub(super) const ALL: [OperationKind; 5] = [
+        OperationKind::Read,
+        OperationKind::Update,
+        OperationKind::Insert,
+        OperationKind::Scan,
+        OperationKind::ReadModifyWrite,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::Read => "read",
-            Kind::Update => "update",
-            Kind::Insert => "insert",
-            Kind::Scan => "scan",
-            Kind::ReadModifyWrite => "read-modify-write",
+            OperationKind::Read => "read",
+            OperationKind::Update => "update",
+            OperationKind::Insert => "insert",
+            OperationKind::Scan => "scan",
+            OperationKind::ReadModifyWrite => "read-modify-write",
         }
     }
 }
@@ -119,7 +124,7 @@ impl Kind {
 /// An operation and the number of its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    pub(super) kind: Kind,
+    pub(super) kind: OperationKind,
     pub(super) record: u64,
     /// The number of keys in a scan.
     pub(super) count: usize,
@@ -155,11 +160,11 @@ impl Steps {
         let unit = (dice.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
         let kind = if unit < share { usual } else { other };
         let record = match kind {
-            Kind::Insert => self.inserted.take(),
+            OperationKind::Insert => self.inserted.take(),
             _ => self.chosen(&mut dice),
         };
         let count = match kind {
-            Kind::Scan => 1 + dice.next_u64() % SCAN_MAX,
+            OperationKind::Scan => 1 + dice.next_u64() % SCAN_MAX,
             _ => 1,
         };
         Step { kind, record, count: count as usize }
@@ -237,15 +242,16 @@ mod tests {
         let all: Vec<Step> = (0..count)
             .map(|at| {
                 let step = steps.step(at);
-                if step.kind == Kind::Insert {
+                if step.kind == OperationKind::Insert {
                     steps.inserted(step.record);
                 }
                 step
             })
             .collect();
-        let share =
-            |kind: Kind| all.iter().filter(|step| step.kind == kind).count() as f64 / count as f64;
-        let shares = Kind::ALL.map(share).to_vec();
+        let share = |kind: OperationKind| {
+            all.iter().filter(|step| step.kind == kind).count() as f64 / count as f64
+        };
+        let shares = OperationKind::ALL.map(share).to_vec();
         (all, shares)
     }
 
@@ -290,7 +296,7 @@ mod tests {
         let mut behind = Vec::new();
         for step in steps {
             match step.kind {
-                Kind::Insert => there += 1,
+                OperationKind::Insert => there += 1,
                 _ => {
                     assert!(step.record < there, "{} of {there}", step.record);
                     behind.push(there - 1 - step.record);
