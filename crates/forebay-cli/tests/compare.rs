@@ -41,6 +41,32 @@ fn a_table_says_for_what_and_why_not() {
     assert!(table.contains("\n caching") && table.contains(" no "), "{table}");
 }
 
+/// The same trace with ten times the latencies was called a faithful twin.
+#[test]
+fn what_got_slower_is_said_first() {
+    let folder = Folder::new();
+    let trace = |name: &str, times: u64| {
+        let row = |n: u64| {
+            let latency_ns = (n % 7 + 1) * 100_000 * times;
+            format!("{},read,{},4096,0,,{latency_ns},,,,\n", n * 10_000_000, n << 20)
+        };
+        folder.file(name, format!("{HEADER}{}", (0..2000).map(row).collect::<String>()))
+    };
+    let pair = [trace("before.csv", 1), trace("after.csv", 10)];
+    let compared = |words: &[&str]| {
+        let mut command = forebay(&["compare", "--device", "fixed:1000"]);
+        command.args(words).args(&pair);
+        ends(&mut command, 0).0
+    };
+    let text = compared(&[]);
+    let first = "after.csv is slower than before.csv: p50 4 ms (was 400 µs), p99 7 ms (was 700 µs).";
+    assert_eq!(text.lines().next(), Some(first));
+    assert!(!text.contains("faithful"), "{text}");
+    let card: Value = serde_json::from_str(&compared(&["--format", "json"])).unwrap();
+    assert_eq!(card["latencies"]["change"], "slower");
+    assert_eq!(card["verdict"]["faithful"], false);
+}
+
 /// The answer is a screen; explained it has every figure, none of them twice.
 #[test]
 fn every_figure_is_shown_if_asked_for() {
@@ -49,7 +75,7 @@ fn every_figure_is_shown_if_asked_for() {
     let told = |all: &[&str]| ends(forebay(&["compare"]).args(all).args([&trace, &trace]), 0).0;
     let (few, all) = (told(&[]), told(&["--explain"]));
     assert!(few.lines().count() <= 24 && few.contains("differs from itself"), "{few}");
-    for said in ["\n mean size ", "\n requests in part 1/16 ", "\n index of dispersion at 1 ms "] {
+    for said in ["\n mean size, ", "\n requests in part 1/16, ", "\n index of dispersion at 1 ms "] {
         assert!(!few.contains(said) && all.matches(said).count() == 1, "{said}: {few}{all}");
     }
 }

@@ -183,8 +183,8 @@ const BUSIEST_MAX: usize = 4;
 fn busiest(of: &Description) -> Option<Table> {
     let mut table = Table::new([
         Column::words("busiest"),
-        Column::of("requests", Unit::Share),
-        Column::of("bytes", Unit::Share),
+        Column::of("of I/Os", Unit::Share),
+        Column::of("of bytes", Unit::Share),
         Column::of("read", Unit::Bytes),
         Column::of("written", Unit::Bytes),
         Column::of("sequential", Unit::Share),

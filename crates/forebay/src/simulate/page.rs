@@ -144,7 +144,7 @@ const FIRST: [FigureRow; 7] = [
     ("p99", Unit::Seconds, |run| ms(run.figures.read_p99_ms)),
     ("write mean", Unit::Seconds, |run| ms(run.figures.write_mean_ms)),
     ("p99", Unit::Seconds, |run| ms(run.figures.write_p99_ms)),
-    ("over 1 s late", Unit::Share, |run| above_0(run.figures.lagging_share)),
+    (">1 s late", Unit::Share, |run| above_0(run.figures.lagging_share)),
     ("failed", Unit::Count, |run| above_0(run.figures.failed as f64)),
     ("unanswered", Unit::Count, |run| above_0(run.figures.unfinished as f64)),
 ];

@@ -66,7 +66,8 @@ impl<'a> Ruling<'a> {
         let best = self.best().map(|best| (best, choice.against_baseline(best)));
         match best {
             Some((best, figures)) => {
-                format!("{} is better than {name}: {figures}.", best.policy)
+                let better = format!("{} is better than {name}: ", best.policy);
+                better + &shortened(&figures) + "."
             }
             None if is_at_ease(first, self.span_s) => format!(
                 "No policy is measurably better than {name}: the disk is idle {} of the time.",
@@ -102,6 +103,12 @@ impl<'a> Ruling<'a> {
             ),
         }
     }
+}
+
+/// Returns as many of the figures as fit into a headline, the most important first.
+fn shortened(figures: &str) -> String {
+    const FIGURES_MAX: usize = 2;
+    figures.split(", ").take(FIGURES_MAX).collect::<Vec<_>>().join(", ")
 }
 
 /// Gives the 99th percentile of reads, or of writes if there are no reads.

@@ -78,6 +78,13 @@ fn are_paired(both: [&Latencies; 2]) -> bool {
     apart as f64 <= both[0].known(&GroupKey::All) as f64 * PAIRED_SHARE
 }
 
+impl Latencies {
+    /// Returns the number of groups of a kind.
+    fn count(&self, kind: GroupKind) -> usize {
+        self.groups.keys().filter(|key| named(key).0 == kind).count()
+    }
+}
+
 struct Comparison<'a> {
     both: [&'a Latencies; 2],
     draws: Draws,
@@ -140,6 +147,8 @@ impl Comparison<'_> {
         };
         let keys = self.both[0].groups.keys().filter(|key| **key != GroupKey::All);
         let mut groups: Vec<_> = keys.filter_map(judged).collect();
+        // Where both traces have one group of a kind, it repeats the row of all requests.
+        groups.retain(|(_, group)| self.both.iter().any(|of| of.count(group.kind) > 1));
         // Names by their share of the requests; the others in their own order.
         groups.sort_by_key(|(key, group)| match key {
             GroupKey::Name(_) => (1, u64::MAX - group.b_requests),
@@ -244,7 +253,8 @@ fn mix(groups: &[(GroupKey, LatencyGroup)], change: LatencyChange) -> Option<Gro
             let counted = judged.iter().filter(|(_, one)| !changed || one.change == change);
             counted.map(|(_, one)| one.b_requests).sum()
         };
-        judged.len() > 1 && requests(true) as f64 <= requests(false) as f64 * UNCHANGED_SHARE
+        let all = requests(false);
+        all > 0 && requests(true) as f64 <= all as f64 * UNCHANGED_SHARE
     })
 }
 

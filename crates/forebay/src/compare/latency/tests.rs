@@ -147,6 +147,15 @@ fn another_mix_is_told_from_slower_requests() {
 }
 
 #[test]
+fn a_kind_of_request_may_be_in_one_trace_only() {
+    let slow_writes = |of: &Record| if of.op == Op::Write { 10.0 } else { 1.0 };
+    let a = changed(&recording(1), slow_writes);
+    let writes: Vec<Record> = a.iter().filter(|of| of.op == Op::Write).copied().collect();
+    let found = answer(a, writes);
+    assert_eq!((found.change, found.mix_of), (LatencyChange::Slower, Some(GroupKind::Operation)));
+}
+
+#[test]
 fn a_step_has_a_time() {
     let a = recording(1);
     let late = |of: &Record| if of.at.0 >= 300_000 * MS { 3.0 } else { 1.0 };
