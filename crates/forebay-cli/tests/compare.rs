@@ -59,7 +59,8 @@ fn what_got_slower_is_said_first() {
         ends(&mut command, 0).0
     };
     let text = compared(&[]);
-    let first = "after.csv is slower than before.csv: p50 4 ms (was 400 µs), p99 7 ms (was 700 µs).";
+    let first =
+        "after.csv is slower than before.csv: p50 4 ms (was 400 µs), p99 7 ms (was 700 µs).";
     assert_eq!(text.lines().next(), Some(first));
     assert!(!text.contains("faithful"), "{text}");
     let card: Value = serde_json::from_str(&compared(&["--format", "json"])).unwrap();
@@ -75,7 +76,8 @@ fn every_figure_is_shown_if_asked_for() {
     let told = |all: &[&str]| ends(forebay(&["compare"]).args(all).args([&trace, &trace]), 0).0;
     let (few, all) = (told(&[]), told(&["--explain"]));
     assert!(few.lines().count() <= 24 && few.contains("differs from itself"), "{few}");
-    for said in ["\n mean size, ", "\n requests in part 1/16, ", "\n index of dispersion at 1 ms "] {
+    for said in ["\n mean size, ", "\n requests in part 1/16, ", "\n index of dispersion at 1 ms "]
+    {
         assert!(!few.contains(said) && all.matches(said).count() == 1, "{said}: {few}{all}");
     }
 }

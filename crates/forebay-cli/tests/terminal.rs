@@ -22,9 +22,8 @@ fn a_dash_reads_what_a_pipe_or_a_file_holds() {
     let folder = folder();
     let run = |text: &str| shell::run(folder.root(), text).unwrap();
     let simulated = "--device fixed:500 --policy noop,bfq";
-    let of_file = run(&format!(
-        "forebay simulate t.parquet {simulated} | grep -E 'noop|bfq' | tr -d ' '"
-    ));
+    let of_file =
+        run(&format!("forebay simulate t.parquet {simulated} | grep -E 'noop|bfq' | tr -d ' '"));
     for from in ["cat t.parquet |", "<t.parquet", "cat t.parquet | cat - |"] {
         let text =
             format!("{from} forebay simulate - {simulated} | grep -E 'noop|bfq' | tr -d ' '");

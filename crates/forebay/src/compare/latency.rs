@@ -22,7 +22,10 @@ pub(super) use text::sentence;
 const SIZE_ENDS_KIB: [u64; 4] = [4, 16, 64, 256];
 
 /// The most names of submitters that are followed.
-const NAMES_MAX: usize = 256;
+const NAMES_MAX: usize = 64;
+
+/// The binary digits of a latency in a group: exact to 0.1 %.
+const LATENCY_DIGITS: u32 = 10;
 
 /// The columns of a group's sums by block of time.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +57,7 @@ pub(super) enum GroupKey {
 #[derive(Clone, Debug, Default)]
 struct Group {
     sums: Tally,
+    /// The number of requests by bucket of their latency.
     times: Vec<u64>,
 }
 
@@ -64,7 +68,7 @@ impl Group {
         self.sums.add(block, LatencySum::Requests as usize, 1);
         self.sums.add(block, LatencySum::Nanoseconds as usize, latency_ns);
         self.sums.add(block, LatencySum::Logarithms as usize, log);
-        let bucket = bucket(latency_ns, TIME_DIGITS);
+        let bucket = bucket(latency_ns, LATENCY_DIGITS);
         if bucket >= self.times.len() {
             self.times.resize(bucket + 1, 0);
         }

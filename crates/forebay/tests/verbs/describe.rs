@@ -45,7 +45,7 @@ fn what_is_odd_is_on_the_first_screen() {
     {
         assert!(odd.contains(said), "{odd}");
     }
-    let slow = |n: u64| row(n * 100, if n % 50 == 0 { "90" } else { "1" });
+    let slow = |n: u64| row(n * 100, if n.is_multiple_of(50) { "90" } else { "1" });
     let tail = screen("tail.csv", (0..200).map(slow).collect());
     assert!(tail.contains("! Long tail: the p99 of reads is 90 ms, their median 1 ms."), "{tail}");
 }

@@ -8,7 +8,7 @@ use super::super::profile::TIME_DIGITS;
 use super::super::tally::{BLOCKS, interval, whole};
 use super::answer::{GroupKind, LatencyAnswer, LatencyChange, LatencyFigure, LatencyGroup};
 use super::since::since_share;
-use super::{Group, GroupKey, Latencies, LatencySum, SIZE_ENDS_KIB};
+use super::{Group, GroupKey, LATENCY_DIGITS, Latencies, LatencySum, SIZE_ENDS_KIB};
 use crate::advise::judge::{REQUESTS_THAT_MATTER, TOO_FEW};
 
 /// Two traces pair if their blocks of time differ by at most this share of the requests.
@@ -167,7 +167,7 @@ impl Comparison<'_> {
             Some(LatencyFigure { a, b, deviation: relative(a, b), deviation_low, deviation_high })
         };
         let quantile =
-            |share: f64| move |of: &Group| of.counts().middle_quantile(share, TIME_DIGITS);
+            |share: f64| move |of: &Group| of.counts().middle_quantile(share, LATENCY_DIGITS);
         let mean = figure(&|of| mean(of, &whole()))?;
         let (kind, group) = named(key);
         Some(LatencyGroup {
