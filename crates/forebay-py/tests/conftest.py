@@ -7,6 +7,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import forebay
@@ -31,6 +32,15 @@ def _ends():
 @pytest.fixture(scope="session")
 def trace():
     return forebay.read(TERASORT)
+
+
+@pytest.fixture(scope="session")
+def short_path(tmp_path_factory):
+    """The beginning of the bundled trace, for verbs that run many simulations."""
+    path = tmp_path_factory.mktemp("short") / "short.parquet"
+    table = pq.read_table(TERASORT).slice(0, 2500)
+    pq.write_table(table, path)
+    return path
 
 
 @pytest.fixture(scope="session")

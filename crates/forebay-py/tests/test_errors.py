@@ -152,7 +152,7 @@ def test_a_folder_that_is_not_there_is_an_os_error(trace, tmp_path):
 def test_options_in_messages_are_named_as_arguments(tmp_path):
     there = tmp_path / "there"
     there.write_bytes(bytes(4096))
-    with pytest.raises(forebay.Error, match=r"say overwrite=True if that is meant$"):
+    with pytest.raises(forebay.Error, match=r"or pass overwrite=True to allow this$"):
         forebay.play(TERASORT, target=there, for_="1s")
     with pytest.warns(forebay.TraceWarning, match=r"a lower intensity or a faster device says more"):
         forebay.compare(TERASORT, TERASORT)

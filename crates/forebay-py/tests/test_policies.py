@@ -293,7 +293,7 @@ BROKEN = {
     "complete returned 9, expected the requests that it answers, or None": breaking_bare(complete=lambda *_: 9),
     "complete returned [None], expected the requests": breaking_bare(complete=lambda *_: [None]),
     "complete answered request 0 (": breaking_bare(complete=lambda _self, _now, it: [it, it]),
-    "answered a request of its own (read of 4096 bytes at 0, stream 0), which nobody asked for": breaking_bare(
+    "answered a request of its own (read of 4096 bytes at 0, stream 0), which is not an outstanding request": breaking_bare(
         complete=lambda *_: STRAY
     ),
     "of its requests were never answered, the first of them request 0 (": breaking_bare(complete=lambda *_: None),

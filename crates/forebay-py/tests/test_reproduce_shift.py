@@ -61,6 +61,7 @@ def test_verdicts_say_how_often_a_claim_holds(paper):
         "borne out", "not borne out", "depends: 1 of 3", "-"]
 
 
+@pytest.mark.slow
 def test_every_claim_has_a_row_and_a_reason(paper, tmp_path, monkeypatch):
     monkeypatch.setattr(paper.cases, "SETTINGS", dict(list(paper.cases.SETTINGS.items())[:2]))
     monkeypatch.setattr(paper.claims, "SETTINGS", paper.cases.SETTINGS)

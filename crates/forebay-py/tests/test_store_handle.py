@@ -179,7 +179,7 @@ def test_a_closed_store_says_so(disks):
 def test_a_store_is_opened_once(disks, store):
     with pytest.raises(forebay.Error, match="in use"):
         forebay.Store(disks)
-    with pytest.raises(forebay.Error, match="is there already"):
+    with pytest.raises(forebay.Error, match="exists already"):
         forebay.Store.create(disks, mb=200)
 
 

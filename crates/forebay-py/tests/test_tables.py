@@ -69,7 +69,7 @@ def test_parquet_of_every_codec_is_read(trace, tmp_path, codec):
 def test_parquet_in_brotli_is_refused_by_its_name(trace, tmp_path):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table(trace), path, compression="brotli")
-    with pytest.raises(forebay.Error, match="packed with Brotli.*--features brotli"):
+    with pytest.raises(forebay.Error, match="compressed with Brotli.*--features brotli"):
         forebay.describe(path)
 
 

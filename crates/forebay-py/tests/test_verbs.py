@@ -261,9 +261,9 @@ def test_policies_may_stand_in_one_text(trace):
     assert [run["policy"] for run in runs] == ["noop", "cfq:quantum=2"]
 
 
-def test_advise(answer, tmp_path):
-    expected = answer("advise", "-o", tmp_path / "command.html")
-    advice = forebay.advise(report=tmp_path / "report.html")
+def test_advise(answer, short_path, tmp_path):
+    expected = answer("advise", short_path, "-o", tmp_path / "command.html")
+    advice = forebay.advise(short_path, report=tmp_path / "report.html")
     for key in ("verdict", "recommended", "headline", "cautions", "ranking"):
         assert getattr(advice, key) == expected[key] == advice.to_dict()[key]
     # Findings name options as each face writes them.
@@ -273,13 +273,13 @@ def test_advise(answer, tmp_path):
     assert pl.DataFrame(advice)["policy"].to_list() == [row["policy"] for row in advice.ranking]
 
 
-def test_advise_says_which_redundancy_pays(answer, tmp_path):
-    expected = answer("advise", "--array", "6", "-o", tmp_path / "command.html")["redundancy"]
-    redundancy = forebay.advise(array=6).redundancy
+def test_advise_says_which_redundancy_pays(answer, short_path, tmp_path):
+    expected = answer("advise", short_path, "--array", "6", "-o", tmp_path / "command.html")["redundancy"]
+    redundancy = forebay.advise(short_path, array=6).redundancy
     assert redundancy == expected and redundancy["drives"] == 6
     assert {one["name"]: one["regret_percent"] is not None for one in redundancy["tried"]}["adaptive"]
     with pytest.raises(ValueError, match="array: got '5', expected a number from 6 to 32"):
-        forebay.advise(array=5)
+        forebay.advise(short_path, array=5)
 
 
 def test_advise_writes_no_report_unasked(trace, tmp_path, monkeypatch):
@@ -419,7 +419,7 @@ def test_a_trace_shows_itself_in_notebooks_and_is_not_read_for_it(tmp_path):
         len(trace)
 
 
-def test_results_show_themselves_in_notebooks(trace):
+def test_results_show_themselves_in_notebooks(trace, short_path):
     result = forebay.simulate(trace, device="sata250", policy=["noop", "bid"])
     assert "noop" in result.headline
     shown = result._repr_html_()
@@ -427,7 +427,7 @@ def test_results_show_themselves_in_notebooks(trace):
     assert "<th>busy time</th>" in shown and re.search(r"<td>[\d.]+\xa0s</td>", shown), shown
     assert repr(result) == "forebay.Result(2 runs)"
     assert repr(forebay.simulate(trace, device="fixed:300", policy="noop")) == "forebay.Result(1 run)"
-    advice = forebay.advise(trace)
+    advice = forebay.advise(short_path)
     assert "srcdoc=" in advice._repr_html_() and "<script" not in advice._repr_html_()
     pytest.importorskip("matplotlib")
     axes = result.plot().axes

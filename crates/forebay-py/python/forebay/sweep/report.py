@@ -210,8 +210,10 @@ def _picture(done: list[Row], verb: str, figure: str, along: str) -> tuple[dict[
         f"{verb}: {words} is lowest {at_least} and highest {at_most}."
         if least != most
         else f"{verb}: {words} is {shown_value(figure, medians[least])} at {_parameter(along, least)}.",
-        f"Each figure is the median of at least {_cells(min(map(len, whole.values())))}.",
     ]
+    cells = min(map(len, whole.values()))
+    if cells > 1:
+        said.append(f"Each figure is the median of at least {_cells(cells)}.")
     title = f"{verb}: {words} over {over}"
     up, up_named = _axis(figure, medians.values())
     if all(isinstance(at, (int, float)) for at in whole) and len(whole) > 1:
