@@ -30,7 +30,7 @@ use forebay_core::{Device, Nanos, Policy};
 use serde::Serialize;
 
 use self::clients::Clients;
-use self::layout::Kind;
+use self::layout::DriveLayout;
 use self::run::Case;
 use self::trial::Trial;
 use crate::devices::{self, OpenDevice};
@@ -47,7 +47,7 @@ pub use clients::{By, Promise};
 pub use configure::Configuration;
 pub use layout::Layout;
 pub use prices::Prices;
-pub use rank::{Binds, ClientShare, Row, Sharing};
+pub use rank::{Binds, BuyRow, ClientShare, Sharing};
 pub use verb::{BuyAsk, OwnPromise, Shared};
 
 /// A drive and the name under which the user requested it.
@@ -146,7 +146,7 @@ pub struct Answer {
     pub drives_max: usize,
     /// All combinations that were tried, the best first; those that cannot keep the promises come
     /// last.
-    pub rows: Vec<Row>,
+    pub rows: Vec<BuyRow>,
     /// Drives that cannot keep the promises in any number, with the reason; one sentence each.
     pub refused: Vec<String>,
     /// Cautions; one sentence each.
@@ -157,7 +157,7 @@ pub struct Answer {
 
 /// A drive in a layout, to be tried for a group of clients.
 struct Tried<'a> {
-    kind: Kind<'a>,
+    kind: DriveLayout<'a>,
     sharing: Sharing,
 }
 
@@ -172,7 +172,7 @@ pub fn answer(
     progress: Telling<'_>,
 ) -> Result<Answer, Error> {
     check(question)?;
-    let told = clients::Told {
+    let told = clients::ClientOptions {
         by: question.by,
         begin: question.begin,
         promise: question.promise,
@@ -183,7 +183,7 @@ pub fn answer(
     let intensity = Intensity::new(question.growth).ok_or_else(|| wrong_growth(question.growth))?;
     let used = inputs.iter().map(|input| input.description.footprint_bytes);
     let used = used.fold(0, u64::saturating_add);
-    let asked = Asked { clients, intensity, used, question };
+    let asked = BuySearch { clients, intensity, used, question };
     let mut tried = tried(question, clients.clients.len());
     if tried.is_empty() {
         return Err(nothing_to_try(question));
@@ -248,7 +248,7 @@ fn check(question: &Question<'_>) -> Result<(), Error> {
 }
 
 /// The options together with the clients that they apply to.
-struct Asked<'a> {
+struct BuySearch<'a> {
     clients: &'a Clients<'a>,
     intensity: Intensity,
     /// Bytes used by all traces.
@@ -256,7 +256,7 @@ struct Asked<'a> {
     question: &'a Question<'a>,
 }
 
-impl Asked<'_> {
+impl BuySearch<'_> {
     /// Returns the groups of clients that share drives.
     fn groups(&self, sharing: Sharing) -> Vec<Vec<usize>> {
         let everybody = 0..self.clients.clients.len();
@@ -266,7 +266,7 @@ impl Asked<'_> {
         }
     }
 
-    fn case<'b>(&'b self, kind: Kind<'b>, group: &'b [usize]) -> Case<'b> {
+    fn case<'b>(&'b self, kind: DriveLayout<'b>, group: &'b [usize]) -> Case<'b> {
         Case {
             clients: self.clients,
             group,
@@ -278,7 +278,7 @@ impl Asked<'_> {
         }
     }
 
-    fn row(&self, tried: &Tried<'_>, tell: jobs::Tell<'_>) -> Result<Row, Error> {
+    fn row(&self, tried: &Tried<'_>, tell: jobs::Tell<'_>) -> Result<BuyRow, Error> {
         let groups = self.groups(tried.sharing);
         let mut counted = 0;
         let mut find = |group: &Vec<usize>| {
@@ -333,7 +333,7 @@ fn tried<'a>(question: &Question<'a>, clients: usize) -> Vec<Tried<'a>> {
                 && (**layout != Layout::FlashCache || has_arm)
         });
         for layout in wanted {
-            let kind = Kind {
+            let kind = DriveLayout {
                 drive: &candidate.device,
                 asked: &candidate.asked,
                 layout: *layout,
@@ -391,7 +391,7 @@ fn needs(clients: &Clients<'_>, growth: f64) -> Vec<ClientNeed> {
 fn cautions(
     clients: &Clients<'_>,
     question: &Question<'_>,
-    rows: &[Row],
+    rows: &[BuyRow],
 ) -> Result<Vec<String>, Error> {
     let mut told = clients.cautions(question.begin)?;
     let wide = too_wide(question);
@@ -407,7 +407,7 @@ fn cautions(
             named("prices")
         ));
     }
-    let own = |row: &&Row| row.price.is_some();
+    let own = |row: &&BuyRow| row.price.is_some();
     if let Some(dated) = rows.iter().filter(own).filter_map(|row| row.priced_on.as_ref()).min() {
         told.push(format!("Prices are of days from {dated} on."));
     }
@@ -432,7 +432,7 @@ fn cautions(
 }
 
 /// Returns the drives whose price is needed but unknown.
-fn unpriced(question: &Question<'_>, rows: &[Row]) -> Vec<String> {
+fn unpriced(question: &Question<'_>, rows: &[BuyRow]) -> Vec<String> {
     let does = || rows.iter().filter(|row| row.drives.is_some());
     let is_used = |device: &OpenDevice| {
         does().any(|row| row.drive == device.name || row.cache_drive.as_ref() == Some(&device.name))

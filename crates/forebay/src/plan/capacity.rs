@@ -58,7 +58,7 @@ pub struct Doubt {
 
 /// The price of one promise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct CapacityRow {
     /// The volume; none for the whole trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<String>,
@@ -115,7 +115,7 @@ pub struct Answer {
     /// Cautions about the prices; one sentence each.
     pub cautions: Vec<String>,
     /// The prices, in the order of [`table`].
-    pub rows: Vec<Row>,
+    pub rows: Vec<CapacityRow>,
 }
 
 /// Returns the prices of [`table`] with a description of the trace.
@@ -141,7 +141,7 @@ pub fn answer(
 }
 
 /// Explains which requested intervals and checks could not be computed; one sentence each.
-pub fn missing(rows: &[Row], doubt: Doubt) -> Vec<String> {
+pub fn missing(rows: &[CapacityRow], doubt: Doubt) -> Vec<String> {
     let interval = doubt.bootstrap.is_some() && rows.iter().any(|row| row.interval.is_none());
     let check = doubt.hold_out.is_some() && rows.iter().any(|row| row.held_out.is_none());
     let said = [
@@ -162,7 +162,7 @@ pub fn table(
     promises: &Promises,
     doubt: Doubt,
     progress: Telling<'_>,
-) -> Result<Vec<Row>, Error> {
+) -> Result<Vec<CapacityRow>, Error> {
     let whole = std::iter::once((None, &arrivals.whole));
     let volumes = arrivals.volumes.iter().map(|(name, gaps)| (Some(name), gaps));
     let traces: Vec<(Option<&String>, &Gaps)> = whole.chain(volumes).collect();
@@ -180,7 +180,9 @@ pub fn table(
     let prices = each_told(&jobs, called, 0.0..1.0, work, progress)?;
     let mut rows = Vec::new();
     for ((trace, _), prices) in jobs.iter().zip(prices) {
-        rows.extend(prices.into_iter().map(|row| Row { volume: traces[*trace].0.cloned(), ..row }));
+        rows.extend(
+            prices.into_iter().map(|row| CapacityRow { volume: traces[*trace].0.cloned(), ..row }),
+        );
     }
     Ok(rows)
 }
@@ -191,14 +193,14 @@ fn prices(
     within: Nanos,
     fractions: &[Share],
     doubt: Doubt,
-) -> Result<Vec<Row>, Share> {
+) -> Result<Vec<CapacityRow>, Share> {
     let found = least(gaps, within, fractions)?;
     let intervals = intervals_of(gaps, within, fractions, &found, doubt.bootstrap);
     let held_out = match doubt.hold_out.and_then(|share| confidence::hold_out(gaps, share)) {
         Some((known, held)) => held_outs(&known, &held, within, fractions, doubt.bootstrap)?,
         None => vec![None; fractions.len()],
     };
-    let row = |index: usize| Row {
+    let row = |index: usize| CapacityRow {
         volume: None,
         within_ms: within.as_millis_f64(),
         fraction: fractions[index].as_f64(),
@@ -294,7 +296,7 @@ mod tests {
         arrivals: &ArrivalTimes,
         promises: &Promises,
         doubt: Doubt,
-    ) -> Result<Vec<Row>, Error> {
+    ) -> Result<Vec<CapacityRow>, Error> {
         super::table(arrivals, promises, doubt, &mut crate::progress::unheard)
     }
 

@@ -32,7 +32,7 @@ use serde::Serialize;
 use self::merged::Merged;
 pub use self::verb::ConsolidateAsk;
 use super::arrival_times::{ArrivalTimes, Span, size_caution};
-use super::capacity::{Doubt, Promises, Row, beyond, intervals_of, once, table};
+use super::capacity::{CapacityRow, Doubt, Promises, beyond, intervals_of, once, table};
 use super::confidence::Bootstrap;
 use super::search::least_capacities;
 use crate::error::Error;
@@ -119,7 +119,7 @@ pub struct Client {
     /// The time from its first request to its last.
     pub duration_s: f64,
     /// The prices of its promises.
-    pub rows: Vec<Row>,
+    pub rows: Vec<CapacityRow>,
 }
 
 /// Durations that differ by less than this share count as equal.

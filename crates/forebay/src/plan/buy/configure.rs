@@ -14,8 +14,8 @@ use forebay_trace::write::{Draft, ProtectedFiles};
 use serde::Serialize;
 
 use super::ClientNeed;
-use super::layout::{CHUNK_KIB, Kind, Layout};
-use super::rank::{Row, Sharing};
+use super::layout::{CHUNK_KIB, DriveLayout, Layout};
+use super::rank::{BuyRow, Sharing};
 use super::speed::Speed;
 use crate::error::Error;
 
@@ -100,8 +100,8 @@ const MARK_BYTES: u64 = 4096;
 
 /// Generates the texts for `best`, whose set-ups serve `rates_iops` requests per second.
 pub(super) fn configuration(
-    best: &Row,
-    kind: &Kind<'_>,
+    best: &BuyRow,
+    kind: &DriveLayout<'_>,
     needs: &[ClientNeed],
     rates_iops: &[f64],
     growth: f64,
@@ -213,8 +213,8 @@ fn plain(text: &str) -> String {
 }
 
 struct Words<'a> {
-    best: &'a Row,
-    kind: &'a Kind<'a>,
+    best: &'a BuyRow,
+    kind: &'a DriveLayout<'a>,
     backs: &'a [Back<'a>],
 }
 

@@ -113,7 +113,7 @@ impl Layout {
 
 /// A drive in a layout.
 #[derive(Clone, Copy)]
-pub(super) struct Kind<'a> {
+pub(super) struct DriveLayout<'a> {
     pub(super) drive: &'a OpenDevice,
     /// The name under which the user requested the drive.
     pub(super) asked: &'a str,
@@ -145,7 +145,7 @@ pub(super) const CHUNK_KIB: u64 = 512;
 /// The largest number of blocks in a simulated cache; larger caches use larger blocks.
 const BLOCKS_MAX: u64 = 4 << 20;
 
-impl Kind<'_> {
+impl DriveLayout<'_> {
     fn lanes(&self, disks: usize, disk_bytes: u64) -> DeviceSet {
         let flash = |device: &OpenDevice| FlashLane {
             len_max: device.model.len_max(),
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn a_set_of_several_holds_its_share() {
         let drive = devices::open("hc550").unwrap();
-        let kind = |layout| Kind {
+        let kind = |layout| DriveLayout {
             drive: &drive,
             asked: "hc550",
             layout,

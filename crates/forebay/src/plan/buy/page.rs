@@ -8,7 +8,7 @@ use forebay_show::plural::counted;
 use forebay_show::quantities::NONE;
 use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
 
-use super::{Answer, ClientNeed, Row};
+use super::{Answer, BuyRow, ClientNeed};
 use crate::plan::page::key;
 use crate::quantities::{bound, bytes, promised, significant};
 
@@ -74,17 +74,17 @@ fn texts(all: &[String]) -> Vec<Block> {
     all.iter().cloned().map(Block::Text).collect()
 }
 
-fn best(answer: &Answer) -> Option<&Row> {
+fn best(answer: &Answer) -> Option<&BuyRow> {
     answer.rows.first().filter(|row| row.drives.is_some())
 }
 
 /// Returns the price of a row, to the cent.
-pub(super) fn price(row: &Row) -> Option<Figure> {
+pub(super) fn price(row: &BuyRow) -> Option<Figure> {
     let currency = row.currency.as_ref()?.as_bytes().try_into().ok()?;
     Some(Figure::new(row.price?, Unit::Money(currency)))
 }
 
-fn key_figures(answer: &Answer, best: &Row) -> Vec<KeyFigure> {
+fn key_figures(answer: &Answer, best: &BuyRow) -> Vec<KeyFigure> {
     let price = price(best).map(|figure| key("price", figure.value, figure.unit));
     let watts = best.mean_power_w.map(|watts| key("mean power", watts, Unit::Watts));
     let several = answer.clients.len() > 1;
@@ -95,7 +95,7 @@ fn key_figures(answer: &Answer, best: &Row) -> Vec<KeyFigure> {
 
 /// Adds the rows that keep the promises: first the best rows in few columns, then all.
 fn add_rows(page: &mut Page, answer: &Answer) {
-    let rows: Vec<&Row> = answer.rows.iter().filter(|row| row.drives.is_some()).collect();
+    let rows: Vec<&BuyRow> = answer.rows.iter().filter(|row| row.drives.is_some()).collect();
     if rows.is_empty() {
         return;
     }
@@ -127,13 +127,13 @@ fn add_rows(page: &mut Page, answer: &Answer) {
 
 /// Returns the name of a row: its drive, its layout and, if there are several clients, whether they
 /// share.
-fn name(row: &Row, several: bool) -> String {
+fn name(row: &BuyRow, several: bool) -> String {
     let sharing = if several { format!(", {}", row.sharing.name()) } else { String::new() };
     format!("{}, {}{sharing}", row.drive, row.layout.name())
 }
 
 /// Returns the drives to buy, including flash and spares.
-fn bought(row: &Row) -> String {
+fn bought(row: &BuyRow) -> String {
     let plus = |extra: usize, what: &str| match extra {
         0 => String::new(),
         extra => format!(" + {extra} {what}"),
@@ -142,7 +142,7 @@ fn bought(row: &Row) -> String {
     format!("{}{flash}{spare}", row.drives.unwrap_or(0))
 }
 
-fn decides(row: &Row) -> Cell {
+fn decides(row: &BuyRow) -> Cell {
     row.binds.map_or(NONE, |binds| binds.name()).into()
 }
 
@@ -154,7 +154,7 @@ fn best_mark(nth: usize, is_priced: bool) -> RowMark {
     }
 }
 
-fn in_brief(rows: &[&Row], several: bool, is_priced: bool) -> Table {
+fn in_brief(rows: &[&BuyRow], several: bool, is_priced: bool) -> Table {
     let mut table = Table::new([
         Column::words("drive, layout"),
         Column::words("buy"),
@@ -175,7 +175,7 @@ fn in_brief(rows: &[&Row], several: bool, is_priced: bool) -> Table {
     table
 }
 
-fn in_detail(rows: &[&Row], several: bool, is_priced: bool) -> Table {
+fn in_detail(rows: &[&BuyRow], several: bool, is_priced: bool) -> Table {
     let count = |head: &str| Column::of(head, Unit::Count);
     let mut table = Table::new([
         Column::words("drive, layout"),
@@ -249,7 +249,7 @@ fn promise(needs: &[ClientNeed]) -> String {
 }
 
 /// Says what to buy, in one sentence.
-pub(super) fn headline(rows: &[Row], needs: &[ClientNeed], drives_max: usize) -> String {
+pub(super) fn headline(rows: &[BuyRow], needs: &[ClientNeed], drives_max: usize) -> String {
     let promise = promise(needs);
     let Some(best) = rows.first().filter(|row| row.drives.is_some()) else {
         return format!(

@@ -6,10 +6,10 @@
 use serde::Serialize;
 
 use super::clients::Clients;
-use super::layout::{Kind, Layout, is_pressed};
+use super::layout::{DriveLayout, Layout, is_pressed};
 use super::run::Count;
 use super::spent::Spent;
-use super::trial::{Found, Never};
+use super::trial::{Never, TrialResult};
 use super::{Question, Tried};
 
 /// Whether clients share drives.
@@ -79,7 +79,7 @@ impl ClientShare {
 /// The reason that no number of drives was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Refusal {
+pub enum BuyRefusal {
     /// Single requests are too slow even on drives whose arms never have to move.
     AnyNumber,
     /// Single requests are too slow on the maximum number of drives.
@@ -92,7 +92,7 @@ pub enum Refusal {
 
 /// The result of a drive in a layout.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct BuyRow {
     /// The drive.
     pub drive: String,
     /// The layout.
@@ -144,7 +144,7 @@ pub struct Row {
     /// The date of the oldest price.
     pub priced_on: Option<String>,
     /// The reason that no number was found.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<BuyRefusal>,
     /// The number of requests simulated on the proposed drives.
     pub simulated_requests: u64,
 }
@@ -159,7 +159,7 @@ pub struct OneLess {
     pub worst: ClientShare,
 }
 
-impl Row {
+impl BuyRow {
     /// Returns the client with the largest shortfall or the smallest margin.
     pub fn worst(&self) -> Option<&ClientShare> {
         self.clients.iter().max_by(|a, b| a.missing().total_cmp(&b.missing()))
@@ -178,7 +178,7 @@ impl Tried<'_> {
     }
 
     /// Whether `row` is the result of this combination.
-    pub(super) fn is(&self, row: &Row) -> bool {
+    pub(super) fn is(&self, row: &BuyRow) -> bool {
         let is_kind = self.kind.drive.name == row.drive && self.kind.layout == row.layout;
         is_kind && self.sharing == row.sharing
     }
@@ -186,12 +186,12 @@ impl Tried<'_> {
 
 /// Makes the row from the results `found` for each group of clients.
 pub(super) fn row(
-    kind: &Kind<'_>,
+    kind: &DriveLayout<'_>,
     sharing: Sharing,
     clients: &Clients<'_>,
-    found: Vec<Found>,
+    found: Vec<TrialResult>,
     question: &Question<'_>,
-) -> Row {
+) -> BuyRow {
     let each: Option<Vec<usize>> = found.iter().map(|one| one.drives).collect();
     let drives = each.as_ref().map(|each| each.iter().sum::<usize>());
     let drives_each = each.unwrap_or_default();
@@ -205,7 +205,7 @@ pub(super) fn row(
         let parts = counts().zip(&drives_each).map(|(count, n)| share(count) * *n as f64);
         drives.map(|all| parts.sum::<f64>() / all.max(1) as f64)
     };
-    Row {
+    BuyRow {
         drive: kind.drive.name.clone(),
         layout: kind.layout,
         sharing,
@@ -239,14 +239,14 @@ pub(super) fn row(
 
 /// Returns what determines the number of drives, over all groups. `least` is the least number of
 /// drives that the layout needs.
-fn binds(found: &[Found], least: usize) -> Option<Binds> {
+fn binds(found: &[TrialResult], least: usize) -> Option<Binds> {
     let each: Option<Vec<Binds>> = found.iter().map(|one| binds_of(one, least)).collect();
     let each = each?;
     let first = *each.first()?;
     Some(if each.iter().all(|one| *one == first) { first } else { Binds::Several })
 }
 
-fn binds_of(found: &Found, least: usize) -> Option<Binds> {
+fn binds_of(found: &TrialResult, least: usize) -> Option<Binds> {
     let (drives, held) = (found.drives?, found.for_redundancy?);
     // If the least number of drives that the layout needs is fast enough, the promise does not
     // determine the number.
@@ -277,8 +277,8 @@ fn shares_of<'a>(
     })
 }
 
-fn shares(clients: &Clients<'_>, sharing: Sharing, found: &[Found]) -> Vec<ClientShare> {
-    let shown = |one: &Found| match &one.never {
+fn shares(clients: &Clients<'_>, sharing: Sharing, found: &[TrialResult]) -> Vec<ClientShare> {
+    let shown = |one: &TrialResult| match &one.never {
         Some(Never::AnyNumber(count) | Never::UpTo(count)) => Some(count.clone()),
         None => one.count.clone(),
     };
@@ -293,25 +293,25 @@ fn shares(clients: &Clients<'_>, sharing: Sharing, found: &[Found]) -> Vec<Clien
     shares
 }
 
-fn one_less(clients: &Clients<'_>, found: &Found) -> Option<OneLess> {
+fn one_less(clients: &Clients<'_>, found: &TrialResult) -> Option<OneLess> {
     let (drives, count) = found.one_less.as_ref()?;
     let each = shares_of(clients, 0..clients.clients.len(), count);
     let worst = each.max_by(|a, b| a.missing().total_cmp(&b.missing()))?;
     Some(OneLess { drives: *drives, worst })
 }
 
-fn refusal(found: &Found) -> Option<Refusal> {
+fn refusal(found: &TrialResult) -> Option<BuyRefusal> {
     match (&found.never, found.for_time, found.drives) {
         (_, _, Some(_)) => None,
-        (Some(Never::AnyNumber(_)), _, _) => Some(Refusal::AnyNumber),
-        (Some(Never::UpTo(_)), _, _) => Some(Refusal::UpToMost),
-        (None, Some(_), None) if found.for_redundancy.is_none() => Some(Refusal::Bytes),
-        (None, _, None) => Some(Refusal::MoreMight),
+        (Some(Never::AnyNumber(_)), _, _) => Some(BuyRefusal::AnyNumber),
+        (Some(Never::UpTo(_)), _, _) => Some(BuyRefusal::UpToMost),
+        (None, Some(_), None) if found.for_redundancy.is_none() => Some(BuyRefusal::Bytes),
+        (None, _, None) => Some(BuyRefusal::MoreMight),
     }
 }
 
 /// Sorts the rows, the best first.
-pub(super) fn rank(rows: &mut [Row]) {
+pub(super) fn rank(rows: &mut [BuyRow]) {
     let or_last = |figure: Option<f64>| figure.unwrap_or(f64::INFINITY);
     rows.sort_by(|a, b| {
         let price = || or_last(a.price).total_cmp(&or_last(b.price));
@@ -322,7 +322,7 @@ pub(super) fn rank(rows: &mut [Row]) {
 }
 
 /// Whether the row's array is simulated with its data compressed into a smaller space.
-pub(super) fn is_any_pressed(row: &Row, bytes: u64) -> bool {
+pub(super) fn is_any_pressed(row: &BuyRow, bytes: u64) -> bool {
     let sets = row.drives.and_then(|drives| row.layout.sets(drives)).unwrap_or(1);
     is_pressed(row.layout, bytes, sets)
 }
@@ -331,13 +331,13 @@ pub(super) fn is_any_pressed(row: &Row, bytes: u64) -> bool {
 mod tests {
     use super::*;
 
-    fn found(bytes: u64, redundancy: usize, time: usize, drives: usize) -> Found {
-        Found {
+    fn found(bytes: u64, redundancy: usize, time: usize, drives: usize) -> TrialResult {
+        TrialResult {
             for_bytes: Some(bytes),
             for_redundancy: Some(redundancy),
             for_time: Some(time),
             drives: Some(drives),
-            ..Found::default()
+            ..TrialResult::default()
         }
     }
 
@@ -360,19 +360,19 @@ mod tests {
         }
         let two = [found(3, 3, 1, 3), found(1, 1, 2, 2)];
         assert_eq!(binds(&two, 1), Some(Binds::Several));
-        assert_eq!(binds(&[found(1, 1, 1, 1), Found::default()], 1), None);
+        assert_eq!(binds(&[found(1, 1, 1, 1), TrialResult::default()], 1), None);
     }
 
     #[test]
     fn why_none_does_is_told_apart() {
-        let none = Found { drives: None, ..found(1, 1, 1, 1) };
+        let none = TrialResult { drives: None, ..found(1, 1, 1, 1) };
         assert_eq!(refusal(&found(1, 1, 1, 1)), None);
-        assert_eq!(refusal(&none), Some(Refusal::MoreMight));
-        let full = Found { for_redundancy: None, ..none.clone() };
-        assert_eq!(refusal(&full), Some(Refusal::Bytes));
-        let slow = Found { for_time: None, for_redundancy: None, ..none.clone() };
-        assert_eq!(refusal(&slow), Some(Refusal::MoreMight));
-        let never = Found { never: Some(Never::AnyNumber(Count::default())), ..slow };
-        assert_eq!(refusal(&never), Some(Refusal::AnyNumber));
+        assert_eq!(refusal(&none), Some(BuyRefusal::MoreMight));
+        let full = TrialResult { for_redundancy: None, ..none.clone() };
+        assert_eq!(refusal(&full), Some(BuyRefusal::Bytes));
+        let slow = TrialResult { for_time: None, for_redundancy: None, ..none.clone() };
+        assert_eq!(refusal(&slow), Some(BuyRefusal::MoreMight));
+        let never = TrialResult { never: Some(Never::AnyNumber(Count::default())), ..slow };
+        assert_eq!(refusal(&never), Some(BuyRefusal::AnyNumber));
     }
 }

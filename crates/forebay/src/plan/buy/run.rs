@@ -11,7 +11,7 @@ use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Device, Done, Lane, Nanos, Observer, Request, Slots, Workload, simulate};
 
 use super::clients::{Clients, Merged};
-use super::layout::{Kind, Set};
+use super::layout::{DriveLayout, Set};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::jobs::Tell;
@@ -40,7 +40,7 @@ pub(super) struct Case<'a> {
     pub(super) clients: &'a Clients<'a>,
     /// The clients whose requests are simulated.
     pub(super) group: &'a [usize],
-    pub(super) kind: Kind<'a>,
+    pub(super) kind: DriveLayout<'a>,
     /// How much faster than recorded the requests arrive.
     pub(super) intensity: Intensity,
     /// The factor by which the data outgrow their recorded extent.

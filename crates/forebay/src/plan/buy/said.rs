@@ -1,12 +1,16 @@
 //! Sentences about the result: what it is based on, and which combinations cannot keep the
 //! promises.
 
-use super::rank::{Refusal, Row, Sharing};
+use super::rank::{BuyRefusal, BuyRow, Sharing};
 use super::{Binds, ClientNeed, Question};
 use crate::quantities::{self, achieved, counted};
 
 /// Explains what the result means and is based on; a sentence each.
-pub(super) fn reasons(rows: &[Row], needs: &[ClientNeed], question: &Question<'_>) -> Vec<String> {
+pub(super) fn reasons(
+    rows: &[BuyRow],
+    needs: &[ClientNeed],
+    question: &Question<'_>,
+) -> Vec<String> {
     let Some(best) = rows.first().filter(|row| row.drives.is_some()) else { return Vec::new() };
     let sharing = if needs.len() > 1 { sharing_words(best.sharing) } else { "" };
     let mut all = vec![format!("{}{sharing}. {}", layout_words(best), why(best)), checked(best)];
@@ -16,7 +20,7 @@ pub(super) fn reasons(rows: &[Row], needs: &[ClientNeed], question: &Question<'_
     all
 }
 
-fn layout_words(row: &Row) -> String {
+fn layout_words(row: &BuyRow) -> String {
     match row.survives {
         0 => "No drive may fail".to_string(),
         1 => "Any one drive may fail".to_string(),
@@ -32,7 +36,7 @@ fn sharing_words(sharing: Sharing) -> &'static str {
 }
 
 /// Says what determines the number of drives.
-fn why(best: &Row) -> String {
+fn why(best: &BuyRow) -> String {
     let number = |number: Option<u64>| number.map_or("-".to_string(), |number| number.to_string());
     if (best.drives_for_redundancy, best.drives_for_time) == (Some(1), Some(1)) {
         return "One holds the bytes and is fast enough.".to_string();
@@ -52,7 +56,7 @@ fn why(best: &Row) -> String {
 }
 
 /// Says that the number was simulated, and what one drive less would achieve.
-fn checked(best: &Row) -> String {
+fn checked(best: &BuyRow) -> String {
     let kept = best.worst().map_or(String::new(), |worst| {
         format!(" ({} in time for {})", achieved(worst.in_time_fraction), worst.client)
     });
@@ -72,10 +76,11 @@ fn checked(best: &Row) -> String {
 const NAMED: usize = 8;
 
 /// Says which drives cannot keep the promises, and why; a sentence per reason.
-pub(super) fn refusals(rows: &[Row], drives_max: usize) -> Vec<String> {
-    let reasons = [Refusal::AnyNumber, Refusal::UpToMost, Refusal::Bytes, Refusal::MoreMight];
-    let told = |reason: Refusal| {
-        let all: Vec<&Row> = rows.iter().filter(|row| row.refusal == Some(reason)).collect();
+pub(super) fn refusals(rows: &[BuyRow], drives_max: usize) -> Vec<String> {
+    let reasons =
+        [BuyRefusal::AnyNumber, BuyRefusal::UpToMost, BuyRefusal::Bytes, BuyRefusal::MoreMight];
+    let told = |reason: BuyRefusal| {
+        let all: Vec<&BuyRow> = rows.iter().filter(|row| row.refusal == Some(reason)).collect();
         let mut names: Vec<(String, f64)> = Vec::new();
         for row in all {
             let share = row.worst().map_or(0.0, |worst| worst.in_time_fraction);
@@ -90,9 +95,9 @@ pub(super) fn refusals(rows: &[Row], drives_max: usize) -> Vec<String> {
 }
 
 fn sentence(
-    reason: Refusal,
+    reason: BuyRefusal,
     mut names: Vec<(String, f64)>,
-    rows: &[Row],
+    rows: &[BuyRow],
     drives_max: usize,
 ) -> String {
     names.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -104,7 +109,7 @@ fn sentence(
         names.dedup();
         if all { String::new() } else { format!(" {}", names.join("/")) }
     };
-    let with_share = reason != Refusal::Bytes;
+    let with_share = reason != BuyRefusal::Bytes;
     let shown = |(drive, share): &(String, f64)| match with_share {
         true => format!("{drive}{} ({})", layouts(drive), quantities::percent(*share)),
         false => format!("{drive}{}", layouts(drive)),
@@ -115,18 +120,18 @@ fn sentence(
     }
     let list = list.join(", ");
     match reason {
-        Refusal::AnyNumber => format!(
+        BuyRefusal::AnyNumber => format!(
             "No number of these does: requests one at a time are answered too late, even if no arm ever had to move \
              (in brackets, the largest share in time of the client that gets least): {list}."
         ),
-        Refusal::UpToMost => format!(
+        BuyRefusal::UpToMost => format!(
             "Up to {drives_max} of these do not: requests one at a time are answered too late (in brackets, the \
              largest share in time of the client that gets least): {list}. More of them seek less far."
         ),
-        Refusal::Bytes => {
+        BuyRefusal::Bytes => {
             format!("The data take more than the {drives_max} drives that were allowed of: {list}.")
         }
-        Refusal::MoreMight => format!(
+        BuyRefusal::MoreMight => format!(
             "{drives_max} of these do not (in brackets, the largest share in time of the client that gets least); more might: {list}."
         ),
     }

@@ -239,7 +239,7 @@ fn arms_that_are_too_slow_on_as_many_as_are_allowed_are_not_so_in_any_number() {
     far.extents = vec![200_000 * STRIPE_BYTES];
     let question = Question { promise: promise(12, "1"), drives_max: 1, ..ask.question() };
     let row = asked(&[far], &question).rows.remove(0);
-    assert_eq!(row.refusal, Some(rank::Refusal::UpToMost));
+    assert_eq!(row.refusal, Some(rank::BuyRefusal::UpToMost));
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn what_is_too_slow_alone_is_so_in_any_number() {
     let slow = [input(&(0..40).map(|n| (n * 100, n * 37 % 900, 0)).collect::<Vec<_>>())];
     let question = Question { promise: promise(2, "0.9"), ..ask.question() };
     let found = asked(&slow, &question);
-    let all = found.rows.iter().all(|row| row.refusal == Some(rank::Refusal::AnyNumber));
+    let all = found.rows.iter().all(|row| row.refusal == Some(rank::BuyRefusal::AnyNumber));
     assert!(all && found.configuration.is_none(), "{:?}", found.rows);
     assert!(
         found.said.starts_with("Nothing that was tried keeps 90 % within 2 ms"),

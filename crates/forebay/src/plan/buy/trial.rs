@@ -27,7 +27,7 @@ pub(super) struct Trial<'a, 't> {
 
 /// The result for a case.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Found {
+pub(super) struct TrialResult {
     pub(super) for_bytes: Option<u64>,
     pub(super) for_redundancy: Option<usize>,
     pub(super) for_time: Option<usize>,
@@ -54,10 +54,10 @@ impl<'a, 't> Trial<'a, 't> {
     }
 
     /// Finds the least number and what determines it.
-    pub(super) fn find(&mut self) -> Result<Found, Error> {
+    pub(super) fn find(&mut self) -> Result<TrialResult, Error> {
         let bytes = self.bytes();
         let needed = (bytes as f64 * self.case.growth).ceil() as u64;
-        let mut found = Found { for_bytes: self.for_bytes(needed), ..Found::default() };
+        let mut found = TrialResult { for_bytes: self.for_bytes(needed), ..TrialResult::default() };
         found.for_redundancy = self.for_redundancy(needed)?;
         found.never = self.slow_anywhere()?;
         if found.never.is_none() {

@@ -15,7 +15,7 @@ use super::bursts::bursts;
 use super::{Begin, Client, Consolidation, Shared};
 use crate::names;
 use crate::plan::arrival_times::ArrivalTimes;
-use crate::plan::capacity::Row;
+use crate::plan::capacity::CapacityRow;
 use crate::plan::costed::Costs;
 use crate::plan::costed::consolidate::Consolidation as SpeedConsolidation;
 use crate::quantities::{bound, promised, significant};
@@ -263,7 +263,8 @@ fn alone(clients: &[Client]) -> Table {
         Column::of("lasts", Unit::Seconds),
     ];
     let mut table = Table::new(first.into_iter().chain(heads));
-    let interval = |row: &Row| row.interval.map(|of| (of.capacity_low_iops, of.capacity_high_iops));
+    let interval =
+        |row: &CapacityRow| row.interval.map(|of| (of.capacity_low_iops, of.capacity_high_iops));
     table.rows.extend(clients.iter().zip(client_names(clients)).map(|(client, name)| {
         let first = [name.into(), Cell::Value(client.requests as f64), client.duration_s.into()];
         let needs = client.rows.iter().map(|row| capacity(row.capacity_iops, interval(row)));

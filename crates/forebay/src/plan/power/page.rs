@@ -10,7 +10,7 @@ use forebay_show::plural::counted;
 use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
 
 use super::verb::{Answer, OfTrace};
-use super::{Power, Question, Row};
+use super::{Power, PowerRow, Question};
 use crate::plan::page::key;
 use crate::quantities::{self, bound, promised, seconds, watts};
 
@@ -187,7 +187,7 @@ fn add_trace(page: &mut Page, of: &OfTrace, (index, whose): (usize, &str), quest
 fn always(power: &Power, question: &Question) -> String {
     let (Power { pool_disks, disk_iops, device, .. }, all) = (power, &power.rows[0]);
     let pools = counted(all.max_pools as u64, "pool");
-    let is_same = |row: &Row| {
+    let is_same = |row: &PowerRow| {
         row.energy_j == all.energy_j && row.mean_pools == all.mean_pools && row.disk_spin_ups == 0
     };
     let same = match power.rows[1..].iter().all(is_same) {
@@ -218,7 +218,7 @@ fn words(question: &Question) -> String {
 /// Makes a bar chart of the power of every plan.
 fn picture(power: &Power, index: usize) -> Option<Block> {
     let best = power.recommended().map(|row| row.plan);
-    let bar = |row: &Row| {
+    let bar = |row: &PowerRow| {
         let broken = match row.broken_epochs {
             0 => "kept".to_string(),
             broken => format!("broken in {broken} of {}", power.epochs),
@@ -280,7 +280,7 @@ fn times(power: &Power) -> Table {
 }
 
 /// Makes a table with a row per plan; the recommended plan is highlighted.
-fn by_plan(power: &Power, columns: Vec<Column>, figures: impl Fn(&Row) -> Vec<f64>) -> Table {
+fn by_plan(power: &Power, columns: Vec<Column>, figures: impl Fn(&PowerRow) -> Vec<f64>) -> Table {
     let best = power.recommended().map(|row| row.plan);
     let mut table = Table::new([Column::words("plan")].into_iter().chain(columns));
     table.rows.extend(power.rows.iter().map(|row| {

@@ -50,7 +50,7 @@ fn bursts(bursts: &[u64]) -> ArrivalTimes {
     arrivals(times)
 }
 
-fn rows(arrivals: &ArrivalTimes, question: &Question) -> Vec<Row> {
+fn rows(arrivals: &ArrivalTimes, question: &Question) -> Vec<PowerRow> {
     power(arrivals, question).unwrap().rows
 }
 

@@ -8,7 +8,7 @@ use forebay_show::page::{Block, Page, Place, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row, RowMark, Table};
 
 use super::verb::Answer;
-use super::{Division, Kept, Price, Way};
+use super::{Division, Price, TierResult, Way};
 use crate::plan::costed::Costs;
 use crate::plan::costed::sla::Price as SpeedPrice;
 use crate::plan::page::{about_load, key, mean_rate};
@@ -58,7 +58,7 @@ const HOW: &str = "Requests that the server of one tier cannot answer in time go
     on which Miser lends the slack of early tiers to later ones. Below the capacity that the most expensive tier needs \
     alone, no scheduler keeps the promise.";
 
-fn tier_in_words(tier: &Kept) -> String {
+fn tier_in_words(tier: &TierResult) -> String {
     format!("{} within {}", promised(tier.fraction), bound(tier.within_ms))
 }
 
@@ -166,7 +166,7 @@ fn tiers_of(division: &Division) -> Table {
 }
 
 /// Returns the capacity of a tier's server, or says which other server keeps the tier.
-fn server(tier: &Kept, way: Way) -> Cell {
+fn server(tier: &TierResult, way: Way) -> Cell {
     match (tier.share_iops, way) {
         (Some(share), _) => Figure::new(share as f64, Unit::Iops).into(),
         (None, Way::SeparateServers) => "with the tier before".into(),
@@ -214,7 +214,10 @@ mod tests {
     fn a_tier_without_a_server_of_its_own_says_which_it_shares() {
         let of = |share_iops, way| {
             let (within_ms, fraction, achieved_fraction) = (1.0, 1.0, 1.0);
-            server(&Kept { within_ms, fraction, share_iops, achieved_fraction, kept: true }, way)
+            server(
+                &TierResult { within_ms, fraction, share_iops, achieved_fraction, kept: true },
+                way,
+            )
         };
         assert_eq!(of(Some(5), Way::SeparateServers), Figure::new(5.0, Unit::Iops).into());
         assert_eq!(of(None, Way::SeparateServers), "with the tier before".into());
