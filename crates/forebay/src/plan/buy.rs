@@ -11,6 +11,7 @@
 
 mod clients;
 mod configure;
+mod guarantee;
 mod layout;
 mod page;
 mod prices;
@@ -19,10 +20,9 @@ mod run;
 mod said;
 mod speed;
 mod spent;
+mod spread;
 mod trial;
 mod verb;
-
-use std::ops::ControlFlow;
 
 use forebay_ask::{AskError, named};
 use forebay_core::replay::Intensity;
@@ -30,6 +30,7 @@ use forebay_core::{Device, Nanos, Policy};
 use serde::Serialize;
 
 use self::clients::Clients;
+use self::guarantee::Guarantee;
 use self::layout::DriveLayout;
 use self::run::Case;
 use self::trial::Trial;
@@ -204,9 +205,9 @@ pub fn answer(
     let best = best.and_then(|row| Some((row, tried.iter().find(|tried| tried.is(row))?)));
     let configuration = match best {
         Some((row, tried)) => {
-            let rates = asked.rates_iops(tried, &row.drives_each)?;
+            let guarantees = asked.guarantees(tried, &row.drives_each)?;
             let kind = &tried.kind;
-            Some(configure::configuration(row, kind, &needs, &rates, question.growth))
+            Some(configure::configuration(row, kind, &needs, &guarantees, question.growth))
         }
         None => None,
     };
@@ -288,14 +289,21 @@ impl BuySearch<'_> {
         Ok(rank::row(&tried.kind, tried.sharing, self.clients, found, self.question))
     }
 
-    /// Returns the requests per second that each set-up can serve, given its number of drives.
-    fn rates_iops(&self, tried: &Tried<'_>, drives_each: &[usize]) -> Result<Vec<f64>, Error> {
+    /// Returns what each set-up guarantees to the client with the tightest promise, given its
+    /// number of drives.
+    fn guarantees(
+        &self,
+        tried: &Tried<'_>,
+        drives_each: &[usize],
+    ) -> Result<Vec<Guarantee>, Error> {
         let groups = self.groups(tried.sharing);
-        let rate = |(group, drives): (&Vec<usize>, &usize)| {
-            let (mut counted, mut tell) = (0, |_| ControlFlow::Continue(()));
-            Trial::new(self.case(tried.kind, group), &mut counted, &mut tell).rate_iops(*drives)
-        };
-        groups.iter().zip(drives_each).map(rate).collect()
+        let each = groups.iter().zip(drives_each).map(|(group, drives)| {
+            let promises = group.iter().map(|client| self.clients.clients[*client].promise);
+            let tightest = promises.min_by_key(|promise| promise.within);
+            let Promise { within, fraction } = tightest.unwrap_or(self.question.promise);
+            guarantee::guarantee(&tried.kind, *drives, within, fraction.as_f64())
+        });
+        each.collect()
     }
 }
 

@@ -30,8 +30,6 @@ pub(super) struct Count {
     pub(super) flash_watts: f64,
     /// The share of time that drives were busy: the mean over all drives, and the highest.
     pub(super) busy: (f64, f64),
-    /// The time from the first request until the last was answered.
-    pub(super) makespan: Nanos,
 }
 
 /// The requests and the drives to simulate.
@@ -56,15 +54,10 @@ pub(super) enum Come {
     AsRecorded,
     /// So far apart that requests never overlap.
     Apart,
-    /// All at once, to measure the drives' throughput.
-    AtOnce,
 }
 
 /// The spacing of requests that never overlap.
 const ALONE_APART: Nanos = Nanos::from_secs(10);
-
-/// The number of requests to send at once; more would not change the measured throughput.
-const AT_ONCE: u64 = 100_000;
 
 /// The number of arrivals between checks for a stop request.
 const EVERY: u64 = 4096;
@@ -97,7 +90,6 @@ impl Run<'_> {
         let apart = match self.come {
             Come::AsRecorded => None,
             Come::Apart => Some(ALONE_APART),
-            Come::AtOnce => Some(Nanos::ZERO),
         };
         let (devices, lane, usable) = (self.sets, self.lane, self.set.usable);
         let striped = Striped { records, layout, devices, lane, usable, apart, next: 0 };
@@ -105,8 +97,7 @@ impl Run<'_> {
             true => 1,
             false => u64::from(self.set.lanes.disks),
         };
-        let most = if self.come == Come::AtOnce { AT_ONCE } else { u64::MAX };
-        let requests_of_set = Dealt { striped, lanes: dealt, left: most };
+        let requests_of_set = Dealt { striped, lanes: dealt };
         let over = Cell::new(None);
         let drive = self.still.unwrap_or(case.kind.drive);
         let mut models = vec![drive.model.clone(); self.set.lanes.disks.into()];
@@ -115,7 +106,7 @@ impl Run<'_> {
         }
         let intensity = match self.come {
             Come::AsRecorded => case.intensity,
-            _ => Intensity::RECORDED,
+            Come::Apart => Intensity::RECORDED,
         };
         let visit = Visit {
             workload: Until { open: Open::new(requests_of_set, intensity), over: &over },
@@ -166,14 +157,12 @@ enum Over {
 struct Dealt<'a> {
     striped: Striped<Merged<'a>>,
     lanes: u64,
-    left: u64,
 }
 
 impl Iterator for Dealt<'_> {
     type Item = Request;
 
     fn next(&mut self) -> Option<Request> {
-        self.left = self.left.checked_sub(1)?;
         let mut request = self.striped.next()?;
         (request.lane, request.offset) = dealt(request.offset, self.lanes);
         Some(request)
@@ -266,7 +255,6 @@ impl Visit<'_, '_, '_, '_> {
                 drives().map(busy).sum::<f64>() / self.drives.max(1) as f64,
                 drives().map(busy).fold(0.0, f64::max),
             ),
-            makespan: end,
             of: self.watch.of,
         }
     }

@@ -1,6 +1,8 @@
 //! Small traces on servers whose times can be worked out by hand, and the least number compared
 //! with trying all.
 
+use std::ops::ControlFlow;
+
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
 use proptest::prelude::*;
@@ -18,9 +20,15 @@ fn input_of(op: Op, requests: &[(u64, u64, u32)]) -> Input {
 }
 
 fn input_with(op: Op, len: u32, requests: &[(u64, u64, u32)]) -> Input {
-    let record = |&(at, stripe, volume): &(u64, u64, u32)| Record {
+    let requests = requests.iter().map(|(at, stripe, of)| (*at, stripe * STRIPE_BYTES, *of));
+    input_at(op, len, &requests.collect::<Vec<_>>())
+}
+
+/// Makes requests from (arrival in ms, offset, volume).
+fn input_at(op: Op, len: u32, requests: &[(u64, u64, u32)]) -> Input {
+    let record = |&(at, offset, volume): &(u64, u64, u32)| Record {
         at: Nanos::from_millis(at),
-        offset: stripe * STRIPE_BYTES,
+        offset,
         latency: None,
         len,
         stream: 0,
@@ -447,4 +455,38 @@ fn it_stops_when_it_is_asked_to() {
         ControlFlow::Break(())
     });
     assert!(matches!(stopped, Err(Error::Stopped)));
+}
+
+/// Returns the number after `key` in `text`.
+fn number(text: &str, key: &str) -> u64 {
+    let rest = text.split(key).nth(1).unwrap_or_else(|| panic!("no {key}: {text}"));
+    rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn what_is_reserved_holds_for_any_workload_and_limits_admit_it() {
+    // Bursts of reads in order, of which a disk does far more than of random ones.
+    let reads: Vec<(u64, u64, u32)> =
+        (0..1000).map(|nth| (nth / 25 * 1000, nth * 4096, 0)).collect();
+    let inputs = [input_at(Op::Read, 4096, &reads)];
+    for (drive, layout) in
+        [("hc550", Layout::Single), ("st91000640ss", Layout::Single), ("hc550", Layout::Mirror)]
+    {
+        let ask = Ask::of(&[drive], &[layout]);
+        let question = Question { promise: promise(50, "1"), ..ask.question() };
+        let found = asked(&inputs, &question);
+        let need = found.clients[0].capacity_iops.unwrap();
+        let text = found.configuration.unwrap();
+        let random = number(&text.cgroup, "rrandiops=").min(number(&text.cgroup, "wrandiops="));
+        let drives = found.rows[0].drives.unwrap() as u64;
+        assert!(need > random * drives, "{need} of {random}: the trace is not hard enough");
+        let capacity = number(&text.serve, "capacity_iops = ");
+        assert!(capacity <= random * drives * 11 / 10, "{capacity} of {random} a drive");
+        let kept = number(&text.serve, "keep_iops = ");
+        assert!((1..=capacity).contains(&kept), "{}", text.serve);
+        let at = |key: &str| random * drives * number(&text.cgroup, key) / 100;
+        assert!(kept <= at(" min="), "{kept}: {}", text.cgroup);
+        assert!(need.max(kept) <= at(" max="), "{need}: {}", text.cgroup);
+        assert!(number(&text.cgroup, "riops=") >= kept, "{}", text.cgroup);
+    }
 }

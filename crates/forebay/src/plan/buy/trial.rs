@@ -87,13 +87,6 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(found)
     }
 
-    /// Measures the requests per second of `drives` at full load.
-    pub(super) fn rate_iops(&mut self, drives: usize) -> Result<f64, Error> {
-        let count = self.over(drives, Come::AtOnce, None, None)?.unwrap_or_default();
-        let requests: u64 = count.of.iter().map(|of| of.0).sum();
-        Ok(requests as f64 / count.makespan.as_secs_f64().max(1e-9))
-    }
-
     /// Returns the numbers of drives that may be tried.
     fn numbers(&self) -> impl DoubleEndedIterator<Item = usize> + use<> {
         let (layout, max) = (self.case.kind.layout, self.case.drives_max);
@@ -223,7 +216,6 @@ impl<'a, 't> Trial<'a, 't> {
             sum.flash_watts += count.flash_watts;
             sum.busy.0 += count.busy.0 / sets as f64;
             sum.busy.1 = sum.busy.1.max(count.busy.1);
-            sum.makespan = sum.makespan.max(count.makespan);
         }
         Ok(Some(sum))
     }
