@@ -112,6 +112,10 @@ pub struct Answer {
     pub requests: u64,
     /// The time from its first request to its last.
     pub duration_s: f64,
+    /// Its mean rate; none if all requests arrive at one instant.
+    pub mean_iops: Option<f64>,
+    /// The most requests that arrive within any second.
+    pub busiest_second_iops: u64,
     /// Cautions about the prices; one sentence each.
     pub cautions: Vec<String>,
     /// The prices, in the order of [`table`].
@@ -131,13 +135,27 @@ pub fn answer(
     let rows = table(arrivals, promises, doubt, progress)?;
     let cautions =
         arrivals.cautions().into_iter().chain(size_caution([arrivals], &["cost_us", "device"]));
+    let (requests, duration_s) = (arrivals.requests(), arrivals.duration().as_secs_f64());
     Ok(Answer {
         trace: arrivals.path.display().to_string(),
-        requests: arrivals.requests(),
-        duration_s: arrivals.duration().as_secs_f64(),
+        requests,
+        duration_s,
+        mean_iops: (duration_s > 0.0).then(|| requests as f64 / duration_s),
+        busiest_second_iops: busiest_second(&arrivals.whole),
         cautions: cautions.chain(missing(&rows, doubt)).collect(),
         rows,
     })
+}
+
+/// Returns the most requests that arrive within any second.
+fn busiest_second(gaps: &Gaps) -> u64 {
+    let second = Nanos::from_secs(1);
+    let (mut starts, mut most) = (gaps.times().zip(0u64..).peekable(), 0);
+    for (at, nth) in gaps.times().zip(0u64..) {
+        while starts.next_if(|(start, _)| *start + second <= at).is_some() {}
+        most = most.max(nth + 1 - starts.peek().map_or(nth, |(_, first)| *first));
+    }
+    most
 }
 
 /// Explains which requested intervals and checks could not be computed; one sentence each.
@@ -341,6 +359,13 @@ mod tests {
         );
         assert_eq!(shown[4..6], [(Some("a"), 1000.0, 0.5, 1), (Some("a"), 1000.0, 1.0, 1)]);
         assert_eq!(rows.len(), 8);
+    }
+
+    #[test]
+    fn the_busiest_second_may_begin_at_any_request() {
+        let ms = |times: &[u64]| times.iter().map(|at| Nanos::from_millis(*at)).collect::<Gaps>();
+        assert_eq!(busiest_second(&ms(&[0, 900, 1000, 1100, 1899, 2000, 9000])), 4);
+        assert_eq!((busiest_second(&ms(&[5; 7])), busiest_second(&ms(&[0, 1000]))), (7, 1));
     }
 
     #[test]

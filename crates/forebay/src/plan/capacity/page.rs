@@ -6,7 +6,7 @@ use forebay_show::page::{Block, Chart, ChartAxis, ChartScale, Page, Place, Serie
 use forebay_show::table::{Cell, Column, Row as TableRow, Table};
 
 use super::{Answer, CapacityRow, Promises};
-use crate::plan::page::{about_load, mean_rate};
+use crate::plan::page::{about_load, key, mean_rate};
 use crate::plan::{costed, devices};
 use crate::quantities::{bound, promised, significant};
 
@@ -22,7 +22,10 @@ pub(super) fn of_rate(answer: &Answer, promises: &Promises, curves: &Curves) -> 
         about: about_load(&answer.trace, answer.requests, answer.duration_s),
         ..Page::default()
     };
-    page.key_figures.push(mean_rate(answer.requests, answer.duration_s));
+    page.key_figures = vec![
+        mean_rate(answer.requests, answer.duration_s),
+        key("busiest second", answer.busiest_second_iops as f64, Unit::Iops),
+    ];
     page.add("Smallest capacity", Place::FirstScreen, vec![Block::Table(prices(answer, promises))]);
     page.add("What the last requests cost", Place::Detail, charts(promises, curves));
     page.add_notes("Keep in mind", Place::FirstScreen, answer.cautions.clone());

@@ -21,7 +21,10 @@ pub(super) fn page(answer: &Answer, question: &Question) -> Page {
     let (headline, title) = match answer.traces.as_slice() {
         [only] => (headline(&only.power, question), only.trace.clone()),
         several => (
-            format!("Switching pools off pays for {paying} of {} traces.", several.len()),
+            match paying {
+                0 => format!("Leave all pools on, for each of {} traces.", several.len()),
+                _ => format!("Switch pools off for {paying} of {} traces.", several.len()),
+            },
             format!("{} traces", several.len()),
         ),
     };
@@ -76,7 +79,7 @@ pub(super) fn headline(power: &Power, question: &Question) -> String {
     let promise = promise(question);
     let Some(best) = power.recommended() else {
         return format!(
-            "No plan keeps {promise} in each of the {}: allow more time, or promise less.",
+            "Allow more time or promise less: no plan keeps {promise} in each of the {}.",
             counted(power.epochs as u64, "epoch")
         );
     };
@@ -91,18 +94,15 @@ pub(super) fn headline(power: &Power, question: &Question) -> String {
                 "Leave all {pools} pools on: no other plan keeps {promise} with less power."
             );
         }
-        ("static", pools) => format!("Keeping {} on", counted(pools as u64, "pool")),
-        (_, _) => "Switching pools by past needs".to_string(),
+        ("static", pools) => format!("Keep {} on", counted(pools as u64, "pool")),
+        (_, _) => "Switch pools by past needs".to_string(),
     };
     let saved = match best.saving_share {
         saved if saved < 0.0 => format!("{} more", quantities::percent(-saved)),
         saved => format!("{} less", quantities::percent(saved)),
     };
     let mean = watts(best.mean_power_w);
-    format!(
-        "{way} ({}) draws {mean}, {saved} than all on, and keeps {promise} in every epoch.",
-        best.plan
-    )
+    format!("{way} ({}): {mean}, {saved} than all on, and {promise} in every epoch.", best.plan)
 }
 
 fn about(traces: &[&str], question: &Question) -> Vec<(String, String)> {

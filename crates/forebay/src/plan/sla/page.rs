@@ -77,21 +77,20 @@ fn headline(price: &Price) -> String {
     let floor = price.floor_iops;
     match &price.checked {
         Some(checked) if checked.kept => format!(
-            "{} IOPS keep the promise on {}; the smallest capacity is {least} IOPS, on {way}.",
+            "{} IOPS are enough, on {}; the smallest capacity is {least} IOPS, on {way}.",
             checked.capacity_iops,
             match checked.way {
                 Way::Fcfs => "one server",
                 way => way.name(),
             },
         ),
-        Some(checked) => format!(
-            "{} IOPS do not keep the promise; it takes {least} IOPS on {way}.",
-            checked.capacity_iops
-        ),
-        None if floor < least => {
-            format!("{least} IOPS keep the promise on {way}; below {floor} IOPS no scheduler does.")
+        Some(checked) => {
+            format!("{} IOPS are not enough: provide {least} IOPS on {way}.", checked.capacity_iops)
         }
-        None => format!("{least} IOPS keep the promise on {way}; no scheduler does with less."),
+        None if floor < least => format!(
+            "Provide {least} IOPS on {way}; below {floor} IOPS no scheduler keeps the promise."
+        ),
+        None => format!("Provide {least} IOPS on {way}; no scheduler keeps the promise with less."),
     }
 }
 
@@ -180,7 +179,7 @@ pub(super) fn of_cost(price: &SpeedPrice, costs: &Costs) -> Page {
         title: called("Promise", &[&price.about.trace]),
         verdict: Verdict::new(Tone::Calm, "What the promise costs"),
         headline: format!(
-            "Speed {} keeps the promise on one server, first come, first served; below speed {} no scheduler does.",
+            "Provide speed {} on one server, first come, first served; below speed {} no scheduler keeps the promise.",
             price.fcfs_speed, price.floor_speed
         ),
         about: vec![("Trace".into(), price.about.trace.clone()), ("Cost".into(), costs.unit())],
