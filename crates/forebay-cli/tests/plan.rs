@@ -418,7 +418,10 @@ fn promises_of_tiers_are_priced_checked_and_refused() {
     assert_eq!(found["least"]["capacity_iops"], 100);
     assert_eq!(found["least"]["way"], "fcfs");
     let (text, _) = ends(plan(&["sla"]).arg(&good).arg(&trace), 0);
-    assert!(text.starts_with("Provide 100 IOPS on one server, first come, first served;"), "{text}");
+    assert!(
+        text.starts_with("Provide 100 IOPS on one server, first come, first served;"),
+        "{text}"
+    );
     assert_eq!((&found["least"]["kept"], &found["checked"]["kept"]), (&true.into(), &false.into()));
     assert_eq!((&found["floor_iops"], &found["requests"]), (&100.into(), &100.into()));
     let contradiction = folder.file("bad.toml", tier("0.9", "20") + &tier("0.5", "50"));

@@ -7,12 +7,15 @@
 //! client's promise; the results are ranked by price.
 //!
 //! Arrivals are as recorded, sped up by the growth factor. Data take up the space up to the highest
-//! offset, multiplied by the same factor. Drive failures and rebuilds are not simulated.
+//! offset, multiplied by the same factor, and lie all over the drives ([`spread`]). The drives found
+//! are simulated once more with one of them missing, and while that one is made anew; how many bytes
+//! are lost in a year is computed ([`loss`]).
 
 mod clients;
 mod configure;
 mod guarantee;
 mod layout;
+mod loss;
 mod page;
 mod prices;
 mod rank;
@@ -38,6 +41,7 @@ use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
 use crate::jobs::{self, side_by_side};
+use crate::plan::confidence::Bootstrap;
 use crate::plan::consolidate::Begin;
 use crate::plan::search::least_capacities;
 use crate::progress::Telling;
@@ -47,6 +51,7 @@ use crate::simulate::Bed;
 pub use clients::{By, Promise};
 pub use configure::Configuration;
 pub use layout::Layout;
+pub use loss::Reliability;
 pub use prices::Prices;
 pub use rank::{Binds, BuyRow, ClientShare, Sharing};
 pub use verb::{BuyAsk, OwnPromise, Shared};
@@ -101,6 +106,12 @@ pub struct Question<'a> {
     pub sharings: &'a [Sharing],
     /// The user's prices.
     pub prices: &'a Prices,
+    /// The share of time that drives are to be idle.
+    pub headroom: f64,
+    /// How often drives fail, and how fast that is mended.
+    pub reliability: Reliability,
+    /// Bootstrap settings; none if no intervals are requested.
+    pub bootstrap: Option<Bootstrap>,
 }
 
 /// The highest number of drives that may be tried.
@@ -145,6 +156,8 @@ pub struct Answer {
     pub spare: usize,
     /// The largest number of drives that was tried.
     pub drives_max: usize,
+    /// The share of time that drives are to be idle.
+    pub headroom_share: f64,
     /// All combinations that were tried, the best first; those that cannot keep the promises come
     /// last.
     pub rows: Vec<BuyRow>,
@@ -225,6 +238,7 @@ pub fn answer(
         growth,
         spare,
         drives_max,
+        headroom_share: question.headroom,
         rows,
         refused,
         cautions,
@@ -276,6 +290,9 @@ impl BuySearch<'_> {
             growth: self.question.growth,
             used: self.used,
             drives_max: self.question.drives_max,
+            headroom: self.question.headroom,
+            rebuild_bytes_per_s: self.question.reliability.rebuild_bytes_per_s,
+            bootstrap: self.question.bootstrap,
         }
     }
 
@@ -433,6 +450,8 @@ fn cautions(
         })
     };
     let all = question.drives.iter().chain([question.flash]).map(|candidate| &candidate.device);
+    told.extend(best.and_then(said::too_busy));
+    told.extend(best.and_then(said::worn_soon));
     let mut bought: Vec<&OpenDevice> = all.filter(is_bought).collect();
     bought.dedup_by(|a, b| a.name == b.name);
     told.extend(devices::cautions(&bought));

@@ -174,7 +174,10 @@ impl Back<'_> {
     /// Returns the capacity line, which `serve` requires if any client has a reservation.
     fn capacity(&self) -> String {
         if self.clients.iter().all(|tenant| tenant.keep_iops == 0) {
-            return String::new();
+            return format!(
+                "# Nothing is reserved: any workload gets {} IOPS, too few for promises of so little time.\n",
+                self.iops
+            );
         }
         let cut = "# All promises together are more than any workload gets: each is cut by the same share.\n";
         let cut = if self.is_cut() { cut } else { "" };
@@ -502,6 +505,7 @@ mod tests {
         // limit covers the promise.
         assert_eq!(of(399.0), (vec![99, 199], vec![200, 300], true));
         assert_eq!(of(150.0), (vec![16, 33], vec![117, 200], true));
+        assert_eq!(of(90.0).0, [0, 0]);
         let guarantee = Guarantee { rate_iops: 1000.0, depth: 4 };
         let back = back("data".into(), 1, guarantee, &needs, 2.0);
         assert!(back.clients.iter().all(|tenant| tenant.bytes == 7 * MIB), "grown, in whole MiB");

@@ -19,8 +19,10 @@ use crate::error::Error;
 const SMALL_BYTES: u32 = 4096;
 /// The greatest queue depth of a drive.
 const DEPTH_MAX: u32 = 32;
-/// The number of requests for each drive: enough to fill its write cache several times.
+/// The number of requests for each disk: half of them fill its write cache.
 const REQUESTS: u64 = 20_000;
+/// The same for flash, whose buffer is larger and collects garbage only when it is full.
+const REQUESTS_OF_FLASH: u64 = 200_000;
 /// The most data of a set that are simulated. They are spread over the whole drives.
 const DATA_BYTES_MAX: u64 = 64 << 30;
 /// The size of the worn-in flash drive that stands for a larger one.
@@ -54,7 +56,8 @@ pub(super) fn guarantee(
         None => layout.sets(drives).unwrap_or(1),
     };
     let each = if worn.is_some() { layout.width() } else { drives / sets };
-    let bytes = kind.holds(each)?.unwrap_or(0).min(DATA_BYTES_MAX);
+    let held = kind.holds(each)?.unwrap_or(0);
+    let bytes = if layout.is_array() { held.min(DATA_BYTES_MAX) } else { held };
     let set = kind.set(each, bytes, 0)?;
     let mut best = None;
     let depths = (0..).map(|bits| 1u32 << bits);
@@ -94,15 +97,16 @@ fn measure(
     within: Nanos,
 ) -> Result<(f64, f64), Error> {
     let lanes: u64 = set.lanes.disks.into();
-    let drive = Spread::new(model.clone(), set.lanes.disk_bytes);
+    let drive = Spread::new(model.clone(), set.drive_bytes);
     let mut drives = vec![drive; set.lanes.disks.into()];
+    let each = if model.wear().is_some() { REQUESTS_OF_FLASH } else { REQUESTS };
     let mut workload = AtDepth {
         op,
         len: SMALL_BYTES.min(model.len_max()),
         blocks: (set.usable / u64::from(SMALL_BYTES)).max(1),
         state: 1,
         begun: 0,
-        requests: REQUESTS * lanes,
+        requests: each * lanes,
         due: (0..depth).map(|_| Nanos::ZERO).collect(),
     };
     let half = workload.requests / 2;

@@ -1,8 +1,11 @@
 //! The rows of the result: each drive in each layout, ranked.
 //!
-//! Rows that keep the promises come first, ordered by price, then those without a known price,
-//! ordered by power.
+//! Rows that keep the promises come first, those with the headroom before those without, ordered by
+//! price, then those without a known price, ordered by power.
 
+use std::ops::Range;
+
+use forebay_core::Device;
 use serde::Serialize;
 
 use super::clients::Clients;
@@ -11,6 +14,7 @@ use super::run::Count;
 use super::spent::Spent;
 use super::trial::{Never, TrialResult};
 use super::{Question, Tried};
+use crate::plan::confidence::{Bootstrap, share_interval};
 
 /// Whether clients share drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -42,6 +46,8 @@ pub enum Binds {
     Redundancy,
     /// The promise.
     Time,
+    /// The headroom.
+    Headroom,
     /// Several of them, or different ones for different clients.
     Several,
 }
@@ -53,6 +59,7 @@ impl Binds {
             Binds::Bytes => "bytes",
             Binds::Redundancy => "redundancy",
             Binds::Time => "time",
+            Binds::Headroom => "headroom",
             Binds::Several => "several",
         }
     }
@@ -67,9 +74,20 @@ pub struct ClientShare {
     pub fraction: f64,
     /// The share that was answered in time.
     pub in_time_fraction: f64,
+    /// The lower end of its interval over other periods of the same load, if requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_time_low_fraction: Option<f64>,
+    /// The upper end of that interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_time_high_fraction: Option<f64>,
 }
 
 impl ClientShare {
+    /// Whether the promise is kept.
+    pub fn is_kept(&self) -> bool {
+        self.missing() <= 1e-12
+    }
+
     /// Returns the shortfall from the promise.
     fn missing(&self) -> f64 {
         self.fraction - self.in_time_fraction
@@ -114,6 +132,17 @@ pub struct BuyRow {
     pub cache_drive: Option<String>,
     /// The number of spare drives.
     pub spare_drives: usize,
+    /// The least number of drives that keeps the promises, however busy they are.
+    pub drives_without_headroom: Option<usize>,
+    /// Whether the drives have the headroom.
+    pub has_headroom: bool,
+    /// The least number of drives that another period of the same load might need, if intervals
+    /// are requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drives_low: Option<usize>,
+    /// The number that another period is sure not to exceed; none if it is above the maximum.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drives_high: Option<usize>,
     /// The number of drives that the data need without redundancy; none if a drive has no size.
     pub drives_for_bytes: Option<u64>,
     /// The number of drives that the data need with redundancy; none if above the maximum.
@@ -128,6 +157,20 @@ pub struct BuyRow {
     /// The share in time of each client on these drives; if no number was found, on the maximum
     /// number, or of single requests.
     pub clients: Vec<ClientShare>,
+    /// The share in time of the client that gets least with one drive missing; none without
+    /// redundancy.
+    pub degraded: Option<ClientShare>,
+    /// The same while that drive is made anew.
+    pub rebuilding: Option<ClientShare>,
+    /// The time in which a drive is made anew; none if a drive has no size.
+    pub rebuild_hours: Option<f64>,
+    /// The bytes of the clients' data that are expected to be lost in a year; none if a drive has
+    /// no size.
+    pub expected_loss_bytes_per_year: Option<f64>,
+    /// The TB that are written in a year to the flash drive that gets most; none without flash.
+    pub written_tb_per_year: Option<f64>,
+    /// The years in which that is as much as the drive is rated for; none if no rating is known.
+    pub endurance_years: Option<f64>,
     /// The next smaller number of drives, if the promise determines the number and clients share.
     pub one_less: Option<OneLess>,
     /// The mean share of time that the drives are busy.
@@ -200,6 +243,10 @@ pub(super) fn row(
     let spent = Spent { kind, found: &found, drives, cache_drives, spare_drives, question };
     let price = spent.price();
     let counts = || found.iter().filter_map(|one| one.count.as_ref());
+    let capacity = kind.drive.model.capacity();
+    let sized = drives.map(|_| capacity).filter(|capacity| *capacity < u64::MAX);
+    let worn = drives.and_then(|_| worn(kind, &found));
+    let range = || found.iter().map(|one| one.range);
     let requests = counts().flat_map(|count| &count.of).map(|of| of.0).sum();
     let weigh = |share: fn(&Count) -> f64| {
         let parts = counts().zip(&drives_each).map(|(count, n)| share(count) * *n as f64);
@@ -215,12 +262,25 @@ pub(super) fn row(
         cache_drives,
         cache_drive: (cache_drives > 0).then(|| kind.flash.map(|f| f.name.clone())).flatten(),
         spare_drives,
+        drives_without_headroom: found.iter().map(|one| one.without_headroom).sum(),
+        has_headroom: found.iter().all(|one| one.has_headroom),
+        drives_low: range().map(|range| range.map(|(low, _)| low)).sum(),
+        drives_high: range().map(|range| range.and_then(|(_, high)| high)).sum(),
         drives_for_bytes: found.iter().map(|one| one.for_bytes).sum(),
         drives_for_redundancy: found.iter().map(|one| one.for_redundancy).sum(),
         drives_for_time: found.iter().map(|one| one.for_time).sum(),
         binds: binds(&found, kind.layout.width()),
         survives: kind.layout.survives(),
-        clients: shares(clients, sharing, &found),
+        clients: shares(clients, sharing, &found, question.bootstrap),
+        degraded: worst_of(clients, sharing, &found, |one| one.degraded.as_ref()),
+        rebuilding: worst_of(clients, sharing, &found, |one| one.rebuilding.as_ref()),
+        rebuild_hours: sized.map(|capacity| question.reliability.rebuild_s(capacity) / 3600.0),
+        expected_loss_bytes_per_year: sized.map(|capacity| {
+            let bytes = found.iter().map(|one| one.bytes).fold(0, u64::saturating_add);
+            question.reliability.lost_per_year(kind.layout, capacity, bytes)
+        }),
+        written_tb_per_year: worn.map(|(tb, _)| tb),
+        endurance_years: worn.and_then(|(tb, rated)| Some(rated? / tb.max(1e-9))),
         one_less: match (&found[..], sharing) {
             ([one], Sharing::Shared) => one_less(clients, one),
             _ => None,
@@ -237,6 +297,19 @@ pub(super) fn row(
     }
 }
 
+/// Returns the TB written in a year to the flash drive that gets most, and what it is rated for.
+fn worn(kind: &DriveLayout<'_>, found: &[TrialResult]) -> Option<(f64, Option<f64>)> {
+    const YEAR_S: f64 = 365.25 * 86_400.0;
+    let written =
+        || found.iter().filter_map(|one| one.count.as_ref()).map(|count| count.written_per_s);
+    let (device, per_s) = match (kind.flash, kind.drive.model.wear()) {
+        (Some(flash), _) => (flash, written().map(|(_, flash)| flash).fold(0.0, f64::max)),
+        (None, Some(_)) => (kind.drive, written().map(|(drive, _)| drive).fold(0.0, f64::max)),
+        (None, None) => return None,
+    };
+    Some((per_s * YEAR_S / 1e12, device.endurance_tb))
+}
+
 /// Returns what determines the number of drives, over all groups. `least` is the least number of
 /// drives that the layout needs.
 fn binds(found: &[TrialResult], least: usize) -> Option<Binds> {
@@ -251,6 +324,9 @@ fn binds_of(found: &TrialResult, least: usize) -> Option<Binds> {
     // If the least number of drives that the layout needs is fast enough, the promise does not
     // determine the number.
     let is_by_time = found.for_time == Some(drives) && drives > least;
+    if found.without_headroom.is_some_and(|first| drives > first) {
+        return Some(Binds::Headroom);
+    }
     if drives > held {
         return Some(Binds::Time);
     }
@@ -273,21 +349,57 @@ fn shares_of<'a>(
             client: client.name.clone(),
             fraction: client.promise.fraction.as_f64(),
             in_time_fraction: *in_time as f64 / (*all).max(1) as f64,
+            in_time_low_fraction: None,
+            in_time_high_fraction: None,
         }
     })
 }
 
-fn shares(clients: &Clients<'_>, sharing: Sharing, found: &[TrialResult]) -> Vec<ClientShare> {
-    let shown = |one: &TrialResult| match &one.never {
-        Some(Never::AnyNumber(count) | Never::UpTo(count)) => Some(count.clone()),
-        None => one.count.clone(),
+/// Returns the client with the largest shortfall in a run of each group; none if there is none.
+fn worst_of(
+    clients: &Clients<'_>,
+    sharing: Sharing,
+    found: &[TrialResult],
+    run: impl Fn(&TrialResult) -> Option<&Count>,
+) -> Option<ClientShare> {
+    let of = |(at, one): (usize, &TrialResult)| {
+        let group = group(clients, sharing, at);
+        run(one).map(|count| shares_of(clients, group, count).collect::<Vec<_>>())
     };
-    let all = 0..clients.clients.len();
+    let each = found.iter().enumerate().filter_map(of).flatten();
+    each.max_by(|a, b| a.missing().total_cmp(&b.missing()))
+}
+
+/// Returns the clients of a group, by its position.
+fn group(clients: &Clients<'_>, sharing: Sharing, at: usize) -> Range<usize> {
+    if sharing == Sharing::Shared { 0..clients.clients.len() } else { at..at + 1 }
+}
+
+fn shares(
+    clients: &Clients<'_>,
+    sharing: Sharing,
+    found: &[TrialResult],
+    bootstrap: Option<Bootstrap>,
+) -> Vec<ClientShare> {
     let mut shares = Vec::new();
     for (at, one) in found.iter().enumerate() {
-        let group = if sharing == Sharing::Shared { all.clone() } else { at..at + 1 };
-        if let Some(count) = shown(one) {
-            shares.extend(shares_of(clients, group, &count));
+        let group = group(clients, sharing, at);
+        match (&one.never, &one.count) {
+            (Some(Never::AnyNumber(count) | Never::UpTo(count)), _) => {
+                shares.extend(shares_of(clients, group, count));
+            }
+            (None, Some(count)) => {
+                let each = shares_of(clients, group, count).zip(&count.blocks);
+                shares.extend(each.map(|(share, blocks)| {
+                    let ends = bootstrap.map(|bootstrap| share_interval(blocks, bootstrap));
+                    ClientShare {
+                        in_time_low_fraction: ends.map(|ends| ends.0),
+                        in_time_high_fraction: ends.map(|ends| ends.1),
+                        ..share
+                    }
+                }));
+            }
+            (None, None) => {}
         }
     }
     shares
@@ -317,6 +429,7 @@ pub(super) fn rank(rows: &mut [BuyRow]) {
         let price = || or_last(a.price).total_cmp(&or_last(b.price));
         let watts = || or_last(a.mean_power_w).total_cmp(&or_last(b.mean_power_w));
         let none = a.drives.is_none().cmp(&b.drives.is_none());
+        let none = none.then_with(|| b.has_headroom.cmp(&a.has_headroom));
         none.then_with(price).then_with(watts).then_with(|| a.bought().cmp(&b.bought()))
     });
 }
@@ -336,6 +449,7 @@ mod tests {
             for_bytes: Some(bytes),
             for_redundancy: Some(redundancy),
             for_time: Some(time),
+            without_headroom: Some(drives),
             drives: Some(drives),
             ..TrialResult::default()
         }
@@ -358,6 +472,8 @@ mod tests {
             let one = found(bytes, redundancy, time, drives);
             assert_eq!(binds(&[one], least), Some(decides), "{numbers:?}");
         }
+        let roomy = TrialResult { without_headroom: Some(3), ..found(1, 1, 3, 4) };
+        assert_eq!(binds(&[roomy], 1), Some(Binds::Headroom));
         let two = [found(3, 3, 1, 3), found(1, 1, 2, 2)];
         assert_eq!(binds(&two, 1), Some(Binds::Several));
         assert_eq!(binds(&[found(1, 1, 1, 1), TrialResult::default()], 1), None);

@@ -1,11 +1,16 @@
 //! Sentences about the result: what it is based on, and which combinations cannot keep the
 //! promises.
 
+use forebay_ask::named;
+
 use super::rank::{BuyRefusal, BuyRow, Sharing};
 use super::{Binds, ClientNeed, Question};
 use crate::quantities::{self, achieved, counted};
 
-/// Explains what the result means and is based on; a sentence each.
+/// The number of [`reasons`] that are on the first screen.
+pub(super) const REASONS_FIRST: usize = 2;
+
+/// Explains what the result means and is based on; a sentence or two each.
 pub(super) fn reasons(
     rows: &[BuyRow],
     needs: &[ClientNeed],
@@ -13,11 +18,83 @@ pub(super) fn reasons(
 ) -> Vec<String> {
     let Some(best) = rows.first().filter(|row| row.drives.is_some()) else { return Vec::new() };
     let sharing = if needs.len() > 1 { sharing_words(best.sharing) } else { "" };
-    let mut all = vec![format!("{}{sharing}. {}", layout_words(best), why(best)), checked(best)];
+    let mut all = vec![
+        format!("{}{sharing}. {}{}", layout_words(best), why(best), headroom(best, question)),
+        failures(best),
+        checked(best),
+    ];
     if question.growth != 1.0 {
         all.push(format!("This is for {} times the load and the data.", question.growth));
     }
     all
+}
+
+/// Says how many drives would do without headroom, if that is fewer.
+fn headroom(best: &BuyRow, question: &Question<'_>) -> String {
+    match (best.binds, best.drives_without_headroom) {
+        (Some(Binds::Headroom | Binds::Several), Some(fewer)) if best.drives > Some(fewer) => {
+            let share = quantities::percent(question.headroom);
+            format!(" {fewer} would keep the promise, but not with {share} of headroom.")
+        }
+        _ => String::new(),
+    }
+}
+
+/// Says what happens when a drive fails, and what that costs in a year.
+fn failures(best: &BuyRow) -> String {
+    let mut said = String::new();
+    if let (Some(degraded), Some(rebuilding)) = (&best.degraded, &best.rebuilding) {
+        let hours = best
+            .rebuild_hours
+            .map_or(String::new(), |hours| format!(" ({} h)", quantities::significant(hours)));
+        let kept = match (degraded.is_kept(), rebuilding.is_kept()) {
+            (true, true) => "the promise is kept",
+            (true, false) => "a rebuild breaks the promise",
+            _ => "the promise is broken",
+        };
+        said = format!(
+            "With one drive missing {} are in time, while it is made anew{hours} {}: {kept}. ",
+            achieved(degraded.in_time_fraction),
+            achieved(rebuilding.in_time_fraction),
+        );
+    }
+    match best.expected_loss_bytes_per_year {
+        Some(lost) => {
+            format!("{said}Expect to lose {} of data a year.", quantities::bytes(lost.max(0.01)))
+        }
+        None => said.trim_end().to_string(),
+    }
+}
+
+/// Warns that the drives have too little headroom, and no number that was tried has more.
+pub(super) fn too_busy(best: &BuyRow) -> Option<String> {
+    (!best.has_headroom).then(|| {
+        format!(
+            "No number of drives has the headroom ({}): one of those proposed is busy for {} of the time.",
+            named("headroom"),
+            quantities::percent(best.utilisation_max.unwrap_or(1.0)),
+        )
+    })
+}
+
+/// The time that flash is expected to last, in years: as long as vendors warrant it.
+const LASTS_YEARS: f64 = 5.0;
+
+/// Warns that the best row's flash wears out soon, or that nobody says how much it lasts.
+pub(super) fn worn_soon(best: &BuyRow) -> Option<String> {
+    let written = best.written_tb_per_year.filter(|tb| *tb > 0.0)?;
+    let name = best.cache_drive.as_ref().unwrap_or(&best.drive);
+    let written = quantities::significant(written);
+    match best.endurance_years {
+        None => Some(format!(
+            "At this load {written} TB a year are written to each {name}; its file does not say how much it is rated \
+             for (endurance_tb)."
+        )),
+        Some(years) if years < LASTS_YEARS => Some(format!(
+            "At this load {written} TB a year are written to each {name}, which wears it out in {years:.1} years."
+        )),
+        Some(_) => None,
+    }
 }
 
 fn layout_words(row: &BuyRow) -> String {
@@ -38,13 +115,14 @@ fn sharing_words(sharing: Sharing) -> &'static str {
 /// Says what determines the number of drives.
 fn why(best: &BuyRow) -> String {
     let number = |number: Option<u64>| number.map_or("-".to_string(), |number| number.to_string());
-    if (best.drives_for_redundancy, best.drives_for_time) == (Some(1), Some(1)) {
+    if (best.drives_for_redundancy, best.drives) == (Some(1), Some(1)) {
         return "One holds the bytes and is fast enough.".to_string();
     }
     let decides = match best.binds {
         Some(Binds::Bytes) => "the bytes decide",
         Some(Binds::Redundancy) => "the redundancy decides",
         Some(Binds::Time) => "the time decides",
+        Some(Binds::Headroom) => "the headroom decides",
         _ => "no single one decides",
     };
     format!(
@@ -126,7 +204,7 @@ fn sentence(
         ),
         BuyRefusal::UpToMost => format!(
             "Up to {drives_max} of these do not: requests one at a time are answered too late (in brackets, the \
-             largest share in time of the client that gets least): {list}. More of them seek less far."
+             largest share in time of the client that gets least): {list}."
         ),
         BuyRefusal::Bytes => {
             format!("The data take more than the {drives_max} drives that were allowed of: {list}.")

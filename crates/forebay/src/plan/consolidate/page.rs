@@ -255,7 +255,11 @@ fn together(found: &Consolidation) -> Table {
         iops("pooled"),
         Column::of("least", Unit::Achieved),
     ]));
-    let names = client_names(&found.clients);
+    let is_one_trace = found.clients.windows(2).all(|two| two[0].trace == two[1].trace);
+    let names = match is_one_trace {
+        true => (1..=found.clients.len()).map(|client| client.to_string()).collect(),
+        false => client_names(&found.clients),
+    };
     table.rows.extend(found.rows.iter().map(|row| {
         TableRow::new(promise(row).into_iter().chain([
             Cell::Value(row.sum_iops as f64),
