@@ -244,8 +244,8 @@ fn in_failure(rows: &[&BuyRow], several: bool, is_priced: bool) -> Table {
             share(row.degraded.as_ref()),
             share(row.rebuilding.as_ref()),
             Cell::value(row.rebuild_hours.filter(|_| row.degraded.is_some())),
-            Cell::value(row.expected_loss_bytes_per_year),
-            Cell::value(row.written_tb_per_year),
+            Cell::value(row.lost_per_year_bytes),
+            Cell::value(row.written_per_year_tb),
             Cell::value(row.endurance_years),
         ],
     }));

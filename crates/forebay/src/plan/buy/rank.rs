@@ -166,9 +166,9 @@ pub struct BuyRow {
     pub rebuild_hours: Option<f64>,
     /// The bytes of the clients' data that are expected to be lost in a year; none if a drive has
     /// no size.
-    pub expected_loss_bytes_per_year: Option<f64>,
+    pub lost_per_year_bytes: Option<f64>,
     /// The TB that are written in a year to the flash drive that gets most; none without flash.
-    pub written_tb_per_year: Option<f64>,
+    pub written_per_year_tb: Option<f64>,
     /// The years in which that is as much as the drive is rated for; none if no rating is known.
     pub endurance_years: Option<f64>,
     /// The next smaller number of drives, if the promise determines the number and clients share.
@@ -275,11 +275,11 @@ pub(super) fn row(
         degraded: worst_of(clients, sharing, &found, |one| one.degraded.as_ref()),
         rebuilding: worst_of(clients, sharing, &found, |one| one.rebuilding.as_ref()),
         rebuild_hours: sized.map(|capacity| question.reliability.rebuild_s(capacity) / 3600.0),
-        expected_loss_bytes_per_year: sized.map(|capacity| {
+        lost_per_year_bytes: sized.map(|capacity| {
             let bytes = found.iter().map(|one| one.bytes).fold(0, u64::saturating_add);
             question.reliability.lost_per_year(kind.layout, capacity, bytes)
         }),
-        written_tb_per_year: worn.map(|(tb, _)| tb),
+        written_per_year_tb: worn.map(|(tb, _)| tb),
         endurance_years: worn.and_then(|(tb, rated)| Some(rated? / tb.max(1e-9))),
         one_less: match (&found[..], sharing) {
             ([one], Sharing::Shared) => one_less(clients, one),

@@ -58,7 +58,7 @@ fn failures(best: &BuyRow) -> String {
             achieved(rebuilding.in_time_fraction),
         );
     }
-    match best.expected_loss_bytes_per_year {
+    match best.lost_per_year_bytes {
         Some(lost) => {
             format!("{said}Expect to lose {} of data a year.", quantities::bytes(lost.max(0.01)))
         }
@@ -82,7 +82,7 @@ const LASTS_YEARS: f64 = 5.0;
 
 /// Warns that the best row's flash wears out soon, or that nobody says how much it lasts.
 pub(super) fn worn_soon(best: &BuyRow) -> Option<String> {
-    let written = best.written_tb_per_year.filter(|tb| *tb > 0.0)?;
+    let written = best.written_per_year_tb.filter(|tb| *tb > 0.0)?;
     let name = best.cache_drive.as_ref().unwrap_or(&best.drive);
     let written = quantities::significant(written);
     match best.endurance_years {

@@ -586,7 +586,7 @@ fn layouts_with_more_redundancy_lose_less() {
     let lost = |layout| {
         let row = found.rows.iter().find(|row| row.layout == layout).unwrap();
         assert!((row.rebuild_hours.unwrap() - 100.0).abs() < 0.1, "18 TB at 50 MB/s");
-        row.expected_loss_bytes_per_year.unwrap()
+        row.lost_per_year_bytes.unwrap()
     };
     let (single, data) = (lost(Layout::Single), found.clients[0].bytes as f64);
     assert!((0.0156..0.0158).contains(&(single / data)), "{single} of {data}");
@@ -602,13 +602,13 @@ fn flash_lasts_as_long_as_its_rating() {
     let found = asked(&[input_with(Op::Write, 1_000_000 / 4096 * 4096, &writes)], &question);
     let row = |name| found.rows.iter().find(|row| row.drive == name).unwrap();
     let pro = row("990-pro");
-    let (written, years) = (pro.written_tb_per_year.unwrap(), pro.endurance_years.unwrap());
+    let (written, years) = (pro.written_per_year_tb.unwrap(), pro.endurance_years.unwrap());
     assert!((500.0..540.0).contains(&written), "{written}");
     assert!((years - 1200.0 / written).abs() < 1e-9, "{years}");
     assert!(said::worn_soon(pro).unwrap().contains("which wears it out in 2.3 years"), "{years}");
     let old = row("samsung-830");
     assert!(said::worn_soon(old).unwrap().contains("does not say how much it is rated"));
-    assert_eq!((old.endurance_years, row("hc550").written_tb_per_year), (None, None));
+    assert_eq!((old.endurance_years, row("hc550").written_per_year_tb), (None, None));
 }
 
 #[test]
