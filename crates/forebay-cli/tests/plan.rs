@@ -328,7 +328,7 @@ fn sharing_a_server_is_cheaper_than_the_sum() {
     assert!(err.contains("before the next begins"), "{err}");
     assert!(!table.contains("before the next begins"), "told twice: {table}");
     assert!(table.contains("each kept"), "{table}");
-    assert!(table.starts_with("Share one server of "), "{table}");
+    assert!(table.starts_with("Sharing saves nothing: 2 clients need "), "{table}");
 }
 
 #[test]

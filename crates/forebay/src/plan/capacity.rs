@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::arrival_times::{ArrivalTimes, size_caution};
 use super::confidence::{self, Bootstrap};
+use super::page::mean_iops;
 use super::search::least_capacities;
 use crate::error::Error;
 use crate::jobs::{each_told, on_all_cores};
@@ -140,7 +141,7 @@ pub fn answer(
         trace: arrivals.path.display().to_string(),
         requests,
         duration_s,
-        mean_iops: (duration_s > 0.0).then(|| requests as f64 / duration_s),
+        mean_iops: mean_iops(requests, duration_s),
         busiest_second_iops: busiest_second(&arrivals.whole),
         cautions: cautions.chain(missing(&rows, doubt)).collect(),
         rows,

@@ -23,7 +23,7 @@ pub(super) fn of_rate(answer: &Answer, promises: &Promises, curves: &Curves) -> 
         ..Page::default()
     };
     page.key_figures = vec![
-        mean_rate(answer.requests, answer.duration_s),
+        mean_rate(answer.mean_iops),
         key("busiest second", answer.busiest_second_iops as f64, Unit::Iops),
     ];
     page.add("Smallest capacity", Place::FirstScreen, vec![Block::Table(prices(answer, promises))]);

@@ -95,7 +95,7 @@ fn headline(clients: usize, row: &Shared) -> String {
             "Share one server of {each} IOPS: each of {clients} clients gets {promise}; separate servers need {sum}."
         ),
         Ordering::Equal => format!(
-            "Sharing saves nothing: {clients} clients need {each} IOPS together or apart, for {promise} each."
+            "Sharing saves nothing: {clients} clients need {each} IOPS together or apart, for {promise}."
         ),
         Ordering::Greater => format!(
             "Do not share: {promise} for each of {clients} clients takes {each} IOPS together, {sum} apart."

@@ -33,7 +33,7 @@ pub(super) fn of_rate(answer: &Answer) -> Page {
         ..Page::default()
     };
     page.key_figures = vec![
-        mean_rate(answer.requests, answer.duration_s),
+        mean_rate(answer.mean_iops),
         key("smallest capacity", price.least.capacity_iops as f64, Unit::Iops),
         key("floor for any scheduler", price.floor_iops as f64, Unit::Iops),
     ];
