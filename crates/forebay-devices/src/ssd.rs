@@ -23,7 +23,7 @@ use super::price::PriceTable;
 const LEN_MAX: u32 = 1 << 20;
 
 /// Returns the TB that may be written, if they are a number that makes sense.
-pub(super) fn endurance(given: Option<Spanned<f64>>) -> Result<Option<f64>, Fault> {
+pub(super) fn endurance(given: Option<Spanned<f64>>) -> Result<Option<f64>, TomlError> {
     let Some(given) = given else { return Ok(None) };
     match *given.get_ref() {
         tb if tb > 0.0 && tb <= 1e9 => Ok(Some(tb)),
