@@ -97,6 +97,9 @@ pub struct OpenDevice {
     pub price: Option<Price>,
     /// Whether its tracks overlap. The model of random writes does not apply to such a drive.
     pub shingled: bool,
+    /// What may be written to a solid-state drive before it counts as worn out, in TB, if its file
+    /// says so.
+    pub endurance_tb: Option<f64>,
     /// The model, idle at the start of a run.
     pub model: DeviceModel,
     /// Arm and platters of a disk, and which of these figures are guesses.
@@ -269,6 +272,7 @@ pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
             host: Host::default(),
             price: None,
             shingled: false,
+            endurance_tb: None,
             mechanics: None,
             drive: None,
             catch_margin_range: None,
@@ -465,6 +469,7 @@ fn read_changed(
         let (notes, sources) = (Vec::new(), Sources::of(text, &[]));
         let evidence = evidence::checked(file.evidence, &sources).map_err(malformed)?;
         let price = price::checked(file.price).map_err(malformed)?;
+        let endurance_tb = ssd::endurance(file.endurance_tb).map_err(malformed)?;
         let description = file.description;
         let (mechanics, drive) = (None, None);
         return Ok(OpenDevice {
@@ -478,6 +483,7 @@ fn read_changed(
             price,
             model,
             shingled: false,
+            endurance_tb,
             mechanics,
             drive,
             catch_margin_range: None,
@@ -510,6 +516,7 @@ fn read_changed(
         host: Host::default(),
         price,
         shingled,
+        endurance_tb: None,
         model,
         mechanics,
         drive,

@@ -22,6 +22,18 @@ use super::price::PriceTable;
 /// The default maximum length of a command.
 const LEN_MAX: u32 = 1 << 20;
 
+/// Returns the TB that may be written, if they are a number that makes sense.
+pub(super) fn endurance(given: Option<Spanned<f64>>) -> Result<Option<f64>, TomlError> {
+    let Some(given) = given else { return Ok(None) };
+    match *given.get_ref() {
+        tb if tb > 0.0 && tb <= 1e9 => Ok(Some(tb)),
+        tb => Err(fault(
+            given.span(),
+            format!("endurance_tb: got {tb}, expected above 0, at most 1e9"),
+        )),
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SsdFile {
@@ -29,6 +41,8 @@ pub(super) struct SsdFile {
     kind: DeviceKind,
     pub(super) name: String,
     pub(super) description: String,
+    /// What may be written before the drive counts as worn out, in TB.
+    pub(super) endurance_tb: Option<Spanned<f64>>,
     flash: Spanned<FlashTable>,
     link: Spanned<LinkTable>,
     command: Spanned<CommandTable>,

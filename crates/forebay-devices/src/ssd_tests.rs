@@ -42,6 +42,7 @@ fn faults_are_told_with_their_line() {
     has(with("filled_percent = 100 ", "filled_percent = 101 "), &["line 38:", "filled share"]);
     has(with("bytes = 16777216 ", "bytes = 16777216000000 "), &["line 34:", "4 GiB at most"]);
     has(with("\"greedy\"", "\"random\""), &["line 21:", "`random`", "`cost-benefit`"]);
+    has(with("[flash]", "endurance_tb = 0\n[flash]"), &["endurance_tb: got 0", "above 0"]);
     has(with("duplex = false", ""), &["line 23:", "missing field `duplex`"]);
     let disk = read_spec(Path::new("my.toml"), TEST_DRIVE).unwrap_err().to_string();
     assert!(disk.contains("got a solid-state drive, expected a disk"), "{disk}");

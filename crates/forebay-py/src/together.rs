@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use forebay::plan::arrival_times::{ArrivalTimes, Clock};
-use forebay::plan::capacity::{Promises, Row};
+use forebay::plan::capacity::{CapacityRow, Promises};
 use forebay::plan::confidence::Bootstrap;
 use forebay::plan::consolidate::{Begin, Client, together};
 use forebay_ask::{PartialShare, Share, positive_duration};
@@ -83,7 +83,7 @@ impl Together {
             trace: read.path.display().to_string(),
             requests: read.requests(),
             duration_s: read.duration().as_secs_f64(),
-            rows: vec![Row {
+            rows: vec![CapacityRow {
                 volume: None,
                 within_ms: self.within.as_millis_f64(),
                 fraction: self.fraction.as_f64(),

@@ -142,7 +142,7 @@ fn placements_on_the_bundled_trace() {
 #[test]
 fn what_to_buy_for_the_bundled_trace() {
     use forebay::plan::buy::{
-        Answer, By, Candidate, Layout, Prices, Promise, Question, Sharing, answer,
+        Answer, By, Candidate, Layout, Prices, Promise, Question, Reliability, Sharing, answer,
     };
     let path = Path::new(HERE).join("../../traces/terasort.parquet");
     let inputs = [Input::read(&path, None, StreamBy::Thread, &mut untold).unwrap()];
@@ -169,6 +169,14 @@ fn what_to_buy_for_the_bundled_trace() {
             drives_max: 16,
             sharings: &[Sharing::Shared],
             prices: &Prices::default(),
+            headroom: 0.3,
+            reliability: Reliability {
+                failures_per_year: 0.0157,
+                defects_per_year: 0.95,
+                scrub: forebay_core::Nanos::from_secs(7 * 86_400),
+                rebuild_bytes_per_s: 50e6,
+            },
+            bootstrap: None,
         };
         answer(&inputs, &question, &mut unheard).unwrap()
     };

@@ -7,11 +7,15 @@
 //! client's promise; the results are ranked by price.
 //!
 //! Arrivals are as recorded, sped up by the growth factor. Data take up the space up to the highest
-//! offset, multiplied by the same factor. Drive failures and rebuilds are not simulated.
+//! offset, multiplied by the same factor, and lie all over the drives ([`spread`]). The drives found
+//! are simulated once more with one of them missing, and while that one is made anew; how many bytes
+//! are lost in a year is computed ([`loss`]).
 
 mod clients;
 mod configure;
+mod guarantee;
 mod layout;
+mod loss;
 mod page;
 mod prices;
 mod rank;
@@ -19,10 +23,9 @@ mod run;
 mod said;
 mod speed;
 mod spent;
+mod spread;
 mod trial;
 mod verb;
-
-use std::ops::ControlFlow;
 
 use forebay_ask::{AskError, named};
 use forebay_core::replay::Intensity;
@@ -30,13 +33,15 @@ use forebay_core::{Device, Nanos, Policy};
 use serde::Serialize;
 
 use self::clients::Clients;
-use self::layout::Kind;
+use self::guarantee::Guarantee;
+use self::layout::DriveLayout;
 use self::run::Case;
 use self::trial::Trial;
 use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
 use crate::jobs::{self, side_by_side};
+use crate::plan::confidence::Bootstrap;
 use crate::plan::consolidate::Begin;
 use crate::plan::search::least_capacities;
 use crate::progress::Telling;
@@ -46,8 +51,9 @@ use crate::simulate::Bed;
 pub use clients::{By, Promise};
 pub use configure::Configuration;
 pub use layout::Layout;
+pub use loss::Reliability;
 pub use prices::Prices;
-pub use rank::{Binds, ClientShare, Row, Sharing};
+pub use rank::{Binds, BuyRow, ClientShare, Sharing};
 pub use verb::{BuyAsk, OwnPromise, Shared};
 
 /// A drive and the name under which the user requested it.
@@ -100,6 +106,12 @@ pub struct Question<'a> {
     pub sharings: &'a [Sharing],
     /// The user's prices.
     pub prices: &'a Prices,
+    /// The share of time that drives are to be idle.
+    pub headroom: f64,
+    /// How often drives fail, and how fast that is mended.
+    pub reliability: Reliability,
+    /// Bootstrap settings; none if no intervals are requested.
+    pub bootstrap: Option<Bootstrap>,
 }
 
 /// The highest number of drives that may be tried.
@@ -144,9 +156,11 @@ pub struct Answer {
     pub spare: usize,
     /// The largest number of drives that was tried.
     pub drives_max: usize,
+    /// The share of time that drives are to be idle.
+    pub headroom_share: f64,
     /// All combinations that were tried, the best first; those that cannot keep the promises come
     /// last.
-    pub rows: Vec<Row>,
+    pub rows: Vec<BuyRow>,
     /// Drives that cannot keep the promises in any number, with the reason; one sentence each.
     pub refused: Vec<String>,
     /// Cautions; one sentence each.
@@ -157,7 +171,7 @@ pub struct Answer {
 
 /// A drive in a layout, to be tried for a group of clients.
 struct Tried<'a> {
-    kind: Kind<'a>,
+    kind: DriveLayout<'a>,
     sharing: Sharing,
 }
 
@@ -172,7 +186,7 @@ pub fn answer(
     progress: Telling<'_>,
 ) -> Result<Answer, Error> {
     check(question)?;
-    let told = clients::Told {
+    let told = clients::ClientOptions {
         by: question.by,
         begin: question.begin,
         promise: question.promise,
@@ -183,7 +197,7 @@ pub fn answer(
     let intensity = Intensity::new(question.growth).ok_or_else(|| wrong_growth(question.growth))?;
     let used = inputs.iter().map(|input| input.description.footprint_bytes);
     let used = used.fold(0, u64::saturating_add);
-    let asked = Asked { clients, intensity, used, question };
+    let asked = BuySearch { clients, intensity, used, question };
     let mut tried = tried(question, clients.clients.len());
     if tried.is_empty() {
         return Err(nothing_to_try(question));
@@ -204,9 +218,9 @@ pub fn answer(
     let best = best.and_then(|row| Some((row, tried.iter().find(|tried| tried.is(row))?)));
     let configuration = match best {
         Some((row, tried)) => {
-            let rates = asked.rates_iops(tried, &row.drives_each)?;
+            let guarantees = asked.guarantees(tried, &row.drives_each)?;
             let kind = &tried.kind;
-            Some(configure::configuration(row, kind, &needs, &rates, question.growth))
+            Some(configure::configuration(row, kind, &needs, &guarantees, question.growth))
         }
         None => None,
     };
@@ -224,6 +238,7 @@ pub fn answer(
         growth,
         spare,
         drives_max,
+        headroom_share: question.headroom,
         rows,
         refused,
         cautions,
@@ -248,7 +263,7 @@ fn check(question: &Question<'_>) -> Result<(), Error> {
 }
 
 /// The options together with the clients that they apply to.
-struct Asked<'a> {
+struct BuySearch<'a> {
     clients: &'a Clients<'a>,
     intensity: Intensity,
     /// Bytes used by all traces.
@@ -256,7 +271,7 @@ struct Asked<'a> {
     question: &'a Question<'a>,
 }
 
-impl Asked<'_> {
+impl BuySearch<'_> {
     /// Returns the groups of clients that share drives.
     fn groups(&self, sharing: Sharing) -> Vec<Vec<usize>> {
         let everybody = 0..self.clients.clients.len();
@@ -266,7 +281,7 @@ impl Asked<'_> {
         }
     }
 
-    fn case<'b>(&'b self, kind: Kind<'b>, group: &'b [usize]) -> Case<'b> {
+    fn case<'b>(&'b self, kind: DriveLayout<'b>, group: &'b [usize]) -> Case<'b> {
         Case {
             clients: self.clients,
             group,
@@ -275,10 +290,13 @@ impl Asked<'_> {
             growth: self.question.growth,
             used: self.used,
             drives_max: self.question.drives_max,
+            headroom: self.question.headroom,
+            rebuild_bytes_per_s: self.question.reliability.rebuild_bytes_per_s,
+            bootstrap: self.question.bootstrap,
         }
     }
 
-    fn row(&self, tried: &Tried<'_>, tell: jobs::Tell<'_>) -> Result<Row, Error> {
+    fn row(&self, tried: &Tried<'_>, tell: jobs::Tell<'_>) -> Result<BuyRow, Error> {
         let groups = self.groups(tried.sharing);
         let mut counted = 0;
         let mut find = |group: &Vec<usize>| {
@@ -288,14 +306,21 @@ impl Asked<'_> {
         Ok(rank::row(&tried.kind, tried.sharing, self.clients, found, self.question))
     }
 
-    /// Returns the requests per second that each set-up can serve, given its number of drives.
-    fn rates_iops(&self, tried: &Tried<'_>, drives_each: &[usize]) -> Result<Vec<f64>, Error> {
+    /// Returns what each set-up guarantees to the client with the tightest promise, given its
+    /// number of drives.
+    fn guarantees(
+        &self,
+        tried: &Tried<'_>,
+        drives_each: &[usize],
+    ) -> Result<Vec<Guarantee>, Error> {
         let groups = self.groups(tried.sharing);
-        let rate = |(group, drives): (&Vec<usize>, &usize)| {
-            let (mut counted, mut tell) = (0, |_| ControlFlow::Continue(()));
-            Trial::new(self.case(tried.kind, group), &mut counted, &mut tell).rate_iops(*drives)
-        };
-        groups.iter().zip(drives_each).map(rate).collect()
+        let each = groups.iter().zip(drives_each).map(|(group, drives)| {
+            let promises = group.iter().map(|client| self.clients.clients[*client].promise);
+            let tightest = promises.min_by_key(|promise| promise.within);
+            let Promise { within, fraction } = tightest.unwrap_or(self.question.promise);
+            guarantee::guarantee(&tried.kind, *drives, within, fraction.as_f64())
+        });
+        each.collect()
     }
 }
 
@@ -333,7 +358,7 @@ fn tried<'a>(question: &Question<'a>, clients: usize) -> Vec<Tried<'a>> {
                 && (**layout != Layout::FlashCache || has_arm)
         });
         for layout in wanted {
-            let kind = Kind {
+            let kind = DriveLayout {
                 drive: &candidate.device,
                 asked: &candidate.asked,
                 layout: *layout,
@@ -391,7 +416,7 @@ fn needs(clients: &Clients<'_>, growth: f64) -> Vec<ClientNeed> {
 fn cautions(
     clients: &Clients<'_>,
     question: &Question<'_>,
-    rows: &[Row],
+    rows: &[BuyRow],
 ) -> Result<Vec<String>, Error> {
     let mut told = clients.cautions(question.begin)?;
     let wide = too_wide(question);
@@ -407,7 +432,7 @@ fn cautions(
             named("prices")
         ));
     }
-    let own = |row: &&Row| row.price.is_some();
+    let own = |row: &&BuyRow| row.price.is_some();
     if let Some(dated) = rows.iter().filter(own).filter_map(|row| row.priced_on.as_ref()).min() {
         told.push(format!("Prices are of days from {dated} on."));
     }
@@ -425,6 +450,8 @@ fn cautions(
         })
     };
     let all = question.drives.iter().chain([question.flash]).map(|candidate| &candidate.device);
+    told.extend(best.and_then(said::too_busy));
+    told.extend(best.and_then(said::worn_soon));
     let mut bought: Vec<&OpenDevice> = all.filter(is_bought).collect();
     bought.dedup_by(|a, b| a.name == b.name);
     told.extend(devices::cautions(&bought));
@@ -432,7 +459,7 @@ fn cautions(
 }
 
 /// Returns the drives whose price is needed but unknown.
-fn unpriced(question: &Question<'_>, rows: &[Row]) -> Vec<String> {
+fn unpriced(question: &Question<'_>, rows: &[BuyRow]) -> Vec<String> {
     let does = || rows.iter().filter(|row| row.drives.is_some());
     let is_used = |device: &OpenDevice| {
         does().any(|row| row.drive == device.name || row.cache_drive.as_ref() == Some(&device.name))

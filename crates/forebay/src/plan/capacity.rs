@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::arrival_times::{ArrivalTimes, size_caution};
 use super::confidence::{self, Bootstrap};
+use super::page::mean_iops;
 use super::search::least_capacities;
 use crate::error::Error;
 use crate::jobs::{each_told, on_all_cores};
@@ -58,7 +59,7 @@ pub struct Doubt {
 
 /// The price of one promise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct CapacityRow {
     /// The volume; none for the whole trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<String>,
@@ -112,10 +113,14 @@ pub struct Answer {
     pub requests: u64,
     /// The time from its first request to its last.
     pub duration_s: f64,
+    /// Its mean rate; none if all requests arrive at one instant.
+    pub mean_iops: Option<f64>,
+    /// The most requests that arrive within any second.
+    pub busiest_second_iops: u64,
     /// Cautions about the prices; one sentence each.
     pub cautions: Vec<String>,
     /// The prices, in the order of [`table`].
-    pub rows: Vec<Row>,
+    pub rows: Vec<CapacityRow>,
 }
 
 /// Returns the prices of [`table`] with a description of the trace.
@@ -131,17 +136,31 @@ pub fn answer(
     let rows = table(arrivals, promises, doubt, progress)?;
     let cautions =
         arrivals.cautions().into_iter().chain(size_caution([arrivals], &["cost_us", "device"]));
+    let (requests, duration_s) = (arrivals.requests(), arrivals.duration().as_secs_f64());
     Ok(Answer {
         trace: arrivals.path.display().to_string(),
-        requests: arrivals.requests(),
-        duration_s: arrivals.duration().as_secs_f64(),
+        requests,
+        duration_s,
+        mean_iops: mean_iops(requests, duration_s),
+        busiest_second_iops: busiest_second(&arrivals.whole),
         cautions: cautions.chain(missing(&rows, doubt)).collect(),
         rows,
     })
 }
 
+/// Returns the most requests that arrive within any second.
+fn busiest_second(gaps: &Gaps) -> u64 {
+    let second = Nanos::from_secs(1);
+    let (mut starts, mut most) = (gaps.times().zip(0u64..).peekable(), 0);
+    for (at, nth) in gaps.times().zip(0u64..) {
+        while starts.next_if(|(start, _)| *start + second <= at).is_some() {}
+        most = most.max(nth + 1 - starts.peek().map_or(nth, |(_, first)| *first));
+    }
+    most
+}
+
 /// Explains which requested intervals and checks could not be computed; one sentence each.
-pub fn missing(rows: &[Row], doubt: Doubt) -> Vec<String> {
+pub fn missing(rows: &[CapacityRow], doubt: Doubt) -> Vec<String> {
     let interval = doubt.bootstrap.is_some() && rows.iter().any(|row| row.interval.is_none());
     let check = doubt.hold_out.is_some() && rows.iter().any(|row| row.held_out.is_none());
     let said = [
@@ -162,7 +181,7 @@ pub fn table(
     promises: &Promises,
     doubt: Doubt,
     progress: Telling<'_>,
-) -> Result<Vec<Row>, Error> {
+) -> Result<Vec<CapacityRow>, Error> {
     let whole = std::iter::once((None, &arrivals.whole));
     let volumes = arrivals.volumes.iter().map(|(name, gaps)| (Some(name), gaps));
     let traces: Vec<(Option<&String>, &Gaps)> = whole.chain(volumes).collect();
@@ -180,7 +199,9 @@ pub fn table(
     let prices = each_told(&jobs, called, 0.0..1.0, work, progress)?;
     let mut rows = Vec::new();
     for ((trace, _), prices) in jobs.iter().zip(prices) {
-        rows.extend(prices.into_iter().map(|row| Row { volume: traces[*trace].0.cloned(), ..row }));
+        rows.extend(
+            prices.into_iter().map(|row| CapacityRow { volume: traces[*trace].0.cloned(), ..row }),
+        );
     }
     Ok(rows)
 }
@@ -191,14 +212,14 @@ fn prices(
     within: Nanos,
     fractions: &[Share],
     doubt: Doubt,
-) -> Result<Vec<Row>, Share> {
+) -> Result<Vec<CapacityRow>, Share> {
     let found = least(gaps, within, fractions)?;
     let intervals = intervals_of(gaps, within, fractions, &found, doubt.bootstrap);
     let held_out = match doubt.hold_out.and_then(|share| confidence::hold_out(gaps, share)) {
         Some((known, held)) => held_outs(&known, &held, within, fractions, doubt.bootstrap)?,
         None => vec![None; fractions.len()],
     };
-    let row = |index: usize| Row {
+    let row = |index: usize| CapacityRow {
         volume: None,
         within_ms: within.as_millis_f64(),
         fraction: fractions[index].as_f64(),
@@ -294,7 +315,7 @@ mod tests {
         arrivals: &ArrivalTimes,
         promises: &Promises,
         doubt: Doubt,
-    ) -> Result<Vec<Row>, Error> {
+    ) -> Result<Vec<CapacityRow>, Error> {
         super::table(arrivals, promises, doubt, &mut crate::progress::unheard)
     }
 
@@ -339,6 +360,13 @@ mod tests {
         );
         assert_eq!(shown[4..6], [(Some("a"), 1000.0, 0.5, 1), (Some("a"), 1000.0, 1.0, 1)]);
         assert_eq!(rows.len(), 8);
+    }
+
+    #[test]
+    fn the_busiest_second_may_begin_at_any_request() {
+        let ms = |times: &[u64]| times.iter().map(|at| Nanos::from_millis(*at)).collect::<Gaps>();
+        assert_eq!(busiest_second(&ms(&[0, 900, 1000, 1100, 1899, 2000, 9000])), 4);
+        assert_eq!((busiest_second(&ms(&[5; 7])), busiest_second(&ms(&[0, 1000]))), (7, 1));
     }
 
     #[test]

@@ -142,13 +142,33 @@ fn least(grid: &[u64], admitted: &[u64], requests: u64, need: u64) -> f64 {
     low as f64 + (high - low) as f64 * share.clamp(0.0, 1.0)
 }
 
-fn percentiles(mut drawn: Vec<f64>, level: f64) -> (u64, u64) {
+/// Returns the interval of a share, given the requests of each block and how many of them count.
+pub(crate) fn share_interval(blocks: &[(u64, u64)], bootstrap: Bootstrap) -> (f64, f64) {
+    let mut random = Random(bootstrap.seed);
+    let drawn = (0..RESAMPLES).map(|_| {
+        let add = |sum: (u64, u64), of: (u64, u64)| (sum.0 + of.0, sum.1 + of.1);
+        let draws = (0..blocks.len()).map(|_| blocks[random.below(blocks.len())]);
+        match draws.fold((0, 0), add) {
+            (0, _) => 1.0,
+            (all, counted) => counted as f64 / all as f64,
+        }
+    });
+    ends(drawn.collect(), bootstrap.level)
+}
+
+fn percentiles(drawn: Vec<f64>, level: f64) -> (u64, u64) {
+    let (low, high) = ends(drawn, level);
+    (low.floor() as u64, high.ceil() as u64)
+}
+
+/// Returns the ends of the interval that covers this share of `drawn`.
+fn ends(mut drawn: Vec<f64>, level: f64) -> (f64, f64) {
     drawn.sort_by(f64::total_cmp);
     let at = |share: f64| {
         let index = (share * (drawn.len() - 1) as f64).round() as usize;
         drawn[index.min(drawn.len() - 1)]
     };
-    (at((1.0 - level) / 2.0).floor() as u64, at((1.0 + level) / 2.0).ceil() as u64)
+    (at((1.0 - level) / 2.0), at((1.0 + level) / 2.0))
 }
 
 /// SplitMix64 (Steele, Lea, Flood, 2014).
@@ -309,6 +329,17 @@ mod tests {
         assert_eq!(percentiles(drawn(), 0.9), (50, 950));
         assert_eq!(percentiles(drawn(), 0.5), (250, 750));
         assert_eq!(percentiles(vec![7.5], 0.9), (7, 8));
+    }
+
+    #[test]
+    fn the_interval_of_a_share_is_as_wide_as_blocks_differ() {
+        let alike = share_interval(&[(10, 9); 50], HALF);
+        assert_eq!(alike, (0.9, 0.9));
+        let mut blocks = vec![(10, 10); 50];
+        blocks[3] = (50, 0);
+        // The bad block is drawn not at all, or up to three times.
+        let (low, high) = share_interval(&blocks, HALF);
+        assert_eq!((low, high), (470.0 / 620.0, 1.0));
     }
 
     #[test]

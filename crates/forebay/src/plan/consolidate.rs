@@ -32,7 +32,7 @@ use serde::Serialize;
 use self::merged::Merged;
 pub use self::verb::ConsolidateAsk;
 use super::arrival_times::{ArrivalTimes, Span, size_caution};
-use super::capacity::{Doubt, Promises, Row, beyond, intervals_of, once, table};
+use super::capacity::{CapacityRow, Doubt, Promises, beyond, intervals_of, once, table};
 use super::confidence::Bootstrap;
 use super::search::least_capacities;
 use crate::error::Error;
@@ -87,6 +87,10 @@ pub struct Shared {
     pub client_fractions: Vec<f64>,
     /// The capacity at which every client gets its promised fraction.
     pub every_client_iops: u64,
+    /// The client that would get less than that at one IOPS less: its [`Client::client`].
+    pub binding_client: usize,
+    /// The trace of that client.
+    pub binding_trace: String,
 }
 
 impl Shared {
@@ -119,7 +123,7 @@ pub struct Client {
     /// The time from its first request to its last.
     pub duration_s: f64,
     /// The prices of its promises.
-    pub rows: Vec<Row>,
+    pub rows: Vec<CapacityRow>,
 }
 
 /// Durations that differ by less than this share count as equal.
@@ -210,6 +214,7 @@ fn shared(
         let least = merged_iops.max(most);
         let every = merged.every_client(within, *fraction, least).ok_or((bound, *fraction))?;
         let own: Vec<u64> = each().collect();
+        let binding = merged.misses(within, *fraction, every - 1).unwrap_or_else(|| most_of(&own));
         let promised = merged.shaped(within, &own);
         // The admitted requests need at most the sum of the capacities; this fails only if no
         // supported rate is enough.
@@ -232,9 +237,17 @@ fn shared(
             worst_trace: alone[worst].trace.clone(),
             client_fractions,
             every_client_iops: every,
+            binding_client: binding + 1,
+            binding_trace: alone[binding].trace.clone(),
         });
     }
     Ok(rows)
+}
+
+/// Returns the index of the first client that needs the most.
+fn most_of(needs_iops: &[u64]) -> usize {
+    let most = needs_iops.iter().max();
+    needs_iops.iter().position(|need| Some(need) == most).unwrap_or(0)
 }
 
 /// Returns the index of the first client with the lowest fraction.

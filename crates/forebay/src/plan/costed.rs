@@ -63,7 +63,7 @@ impl About {
 
 /// The price of one promise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct CostedRow {
     /// The bound.
     pub within_ms: f64,
     /// The share of requests.
@@ -85,7 +85,7 @@ pub struct Answer {
     /// Cautions about the prices; one sentence each.
     pub cautions: Vec<String>,
     /// The prices, ordered by bound, then by fraction.
-    pub rows: Vec<Row>,
+    pub rows: Vec<CostedRow>,
 }
 
 /// Prices `promises` for `load` at `cost`.
@@ -98,19 +98,24 @@ pub fn answer(load: &Load, cost: Cost, promises: &Promises) -> Result<Answer, Er
     Ok(Answer { cost_us: cost.to_string(), about, cautions: load.cautions(), rows })
 }
 
-fn table(load: &Load, cost: Cost, promises: &Promises, about: &About) -> Result<Vec<Row>, Error> {
+fn table(
+    load: &Load,
+    cost: Cost,
+    promises: &Promises,
+    about: &About,
+) -> Result<Vec<CostedRow>, Error> {
     let of = |within: &Nanos| {
         let found = least_speeds(&load.requests, cost, *within, &promises.fractions);
         let rows = promises.fractions.iter().zip(found).map(|(fraction, speed)| {
             let speed = speed.ok_or_else(|| beyond(&about.trace, *fraction, *within))?;
-            Ok(Row {
+            Ok(CostedRow {
                 within_ms: within.as_millis_f64(),
                 fraction: fraction.as_f64(),
                 speed: as_speed(speed),
                 mean_length_iops: speed as f64 * 1e3 / about.mean_cost_us.max(1e-9),
             })
         });
-        rows.collect::<Result<Vec<Row>, Error>>()
+        rows.collect::<Result<Vec<CostedRow>, Error>>()
     };
     Ok(on_all_cores(&promises.within, of)?.into_iter().flatten().collect())
 }

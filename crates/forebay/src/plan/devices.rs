@@ -80,7 +80,7 @@ pub struct WithoutCache {
 
 /// The price of a promise in devices.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct DevicesRow {
     /// The bound.
     pub within_ms: f64,
     /// The promised share of requests.
@@ -137,7 +137,7 @@ pub struct Answer {
     /// Cautions about the trace and the device model.
     pub cautions: Vec<String>,
     /// The prices, ordered by bound, then by fraction.
-    pub rows: Vec<Row>,
+    pub rows: Vec<DevicesRow>,
 }
 
 impl Answer {
@@ -197,7 +197,7 @@ pub fn table(
     device: &OpenDevice,
     question: &Question<'_>,
     progress: Telling<'_>,
-) -> Result<Vec<Row>, Error> {
+) -> Result<Vec<DevicesRow>, Error> {
     timed(&input.path, &input.notes)?;
     let clock = Clock::of(question.promises.within.iter().copied(), question.trust_times);
     told_apart(&input.path, Times::of(input)?, clock)?;
@@ -225,7 +225,7 @@ pub fn table(
             let uncached = without.as_mut().filter(|_| row.devices.is_some());
             let uncached = uncached.map(|it| it.without_cache(index, *fraction, question));
             let without_write_cache = uncached.transpose()?;
-            rows.push(Row { capacity_iops: capacity, without_write_cache, ..row });
+            rows.push(DevicesRow { capacity_iops: capacity, without_write_cache, ..row });
         }
     }
     Ok(rows)

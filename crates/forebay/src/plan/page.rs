@@ -13,10 +13,14 @@ pub(super) fn about_load(trace: &str, requests: u64, duration_s: f64) -> Vec<(St
     ]
 }
 
-/// Returns the mean request rate as a key figure.
-pub(super) fn mean_rate(requests: u64, duration_s: f64) -> KeyFigure {
-    let rate = if duration_s > 0.0 { requests as f64 / duration_s } else { f64::NAN };
-    key("mean rate", rate, Unit::Iops)
+/// Returns the mean request rate; none if all requests arrive at one instant.
+pub(super) fn mean_iops(requests: u64, duration_s: f64) -> Option<f64> {
+    (duration_s > 0.0).then(|| requests as f64 / duration_s)
+}
+
+/// Makes the mean request rate a key figure.
+pub(super) fn mean_rate(mean_iops: Option<f64>) -> KeyFigure {
+    key("mean rate", mean_iops.unwrap_or(f64::NAN), Unit::Iops)
 }
 
 /// Makes a key figure.

@@ -68,7 +68,7 @@ pub struct Answered {
 
 /// One way to switch pools, and what it costs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct PowerRow {
     /// The plan's name: `all-on`, `static`, `predicted` or `oracle`.
     pub plan: &'static str,
     /// The mean number of pools that are on.
@@ -115,7 +115,7 @@ pub struct Power {
     /// The recommended plan, if any keeps the promise.
     pub recommended: Option<&'static str>,
     /// The plans.
-    pub rows: Vec<Row>,
+    pub rows: Vec<PowerRow>,
 }
 
 /// Computes the energy of each plan for `question` on `arrivals`.
@@ -142,7 +142,7 @@ pub fn power(arrivals: &ArrivalTimes, question: &Question) -> Result<Power, Erro
         ),
         ("oracle", Schedule { pools: needs.clone(), foreseen: true }),
     ];
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<PowerRow> = Vec::new();
     for (plan, schedule) in schedules {
         // Every plan runs on the baseline's pools, whether or not it switches them off.
         let tally = run(&arrivals.whole, &plant, &schedule, all.max(fixed), question.fraction);
@@ -180,7 +180,7 @@ fn lasts(arrivals: &ArrivalTimes) -> Result<(), String> {
 impl Power {
     /// Returns the plan with the least energy of those that keep the promise in every epoch without
     /// knowing the future; ties go to the first. None if no such plan exists.
-    pub fn recommended(&self) -> Option<&Row> {
+    pub fn recommended(&self) -> Option<&PowerRow> {
         let keeps = self.rows.iter().filter(|row| row.broken_epochs == 0 && row.plan != FORESEES);
         keeps.min_by(|a, b| a.energy_j.total_cmp(&b.energy_j))
     }
@@ -212,12 +212,12 @@ fn row(
     tally: &Tally,
     baseline_j: f64,
     plant: &Plant,
-) -> Row {
+) -> PowerRow {
     let share = |count: u64| count as f64 / tally.requests.max(1) as f64;
     let within = plant.steps.iter().zip(tally.within);
     let answered = within
         .map(|(step, count)| Answered { within_ms: step.as_millis_f64(), fraction: share(count) });
-    Row {
+    PowerRow {
         plan,
         mean_pools: tally.pool_s / tally.duration_s.max(1e-9),
         max_pools: schedule.pools.iter().max().copied().unwrap_or(0),

@@ -31,7 +31,7 @@ use crate::error::Error;
 
 /// A tier and how it is kept.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Kept {
+pub struct TierResult {
     /// The bound.
     pub within_ms: f64,
     /// The promised share of all requests.
@@ -67,7 +67,7 @@ pub struct Division {
     /// Whether every tier is kept.
     pub kept: bool,
     /// The tiers, ordered from the strictest bound.
-    pub tiers: Vec<Kept>,
+    pub tiers: Vec<TierResult>,
 }
 
 /// The price of a promise.
@@ -160,7 +160,7 @@ fn on_one(
     };
     let counts = counts.unwrap_or_else(|| one_server::fcfs_in_time(whole, tiers, capacity_iops));
     let requests = counts.requests;
-    let kept = tiers.iter().zip(&counts.in_time).map(|(tier, in_time)| Kept {
+    let kept = tiers.iter().zip(&counts.in_time).map(|(tier, in_time)| TierResult {
         within_ms: tier.within.as_millis_f64(),
         fraction: tier.fraction.as_f64(),
         share_iops: None,
@@ -239,7 +239,7 @@ fn divide(whole: &Gaps, tiers: &[Tier], servers: &[Server]) -> Division {
             let (refused, admitted) = pass(&left, tier, server.capacity_iops);
             (left, done) = (refused, done + admitted);
         }
-        kept.push(Kept {
+        kept.push(TierResult {
             within_ms: tier.within.as_millis_f64(),
             fraction: tier.fraction.as_f64(),
             share_iops: server.map(|server| server.capacity_iops),

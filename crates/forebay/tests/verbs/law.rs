@@ -172,7 +172,9 @@ fn numbers(data: &Value, dimension: Dimension, scale: f64) -> Vec<Number> {
 
 /// Returns the dimension and the scale that the end of a key names.
 fn unit_of_key(key: &str) -> Option<(Dimension, f64)> {
-    let has_none = ["deviation", "share", "ratio"].iter().any(|word| key.contains(word));
+    let is_of_none =
+        |word: &str| ["deviation", "share", "ratio"].iter().any(|of| word.starts_with(of));
+    let has_none = key.split('_').any(is_of_none);
     if has_none && !key.ends_with("_percent") {
         return Some((Dimension::None, 1.0));
     }

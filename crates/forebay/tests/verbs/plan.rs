@@ -88,9 +88,9 @@ fn sla_prices_a_promise_of_tiers_in_three_ways() {
         let found = answered::<SlaAsk>(&given.into_iter().chain(more).collect::<Vec<_>>());
         let least = &found.data["least"];
         let said = match capacity {
-            None => format!("{} IOPS keep the promise on ", least["capacity_iops"]),
-            Some("1") => "1 IOPS do not keep the promise; it takes ".into(),
-            Some(iops) => format!("{iops} IOPS keep the promise on "),
+            None => format!("Provide {} IOPS on ", least["capacity_iops"]),
+            Some("1") => format!("1 IOPS are not enough: provide {} IOPS", least["capacity_iops"]),
+            Some(iops) => format!("{iops} IOPS are enough, on "),
         };
         assert!(found.page.headline.starts_with(&said), "{}", found.page.headline);
         let tables = tables(&found.page);
@@ -118,7 +118,7 @@ fn sla_has_room_for_as_many_tiers_as_there_may_be() {
     let found = answered::<SlaAsk>(&[&given[..], &[("capacity", "2")]].concat());
     assert_eq!(found.page.verdict.words, "The promise is broken");
     let found = answered::<SlaAsk>(&[&given[..], &[("cost_us", "100+20/KiB")]].concat());
-    let said = format!("Speed {} keeps the promise", found.data["fcfs_speed"]);
+    let said = format!("Provide speed {} on one server", found.data["fcfs_speed"]);
     assert!(found.page.headline.starts_with(&said), "{}", found.page.headline);
     assert_eq!(tables(&found.page)[0].rows.len(), 8);
 }
@@ -130,13 +130,12 @@ fn consolidate_says_what_sharing_saves_and_who_gets_least() {
     let trace = ("traces", trace.to_str().unwrap());
     let found = answered::<ConsolidateAsk>(&[trace]);
     let row = &found.data["rows"][0];
-    let needs = ["merged_iops", "sum_iops", "every_client_iops"].map(|key| row[key].to_string());
-    let [together, alone, each] = needs;
+    let [each, alone] = ["every_client_iops", "sum_iops"].map(|key| row[key].to_string());
     assert_eq!(
         found.page.headline,
         format!(
-            "2 clients need {together} IOPS together, {alone} alone, for 100 % within 10 ms, 1 s apart; each keeps its \
-             promise at {each}."
+            "Share one server of {each} IOPS: each of 2 clients gets 100 % within 10 ms, 1 s apart; separate servers \
+             need {alone}."
         )
     );
     assert_eq!(found.page.verdict.words, "Sharing saves capacity");
@@ -149,7 +148,49 @@ fn consolidate_says_what_sharing_saves_and_who_gets_least() {
     assert_eq!(tables(&found.page)[2].rows.len(), 12);
     let given = [("confidence", "0.9"), ("within", "20ms"), ("fraction", "0.9")];
     let found = answered::<ConsolidateAsk>(&[&[trace][..], &given].concat());
-    assert!(matches!(tables(&found.page)[0].rows[0].cells[3], Cell::Interval { .. }));
+    let cells = &tables(&found.page)[0].rows[0].cells;
+    assert!(cells.iter().any(|cell| matches!(cell, Cell::Interval { .. })), "{cells:?}");
+}
+
+/// Requests of a steady client crowd out those of one that bursts, which the share of all requests
+/// does not show.
+#[test]
+fn consolidate_leads_with_what_keeps_every_promise_and_names_who_binds() {
+    let traces = Traces::new();
+    let steady = traces.csv("steady.csv", (0..4000).map(|n| (n * 5, 4096)));
+    let bursts = traces.csv("bursts.csv", (0..20).flat_map(|n| [(n * 1000, 4096); 20]));
+    let both = format!("{},{}", steady.display(), bursts.display());
+    let given = [("traces", both.as_str()), ("within", "10ms"), ("fraction", "0.9")];
+    let given = [&given[..], &[("trust_times", "true")]].concat();
+    let found = answered::<ConsolidateAsk>(&given);
+    let row = &found.data["rows"][0];
+    let iops = |key: &str| row[key].as_u64().unwrap();
+    let (each, pooled) = (iops("every_client_iops"), iops("merged_iops"));
+    assert!(pooled * 2 < each, "{row}");
+    assert_eq!((&row["binding_client"], &row["worst_client"]), (&2.into(), &2.into()));
+    assert!(row["binding_trace"].as_str().unwrap().ends_with("bursts.csv"), "{row}");
+    let headline = &found.page.headline;
+    assert!(headline.contains(&format!(" {each} IOPS")), "{headline}");
+    assert!(!headline.contains(&format!(" {pooled} ")), "{headline}");
+    assert!(headline.split_whitespace().count() <= 25, "{headline}");
+    let why = &found.page.sections[0].blocks[0];
+    let Block::Text(why) = why else { panic!("{why:?}") };
+    assert!(why.starts_with("Client 2 (bursts.csv) binds"), "{why}");
+    assert!(why.contains("but client 2 (bursts.csv) gets only "), "{why}");
+    assert!(why.ends_with(&format!("buy {each}.")), "{why}");
+}
+
+#[test]
+fn capacity_says_how_fast_requests_come() {
+    let traces = Traces::new();
+    let trace = traces.bursty("t.csv");
+    let found = answered::<CapacityAsk>(&[("trace", trace.to_str().unwrap()), ("within", "20ms")]);
+    // A read every 20 ms, and thirty at once now and then.
+    assert_eq!(found.data["busiest_second_iops"], 79);
+    let mean = found.data["mean_iops"].as_f64().unwrap();
+    assert!((50.0..55.0).contains(&mean), "{mean}");
+    let shown: Vec<&str> = found.page.key_figures.iter().map(|key| key.name.as_str()).collect();
+    assert_eq!(shown, ["mean rate", "busiest second"]);
 }
 
 #[test]
@@ -166,7 +207,11 @@ fn consolidate_counts_lengths_where_they_cost() {
     let harm = found.page.sections.iter().find(|of| of.title == "Do not let them share");
     assert!(harm.is_some(), "{:?}", found.page);
     let found = answered::<ConsolidateAsk>(&[&given[..], &[("cost_us", "100+20/KiB")]].concat());
-    assert!(found.page.headline.starts_with("2 clients need speed "), "{}", found.page.headline);
+    assert!(
+        found.page.headline.starts_with("Share one server of speed "),
+        "{}",
+        found.page.headline
+    );
     assert_eq!(tables(&found.page)[0].rows.len(), 6);
 }
 
@@ -181,6 +226,9 @@ fn power_recommends_a_plan_that_keeps_the_promise() {
     let rows = of["rows"].as_array().unwrap();
     let best = rows.iter().position(|row| row["plan"] == of["recommended"]).unwrap();
     assert_eq!(rows[best]["broken_epochs"], 0);
+    let headline = &found.page.headline;
+    let leads = ["Keep ", "Switch ", "Leave "].iter().any(|verb| headline.starts_with(verb));
+    assert!(leads && headline.split_whitespace().count() <= 25, "{headline}");
     for table in tables(&found.page) {
         let marked = |row: &forebay_show::table::Row| matches!(row.mark, RowMark::Best(_));
         assert_eq!(table.rows.iter().position(marked), Some(best));

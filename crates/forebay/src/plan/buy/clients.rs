@@ -66,7 +66,7 @@ pub(super) struct Clients<'a> {
 
 /// The options for turning traces into clients.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told<'a> {
+pub(super) struct ClientOptions<'a> {
     /// Whether traces or volumes are the clients.
     pub(super) by: By,
     /// When the clients begin.
@@ -85,7 +85,7 @@ impl<'a> Clients<'a> {
     /// # Errors
     /// If a trace has no times or a clock that is too coarse for a promise, or if a promise names
     /// an unknown client.
-    pub(super) fn new(inputs: &'a [Input], told: Told<'_>) -> Result<Clients<'a>, Error> {
+    pub(super) fn new(inputs: &'a [Input], told: ClientOptions<'_>) -> Result<Clients<'a>, Error> {
         let promises = || told.own.iter().map(|(_, own)| *own).chain([told.promise]);
         let clock = Clock::of(promises().map(|promise| promise.within), told.trust_times);
         for input in inputs {
@@ -107,7 +107,7 @@ impl<'a> Clients<'a> {
     }
 
     /// Assigns a client to each volume.
-    fn named(&mut self, told: Told<'_>) {
+    fn named(&mut self, told: ClientOptions<'_>) {
         let one = |name: String, bytes| Client {
             name,
             promise: told.promise,

@@ -2,9 +2,9 @@
 //!
 //! Drives are represented by files with the model's service times (`emulate`), so that the
 //! configuration can be tried before anything is bought. Each client's promise is kept as a rate:
-//! the constant-rate capacity that it needs. If the rates add up to more than the drives can serve
-//! at once (possible because the clients' bursts do not overlap), each is reduced by the same
-//! share.
+//! the constant-rate capacity that it needs. If the rates add up to more than the drives guarantee
+//! for any workload ([`Guarantee`]), each is reduced by the same share. That happens if the clients'
+//! bursts do not overlap, or if their requests are easier for a disk than random ones.
 
 use forebay_ask::AskError;
 use std::path::Path;
@@ -14,8 +14,9 @@ use forebay_trace::write::{Draft, ProtectedFiles};
 use serde::Serialize;
 
 use super::ClientNeed;
-use super::layout::{CHUNK_KIB, Kind, Layout};
-use super::rank::{Row, Sharing};
+use super::guarantee::Guarantee;
+use super::layout::{CHUNK_KIB, DriveLayout, Layout};
+use super::rank::{BuyRow, Sharing};
 use super::speed::Speed;
 use crate::error::Error;
 
@@ -81,8 +82,10 @@ impl Configuration {
 struct Back<'a> {
     name: String,
     drives: usize,
-    /// Requests per second that it can serve.
+    /// Requests per second that it can serve, whatever the requests.
     iops: u64,
+    /// The number of requests that it must get at a time to serve that many.
+    depth: u32,
     clients: Vec<Tenant<'a>>,
 }
 
@@ -94,32 +97,36 @@ struct Tenant<'a> {
 }
 
 const MIB: u64 = 1 << 20;
+/// The least and the greatest pace of a drive, unless reservations or limits are beyond them.
+const PACE_PERCENT: [u64; 2] = [50, 150];
+/// The largest `window` that `serve` accepts.
+const WINDOW_MAX: u32 = 4096;
 /// The bytes that `serve` reserves at the end of a disk with a write-back flash cache
 /// (docs/placement-log.md).
 const MARK_BYTES: u64 = 4096;
 
-/// Generates the texts for `best`, whose set-ups serve `rates_iops` requests per second.
+/// Generates the texts for `best`, whose set-ups guarantee `guarantees`.
 pub(super) fn configuration(
-    best: &Row,
-    kind: &Kind<'_>,
+    best: &BuyRow,
+    kind: &DriveLayout<'_>,
     needs: &[ClientNeed],
-    rates_iops: &[f64],
+    guarantees: &[Guarantee],
     growth: f64,
 ) -> Configuration {
     let groups: Vec<&[ClientNeed]> = match best.sharing {
         Sharing::Shared => vec![needs],
         Sharing::Apart => needs.chunks(1).collect(),
     };
-    let each = groups.into_iter().zip(&best.drives_each).zip(rates_iops);
+    let each = groups.into_iter().zip(&best.drives_each).zip(guarantees);
     let backs: Vec<Back<'_>> = each
         .enumerate()
-        .map(|(at, ((group, drives), rate))| {
+        .map(|(at, ((group, drives), guarantee))| {
             let name = if best.sharing == Sharing::Shared {
                 "data".into()
             } else {
                 format!("data-{}", at + 1)
             };
-            back(name, *drives, *rate, group, growth)
+            back(name, *drives, *guarantee, group, growth)
         })
         .collect();
     let words = Words { best, kind, backs: &backs };
@@ -134,11 +141,12 @@ pub(super) fn configuration(
 fn back<'a>(
     name: String,
     drives: usize,
-    rate_iops: f64,
+    guarantee: Guarantee,
     group: &'a [ClientNeed],
     growth: f64,
 ) -> Back<'a> {
-    let iops = rate_iops.floor().max(1.0) as u64;
+    // Rounding must not take one from a server of constant rate.
+    let iops = (guarantee.rate_iops + 1e-6).floor().max(1.0) as u64;
     let wanted: Vec<u64> = group.iter().map(|need| need.capacity_iops.unwrap_or(iops)).collect();
     let shortest_ms = group.iter().map(|need| need.within_ms).fold(f64::INFINITY, f64::min);
     // Requests in progress when a new one arrives also have to finish within its bound.
@@ -154,7 +162,8 @@ fn back<'a>(
         keep_iops: keep(iops),
         bytes: ((need.bytes as f64 * growth) as u64).next_multiple_of(MIB).max(MIB),
     };
-    Back { name, drives, iops, clients: group.iter().zip(wanted).map(tenant).collect() }
+    let depth = guarantee.depth;
+    Back { name, drives, iops, depth, clients: group.iter().zip(wanted).map(tenant).collect() }
 }
 
 impl Back<'_> {
@@ -165,10 +174,14 @@ impl Back<'_> {
     /// Returns the capacity line, which `serve` requires if any client has a reservation.
     fn capacity(&self) -> String {
         if self.clients.iter().all(|tenant| tenant.keep_iops == 0) {
-            return String::new();
+            return format!(
+                "# Nothing is reserved: any workload gets {} IOPS, too few for promises of so little time.\n",
+                self.iops
+            );
         }
-        let cut = "# All promises together are more than it does at a time: each is cut by the same share.\n";
-        format!("capacity_iops = {}\n{}", self.iops, if self.is_cut() { cut } else { "" })
+        let cut = "# All promises together are more than any workload gets: each is cut by the same share.\n";
+        let cut = if self.is_cut() { cut } else { "" };
+        format!("capacity_iops = {}\n{cut}window = {}\n", self.iops, self.depth.min(WINDOW_MAX))
     }
 
     /// Returns the rate that `tenant` may reach while all others use their reservations. It is at
@@ -184,11 +197,26 @@ impl Back<'_> {
     fn cut_note(&self) -> String {
         match self.is_cut() {
             true => format!(
-                "# {}: all promises together are more than it does at a time; what is kept is cut by the same share, limits are not.\n",
+                "# {}: all promises together are more than any workload gets; reservations are cut by the same share, limits are not.\n",
                 self.name
             ),
             false => String::new(),
         }
+    }
+
+    /// Returns the least and the greatest pace of `io.cost.qos`, in percent of the rates in
+    /// `io.cost.model`. Even at the least pace a drive serves what is reserved, and at the greatest
+    /// what the limits allow.
+    fn pace_percent(&self, speed: Option<Speed>) -> [u64; 2] {
+        let reserved = self.clients.iter().map(|tenant| tenant.keep_iops).sum();
+        let limit = self.clients.iter().map(|tenant| self.limit_iops(tenant)).max();
+        let limit = limit.unwrap_or(0).max(reserved);
+        let random = speed.map(|speed| speed.read.random_iops.min(speed.write.random_iops));
+        let random = random.filter(|_| self.drives == 1).unwrap_or(self.iops);
+        let percent = |iops: u64| iops.saturating_mul(100).div_ceil(self.iops.min(random).max(1));
+        // The kernel accepts 1 to 10000 %.
+        [PACE_PERCENT[0].max(percent(reserved)), PACE_PERCENT[1].max(percent(limit))]
+            .map(|pace| pace.min(10_000))
     }
 
     fn bytes(&self) -> u64 {
@@ -213,8 +241,8 @@ fn plain(text: &str) -> String {
 }
 
 struct Words<'a> {
-    best: &'a Row,
-    kind: &'a Kind<'a>,
+    best: &'a BuyRow,
+    kind: &'a DriveLayout<'a>,
     backs: &'a [Back<'a>],
 }
 
@@ -373,7 +401,8 @@ impl Words<'_> {
 
     fn cgroup(&self) -> String {
         let mut text = "# MAJ:MIN is a drive's number (lsblk).\n".to_string();
-        text += &match Speed::of(&self.kind.drive.model) {
+        let speed = Speed::of(&self.kind.drive.model);
+        text += &match speed {
             Some(Speed { read, write }) => format!(
                 "# /sys/fs/cgroup/io.cost.model, a line for each drive; rates are of the model of one {}\n\
                  MAJ:MIN ctrl=user model=linear rbps={} rseqiops={} rrandiops={} wbps={} wseqiops={} wrandiops={}\n",
@@ -397,8 +426,9 @@ impl Words<'_> {
                 back.clients.iter().min_by(|a, b| a.need.within_ms.total_cmp(&b.need.within_ms));
             let Some(Tenant { need, .. }) = tightest else { continue };
             let (percent, us) = (need.fraction * 100.0, (need.within_ms * 1e3).round() as u64);
+            let [least, most] = back.pace_percent(speed);
             text += &format!(
-                "MAJ:MIN enable=1 ctrl=user rpct={percent:.2} rlat={us} wpct={percent:.2} wlat={us} min=50.00 max=150.00\n"
+                "MAJ:MIN enable=1 ctrl=user rpct={percent:.2} rlat={us} wpct={percent:.2} wlat={us} min={least}.00 max={most}.00\n"
             );
         }
         for back in self.backs {
@@ -463,7 +493,8 @@ mod tests {
         // At 10 ms, up to 100 per second may be in progress when a request arrives.
         let needs = [need("a", 100, 10.0), need("b", 200, 50.0)];
         let of = |rate_iops: f64| {
-            let back = back("data".into(), 1, rate_iops, &needs, 2.0);
+            let guarantee = Guarantee { rate_iops, depth: 4 };
+            let back = back("data".into(), 1, guarantee, &needs, 2.0);
             let kept = back.clients.iter().map(|tenant| tenant.keep_iops);
             let limits = back.clients.iter().map(|tenant| back.limit_iops(tenant));
             (kept.collect::<Vec<_>>(), limits.collect::<Vec<_>>(), back.is_cut())
@@ -474,7 +505,9 @@ mod tests {
         // limit covers the promise.
         assert_eq!(of(399.0), (vec![99, 199], vec![200, 300], true));
         assert_eq!(of(150.0), (vec![16, 33], vec![117, 200], true));
-        let back = back("data".into(), 1, 1000.0, &needs, 2.0);
+        assert_eq!(of(90.0).0, [0, 0]);
+        let guarantee = Guarantee { rate_iops: 1000.0, depth: 4 };
+        let back = back("data".into(), 1, guarantee, &needs, 2.0);
         assert!(back.clients.iter().all(|tenant| tenant.bytes == 7 * MIB), "grown, in whole MiB");
         assert_eq!(back.bytes(), 14 * MIB);
     }

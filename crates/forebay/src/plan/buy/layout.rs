@@ -99,6 +99,15 @@ impl Layout {
         }
     }
 
+    /// Returns the number of data chunks for each unit of redundancy: one, of which there are
+    /// copies, or several, which share parities.
+    pub fn data_chunks(self) -> u64 {
+        match self {
+            Layout::Raid6 | Layout::VolumeRaid6 | Layout::Adaptive => CHUNKS,
+            _ => 1,
+        }
+    }
+
     /// Returns the largest number of drives in a set.
     fn set_max(self) -> usize {
         if self == Layout::Single { 1 } else { 32 }
@@ -113,7 +122,7 @@ impl Layout {
 
 /// A drive in a layout.
 #[derive(Clone, Copy)]
-pub(super) struct Kind<'a> {
+pub(super) struct DriveLayout<'a> {
     pub(super) drive: &'a OpenDevice,
     /// The name under which the user requested the drive.
     pub(super) asked: &'a str,
@@ -132,6 +141,8 @@ pub(super) struct Set {
     pub(super) lanes: DeviceSet,
     /// The bytes that clients may use.
     pub(super) usable: u64,
+    /// Where the data end on each drive.
+    pub(super) drive_bytes: u64,
 }
 
 /// The largest number of units in a simulated array. Its table is in memory and covers the extent
@@ -145,7 +156,7 @@ pub(super) const CHUNK_KIB: u64 = 512;
 /// The largest number of blocks in a simulated cache; larger caches use larger blocks.
 const BLOCKS_MAX: u64 = 4 << 20;
 
-impl Kind<'_> {
+impl DriveLayout<'_> {
     fn lanes(&self, disks: usize, disk_bytes: u64) -> DeviceSet {
         let flash = |device: &OpenDevice| FlashLane {
             len_max: device.model.len_max(),
@@ -218,16 +229,18 @@ impl Kind<'_> {
         let each = drives / sets;
         let share = bytes.div_ceil(STRIPE_BYTES).div_ceil(sets as u64) * STRIPE_BYTES;
         let (whole, capacity) = (self.set_bytes(each)?, self.drive.model.capacity());
+        let drive_bytes = (share.div_ceil(each as u64).saturating_add(STRIPE_BYTES)).min(capacity);
         if self.layout == Layout::FlashCache {
             return Ok(Set {
                 spec: self.cache(used / sets as u64),
                 lanes: self.lanes(each, capacity),
                 usable: whole,
+                drive_bytes,
             });
         }
         if !self.layout.is_array() {
             let (spec, lanes) = (self.scheduler.to_string(), self.lanes(each, capacity));
-            return Ok(Set { spec, lanes, usable: whole });
+            return Ok(Set { spec, lanes, usable: whole, drive_bytes });
         }
         // Simulates only the part of an array within the extent of the data; the rest would only
         // use memory.
@@ -241,7 +254,7 @@ impl Kind<'_> {
         }
         let usable = wanted.min(holds(enough)?.unwrap_or(0)) / STRIPE_BYTES * STRIPE_BYTES;
         let spec = format!("{}:filled-mib={}", self.array(), usable >> 20);
-        Ok(Set { spec, lanes: self.lanes(each, enough), usable })
+        Ok(Set { spec, lanes: self.lanes(each, enough), usable, drive_bytes: enough })
     }
 
     /// Returns the cache of a set. It never has to be larger than `used`, the bytes that the trace
@@ -287,7 +300,7 @@ mod tests {
     #[test]
     fn a_set_of_several_holds_its_share() {
         let drive = devices::open("hc550").unwrap();
-        let kind = |layout| Kind {
+        let kind = |layout| DriveLayout {
             drive: &drive,
             asked: "hc550",
             layout,

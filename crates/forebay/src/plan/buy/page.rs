@@ -8,12 +8,13 @@ use forebay_show::plural::counted;
 use forebay_show::quantities::NONE;
 use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
 
-use super::{Answer, ClientNeed, Row};
+use super::said::REASONS_FIRST;
+use super::{Answer, BuyRow, ClientNeed, ClientShare};
 use crate::plan::page::key;
 use crate::quantities::{bound, bytes, promised, significant};
 
 /// The number of rows on a terminal's first screen.
-const FIRST_ROWS: usize = 4;
+const FIRST_ROWS: usize = 3;
 /// The number of notes on a terminal's first screen.
 const FIRST_NOTES: usize = 2;
 
@@ -24,7 +25,8 @@ pub(super) fn page(answer: &Answer, written: Option<String>) -> Page {
     let mut page = Page {
         title: "What to buy".into(),
         verdict: match best(answer) {
-            Some(_) => Verdict::new(Tone::Good, "What to buy"),
+            Some(row) if row.has_headroom => Verdict::new(Tone::Good, "What to buy"),
+            Some(_) => Verdict::new(Tone::Warning, "Too little headroom"),
             None => Verdict::new(Tone::Calm, "Nothing keeps the promise"),
         },
         headline: answer.headline.clone(),
@@ -40,8 +42,9 @@ pub(super) fn page(answer: &Answer, written: Option<String>) -> Page {
         ..Page::default()
     };
     add_rows(&mut page, answer);
-    let (why, checked) = answer.reasons.split_at(answer.reasons.len().min(1));
-    page.add("Why", Place::FirstScreen, texts(why));
+    let (why, checked) = answer.reasons.split_at(answer.reasons.len().min(REASONS_FIRST));
+    let why = (!why.is_empty()).then(|| Block::Text(why.join(" ")));
+    page.add("Why", Place::FirstScreen, why.into_iter().collect());
     page.add("How far it is certain", Place::Detail, texts(checked));
     page.add("What cannot keep the promise", Place::Detail, texts(&answer.refused));
     page.add("Who is served", Place::Detail, vec![Block::Table(clients(answer))]);
@@ -67,24 +70,26 @@ pub(super) fn page(answer: &Answer, written: Option<String>) -> Page {
 }
 
 const HOW: &str = "Every drive is simulated in every layout, from the smallest number on, until the promise to each client \
-    is kept, so no smaller number is enough. Data lie in stripes of 1 MiB over all sets of drives. Requests come as \
-    recorded, faster by the growth. IOPS alone: what a server of constant rate needs that puts the other requests aside.";
+    is kept and the drives have the headroom, so no smaller number is enough. Data lie in stripes of 1 MiB over all sets \
+    of drives, in pieces all over each drive. Requests come as recorded, faster by the growth. IOPS alone: what a server \
+    of constant rate needs that puts the other requests aside. Lost a year: drives fail, sectors become unreadable and \
+    both are mended at the rates given, independently of each other (NOMDL, Greenan, Plank and Wylie 2010).";
 
 fn texts(all: &[String]) -> Vec<Block> {
     all.iter().cloned().map(Block::Text).collect()
 }
 
-fn best(answer: &Answer) -> Option<&Row> {
+fn best(answer: &Answer) -> Option<&BuyRow> {
     answer.rows.first().filter(|row| row.drives.is_some())
 }
 
 /// Returns the price of a row, to the cent.
-pub(super) fn price(row: &Row) -> Option<Figure> {
+pub(super) fn price(row: &BuyRow) -> Option<Figure> {
     let currency = row.currency.as_ref()?.as_bytes().try_into().ok()?;
     Some(Figure::new(row.price?, Unit::Money(currency)))
 }
 
-fn key_figures(answer: &Answer, best: &Row) -> Vec<KeyFigure> {
+fn key_figures(answer: &Answer, best: &BuyRow) -> Vec<KeyFigure> {
     let price = price(best).map(|figure| key("price", figure.value, figure.unit));
     let watts = best.mean_power_w.map(|watts| key("mean power", watts, Unit::Watts));
     let several = answer.clients.len() > 1;
@@ -95,23 +100,20 @@ fn key_figures(answer: &Answer, best: &Row) -> Vec<KeyFigure> {
 
 /// Adds the rows that keep the promises: first the best rows in few columns, then all.
 fn add_rows(page: &mut Page, answer: &Answer) {
-    let rows: Vec<&Row> = answer.rows.iter().filter(|row| row.drives.is_some()).collect();
+    let rows: Vec<&BuyRow> = answer.rows.iter().filter(|row| row.drives.is_some()).collect();
     if rows.is_empty() {
         return;
     }
     let is_priced = rows.iter().any(|row| row.price.is_some());
     let order = match is_priced {
-        true => "the cheapest first".to_string(),
-        false => format!(
-            "those that draw least power first; {} would rank them by price",
-            named("prices")
-        ),
+        true => "The cheapest first".to_string(),
+        false => format!("Those that draw least power first ({}: the cheapest)", named("prices")),
     };
     let more = match rows.len().saturating_sub(FIRST_ROWS) {
         0 => String::new(),
         more => format!("; {more} more in the details"),
     };
-    let said = Block::Text(format!("What keeps the promise, {order}{more}:"));
+    let said = Block::Text(format!("{order}{more}:"));
     let several = answer.clients.len() > 1;
     let first = &rows[..rows.len().min(FIRST_ROWS)];
     let table = Block::Table(in_brief(first, several, is_priced));
@@ -123,26 +125,38 @@ fn add_rows(page: &mut Page, answer: &Answer) {
     );
     let table = Block::Table(in_detail(&rows, several, is_priced));
     page.add("What decides the number", Place::Detail, vec![said, table]);
+    let said = Block::Text(
+        "The share in time with all drives, with one missing, and while that one is made anew; the bytes that are \
+         expected to be lost in a year; what is written to each flash drive in a year, and how long it lasts."
+            .into(),
+    );
+    let table = Block::Table(in_failure(&rows, several, is_priced));
+    page.add("What happens when drives fail or wear out", Place::Detail, vec![said, table]);
 }
 
 /// Returns the name of a row: its drive, its layout and, if there are several clients, whether they
 /// share.
-fn name(row: &Row, several: bool) -> String {
+fn name(row: &BuyRow, several: bool) -> String {
     let sharing = if several { format!(", {}", row.sharing.name()) } else { String::new() };
     format!("{}, {}{sharing}", row.drive, row.layout.name())
 }
 
 /// Returns the drives to buy, including flash and spares.
-fn bought(row: &Row) -> String {
+fn bought(row: &BuyRow) -> String {
     let plus = |extra: usize, what: &str| match extra {
         0 => String::new(),
         extra => format!(" + {extra} {what}"),
     };
     let (flash, spare) = (plus(row.cache_drives, "flash"), plus(row.spare_drives, "spare"));
-    format!("{}{flash}{spare}", row.drives.unwrap_or(0))
+    let range = match (row.drives_low, row.drives_high) {
+        (None, _) => String::new(),
+        (Some(low), Some(high)) => format!(" ({low} to {high})"),
+        (Some(low), None) => format!(" ({low} or more)"),
+    };
+    format!("{}{range}{flash}{spare}", row.drives.unwrap_or(0))
 }
 
-fn decides(row: &Row) -> Cell {
+fn decides(row: &BuyRow) -> Cell {
     row.binds.map_or(NONE, |binds| binds.name()).into()
 }
 
@@ -154,11 +168,12 @@ fn best_mark(nth: usize, is_priced: bool) -> RowMark {
     }
 }
 
-fn in_brief(rows: &[&Row], several: bool, is_priced: bool) -> Table {
+fn in_brief(rows: &[&BuyRow], several: bool, is_priced: bool) -> Table {
     let mut table = Table::new([
         Column::words("drive, layout"),
         Column::words("buy"),
         Column::words("decides"),
+        Column::of("busy", Unit::Share),
         Column::of("mean power", Unit::Watts),
         Column::of("price", Unit::Number),
     ]);
@@ -168,6 +183,7 @@ fn in_brief(rows: &[&Row], several: bool, is_priced: bool) -> Table {
             name(row, several).into(),
             bought(row).into(),
             decides(row),
+            Cell::value(row.utilisation_max),
             Cell::value(row.mean_power_w),
             price(row).map_or(Cell::Missing, Cell::Figure),
         ],
@@ -175,7 +191,7 @@ fn in_brief(rows: &[&Row], several: bool, is_priced: bool) -> Table {
     table
 }
 
-fn in_detail(rows: &[&Row], several: bool, is_priced: bool) -> Table {
+fn in_detail(rows: &[&BuyRow], several: bool, is_priced: bool) -> Table {
     let count = |head: &str| Column::of(head, Unit::Count);
     let mut table = Table::new([
         Column::words("drive, layout"),
@@ -203,6 +219,34 @@ fn in_detail(rows: &[&Row], several: bool, is_priced: bool) -> Table {
             Cell::value(row.utilisation),
             Cell::value(row.mean_power_w),
             price(row).map_or(Cell::Missing, Cell::Figure),
+        ],
+    }));
+    table
+}
+
+fn in_failure(rows: &[&BuyRow], several: bool, is_priced: bool) -> Table {
+    let mut table = Table::new([
+        Column::words("drive, layout"),
+        Column::of("in time", Unit::Achieved),
+        Column::of("one missing", Unit::Achieved),
+        Column::of("rebuilding", Unit::Achieved),
+        Column::of("hours", Unit::Number),
+        Column::of("lost a year", Unit::Bytes),
+        Column::of("TB written a year", Unit::Number),
+        Column::of("years", Unit::Number),
+    ]);
+    let share = |of: Option<&ClientShare>| Cell::value(of.map(|of| of.in_time_fraction));
+    table.rows.extend(rows.iter().enumerate().map(|(nth, row)| TableRow {
+        mark: best_mark(nth, is_priced),
+        cells: vec![
+            name(row, several).into(),
+            share(row.worst()),
+            share(row.degraded.as_ref()),
+            share(row.rebuilding.as_ref()),
+            Cell::value(row.rebuild_hours.filter(|_| row.degraded.is_some())),
+            Cell::value(row.lost_per_year_bytes),
+            Cell::value(row.written_per_year_tb),
+            Cell::value(row.endurance_years),
         ],
     }));
     table
@@ -249,7 +293,7 @@ fn promise(needs: &[ClientNeed]) -> String {
 }
 
 /// Says what to buy, in one sentence.
-pub(super) fn headline(rows: &[Row], needs: &[ClientNeed], drives_max: usize) -> String {
+pub(super) fn headline(rows: &[BuyRow], needs: &[ClientNeed], drives_max: usize) -> String {
     let promise = promise(needs);
     let Some(best) = rows.first().filter(|row| row.drives.is_some()) else {
         return format!(

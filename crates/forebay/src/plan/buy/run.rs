@@ -6,16 +6,20 @@ use std::ops::ControlFlow;
 
 use forebay_core::catalog::build_placed;
 use forebay_core::contract::policy::AnyPolicy;
-use forebay_core::device::list::DeviceModel;
+use forebay_core::device::failing::{Failing, Failure, When};
 use forebay_core::replay::{Intensity, Open};
-use forebay_core::{Device, Done, Lane, Nanos, Observer, Request, Slots, Workload, simulate};
+use forebay_core::{
+    Completion, Device, Done, Flags, Lane, Nanos, Observer, Op, Request, Slots, Workload, simulate,
+};
 
 use super::clients::{Clients, Merged};
-use super::layout::{Kind, Set};
+use super::layout::{CHUNK_KIB, DriveLayout, Set};
+use super::spread::Spread;
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::jobs::Tell;
 use crate::layout::{Map, VolumeLayout};
+use crate::plan::confidence::{BLOCKS, Bootstrap};
 use crate::plan::devices::STRIPE_BYTES;
 use crate::plan::devices::striped::Striped;
 
@@ -30,8 +34,10 @@ pub(super) struct Count {
     pub(super) flash_watts: f64,
     /// The share of time that drives were busy: the mean over all drives, and the highest.
     pub(super) busy: (f64, f64),
-    /// The time from the first request until the last was answered.
-    pub(super) makespan: Nanos,
+    /// The bytes a second that are written to the drive, and to the flash cache, that get most.
+    pub(super) written_per_s: (f64, f64),
+    /// For each client of the group, the same as `of` in each of [`BLOCKS`] blocks of equal time.
+    pub(super) blocks: Vec<Vec<(u64, u64)>>,
 }
 
 /// The requests and the drives to simulate.
@@ -40,7 +46,7 @@ pub(super) struct Case<'a> {
     pub(super) clients: &'a Clients<'a>,
     /// The clients whose requests are simulated.
     pub(super) group: &'a [usize],
-    pub(super) kind: Kind<'a>,
+    pub(super) kind: DriveLayout<'a>,
     /// How much faster than recorded the requests arrive.
     pub(super) intensity: Intensity,
     /// The factor by which the data outgrow their recorded extent.
@@ -48,6 +54,11 @@ pub(super) struct Case<'a> {
     /// Bytes used by all traces.
     pub(super) used: u64,
     pub(super) drives_max: usize,
+    /// The share of time that drives are to be idle.
+    pub(super) headroom: f64,
+    /// The rate at which a failed drive is made anew.
+    pub(super) rebuild_bytes_per_s: f64,
+    pub(super) bootstrap: Option<Bootstrap>,
 }
 
 /// The spacing of arrivals.
@@ -56,15 +67,21 @@ pub(super) enum Come {
     AsRecorded,
     /// So far apart that requests never overlap.
     Apart,
-    /// All at once, to measure the drives' throughput.
-    AtOnce,
+}
+
+/// What the drives are doing besides.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Health {
+    /// All drives work.
+    Whole,
+    /// One drive is missing.
+    Degraded,
+    /// One drive is missing, and its content is made anew at this rate, in bytes a second.
+    Rebuilding(f64),
 }
 
 /// The spacing of requests that never overlap.
 const ALONE_APART: Nanos = Nanos::from_secs(10);
-
-/// The number of requests to send at once; more would not change the measured throughput.
-const AT_ONCE: u64 = 100_000;
 
 /// The number of arrivals between checks for a stop request.
 const EVERY: u64 = 4096;
@@ -77,6 +94,7 @@ pub(super) struct Run<'a> {
     pub(super) lane: usize,
     pub(super) come: Come,
     pub(super) still: Option<&'a OpenDevice>,
+    pub(super) health: Health,
 }
 
 impl Run<'_> {
@@ -97,7 +115,6 @@ impl Run<'_> {
         let apart = match self.come {
             Come::AsRecorded => None,
             Come::Apart => Some(ALONE_APART),
-            Come::AtOnce => Some(Nanos::ZERO),
         };
         let (devices, lane, usable) = (self.sets, self.lane, self.set.usable);
         let striped = Striped { records, layout, devices, lane, usable, apart, next: 0 };
@@ -105,18 +122,24 @@ impl Run<'_> {
             true => 1,
             false => u64::from(self.set.lanes.disks),
         };
-        let most = if self.come == Come::AtOnce { AT_ONCE } else { u64::MAX };
-        let requests_of_set = Dealt { striped, lanes: dealt, left: most };
-        let over = Cell::new(None);
-        let drive = self.still.unwrap_or(case.kind.drive);
-        let mut models = vec![drive.model.clone(); self.set.lanes.disks.into()];
-        if case.kind.caches(self.set.lanes.disks.into()) > 0 {
-            models.extend(case.kind.flash.map(|flash| flash.model.clone()));
-        }
         let intensity = match self.come {
             Come::AsRecorded => case.intensity,
-            _ => Intensity::RECORDED,
+            Come::Apart => Intensity::RECORDED,
         };
+        let requests_of_set =
+            Dealt { striped, lanes: dealt, next: None, rebuild: self.rebuild(intensity), given: 0 };
+        let over = Cell::new(None);
+        let drive = self.still.unwrap_or(case.kind.drive);
+        let spread = Spread::new(drive.model.clone(), self.set.drive_bytes);
+        let mut models = vec![spread; self.set.lanes.disks.into()];
+        if case.kind.caches(self.set.lanes.disks.into()) > 0 {
+            models.extend(case.kind.flash.map(|flash| Spread::new(flash.model.clone(), u64::MAX)));
+        }
+        let missing = Failure { lane: Some(0), when: When::From(Nanos::ZERO) };
+        let failures = if self.health == Health::Whole { &[][..] } else { &[missing] };
+        let lanes = models.into_iter().zip(0..);
+        let models = lanes.map(|(model, lane)| Failing::new(model, lane, failures)).collect();
+        let lasts = Nanos((case.clients.lasts.0 as f64 / case.intensity.times()) as u64);
         let visit = Visit {
             workload: Until { open: Open::new(requests_of_set, intensity), over: &over },
             watch: Watch {
@@ -127,6 +150,9 @@ impl Run<'_> {
                     .map(|c| case.clients.clients[*c].promise.within)
                     .collect(),
                 of: vec![(0, 0); case.group.len()],
+                blocks: vec![vec![(0, 0); BLOCKS as usize]; case.group.len()],
+                written: vec![0; usize::from(self.set.lanes.disks) + 1],
+                lasts,
                 allowed,
                 over: &over,
                 requests,
@@ -134,7 +160,7 @@ impl Run<'_> {
             },
             drives: self.set.lanes.disks.into(),
             models,
-            lasts: Nanos((case.clients.lasts.0 as f64 / case.intensity.times()) as u64),
+            lasts,
         };
         let count = visit.run(build_placed(&self.set.spec, &self.set.lanes)?);
         if let Some(error) = failed.iter().find_map(|failed| failed.take()) {
@@ -145,6 +171,48 @@ impl Run<'_> {
             Some(Over::Late) => Ok(None),
             Some(Over::Stopped) => Err(Error::Stopped),
         }
+    }
+}
+
+impl Run<'_> {
+    /// Returns the reads of a rebuild, if there is one. Each chunk that is made anew takes the data
+    /// chunks of its unit.
+    fn rebuild(&self, intensity: Intensity) -> Option<Rebuild> {
+        let Health::Rebuilding(bytes_per_s) = self.health else { return None };
+        let read_per_s = bytes_per_s * self.case.kind.layout.data_chunks() as f64;
+        let len = (CHUNK_KIB << 10).min(self.set.usable);
+        // Arrivals are sped up by the growth, which does not hurry a rebuild.
+        let every = len as f64 / read_per_s.max(1.0) * intensity.times();
+        Some(Rebuild {
+            len: len as u32,
+            every: Nanos::from_secs_f64(every),
+            chunks: (self.set.usable / len.max(1)).max(1),
+            // The first that is not a client's.
+            stream: self.case.clients.clients.len() as u32,
+            done: 0,
+        })
+    }
+}
+
+/// Reads one chunk after another, at a constant rate.
+struct Rebuild {
+    len: u32,
+    every: Nanos,
+    chunks: u64,
+    stream: u32,
+    done: u64,
+}
+
+impl Rebuild {
+    fn at(&self) -> Nanos {
+        Nanos(self.every.0.saturating_mul(self.done))
+    }
+
+    fn take(&mut self) -> Request {
+        let (at, offset) = (self.at(), self.done % self.chunks * u64::from(self.len));
+        self.done += 1;
+        let (len, stream, op, flags) = (self.len, self.stream, Op::Read, Flags::NONE);
+        Request { at, offset, id: 0, len, stream, lane: 0, op, flags }
     }
 }
 
@@ -162,20 +230,32 @@ enum Over {
     Stopped,
 }
 
-/// A set's requests, striped over its lanes; an array has one lane.
+/// A set's requests, striped over its lanes; an array has one lane. A rebuild goes on until the last
+/// of them.
 struct Dealt<'a> {
     striped: Striped<Merged<'a>>,
     lanes: u64,
-    left: u64,
+    next: Option<Request>,
+    rebuild: Option<Rebuild>,
+    given: u64,
 }
 
 impl Iterator for Dealt<'_> {
     type Item = Request;
 
     fn next(&mut self) -> Option<Request> {
-        self.left = self.left.checked_sub(1)?;
-        let mut request = self.striped.next()?;
+        let next = self.next.take().or_else(|| self.striped.next())?;
+        let rebuild = self.rebuild.as_mut().filter(|rebuild| rebuild.at() <= next.at);
+        let mut request = match rebuild {
+            Some(rebuild) => {
+                self.next = Some(next);
+                rebuild.take()
+            }
+            None => next,
+        };
         (request.lane, request.offset) = dealt(request.offset, self.lanes);
+        request.id = self.given;
+        self.given += 1;
         Some(request)
     }
 }
@@ -215,6 +295,11 @@ struct Watch<'o, 't, 'm> {
     place: Vec<usize>,
     within: Vec<Nanos>,
     of: Vec<(u64, u64)>,
+    blocks: Vec<Vec<(u64, u64)>>,
+    /// Bytes written to each drive, then to the flash cache.
+    written: Vec<u64>,
+    /// The last arrival.
+    lasts: Nanos,
     allowed: Option<Vec<u64>>,
     over: &'o Cell<Option<Over>>,
     requests: &'m mut u64,
@@ -231,11 +316,23 @@ impl Observer for Watch<'_, '_, '_> {
         }
     }
 
+    fn io(&mut self, done: &Completion) {
+        if done.io.op == Op::Write {
+            self.written[usize::from(done.io.lane)] += u64::from(done.io.len);
+        }
+    }
+
     fn finished(&mut self, now: Nanos, done: &Done) {
-        let place = self.place[done.request.stream as usize];
+        // A rebuild is no client's.
+        let Some(place) = self.place.get(done.request.stream as usize).copied() else { return };
+        let is_in_time = done.latency(now) <= self.within[place] && done.outcome.is_ok();
+        let parts = u128::from(done.request.at.0) * u128::from(BLOCKS);
+        let block = (parts / (u128::from(self.lasts.0) + 1)) as usize;
+        let block = &mut self.blocks[place][block.min(BLOCKS as usize - 1)];
+        *block = (block.0 + 1, block.1 + u64::from(is_in_time));
         let (all, in_time) = &mut self.of[place];
         *all += 1;
-        *in_time += u64::from(done.latency(now) <= self.within[place]);
+        *in_time += u64::from(is_in_time);
         if self.allowed.as_ref().is_some_and(|allowed| *all - *in_time > allowed[place]) {
             self.over.set(Some(Over::Late));
         }
@@ -246,7 +343,7 @@ struct Visit<'a, 'o, 't, 'm> {
     workload: Until<'o, Open<Dealt<'a>>>,
     watch: Watch<'o, 't, 'm>,
     drives: usize,
-    models: Vec<DeviceModel>,
+    models: Vec<Failing<Spread>>,
     /// The end of the trace: devices draw power until then.
     lasts: Nanos,
 }
@@ -256,8 +353,8 @@ impl Visit<'_, '_, '_, '_> {
         let end = simulate::run(&mut policy, &mut self.models, &mut self.workload, &mut self.watch);
         let until = end.max(self.lasts);
         let seconds = until.as_secs_f64().max(1e-9);
-        let busy = |model: &DeviceModel| model.busy(until).as_secs_f64() / seconds;
-        let watts = |model: &DeviceModel| model.joules(until) / seconds;
+        let busy = |model: &Failing<Spread>| model.busy(until).as_secs_f64() / seconds;
+        let watts = |model: &Failing<Spread>| model.joules(until) / seconds;
         let drives = || self.models.iter().take(self.drives);
         Count {
             watts: drives().map(watts).sum(),
@@ -266,8 +363,13 @@ impl Visit<'_, '_, '_, '_> {
                 drives().map(busy).sum::<f64>() / self.drives.max(1) as f64,
                 drives().map(busy).fold(0.0, f64::max),
             ),
-            makespan: end,
+            written_per_s: (
+                self.watch.written.iter().take(self.drives).copied().max().unwrap_or(0) as f64
+                    / seconds,
+                self.watch.written.get(self.drives).copied().unwrap_or(0) as f64 / seconds,
+            ),
             of: self.watch.of,
+            blocks: self.watch.blocks,
         }
     }
 }

@@ -1,22 +1,103 @@
 //! Sentences about the result: what it is based on, and which combinations cannot keep the
 //! promises.
 
-use super::rank::{Refusal, Row, Sharing};
+use forebay_ask::named;
+
+use super::rank::{BuyRefusal, BuyRow, Sharing};
 use super::{Binds, ClientNeed, Question};
 use crate::quantities::{self, achieved, counted};
 
-/// Explains what the result means and is based on; a sentence each.
-pub(super) fn reasons(rows: &[Row], needs: &[ClientNeed], question: &Question<'_>) -> Vec<String> {
+/// The number of [`reasons`] that are on the first screen.
+pub(super) const REASONS_FIRST: usize = 2;
+
+/// Explains what the result means and is based on; a sentence or two each.
+pub(super) fn reasons(
+    rows: &[BuyRow],
+    needs: &[ClientNeed],
+    question: &Question<'_>,
+) -> Vec<String> {
     let Some(best) = rows.first().filter(|row| row.drives.is_some()) else { return Vec::new() };
     let sharing = if needs.len() > 1 { sharing_words(best.sharing) } else { "" };
-    let mut all = vec![format!("{}{sharing}. {}", layout_words(best), why(best)), checked(best)];
+    let mut all = vec![
+        format!("{}{sharing}. {}{}", layout_words(best), why(best), headroom(best, question)),
+        failures(best),
+        checked(best),
+    ];
     if question.growth != 1.0 {
         all.push(format!("This is for {} times the load and the data.", question.growth));
     }
     all
 }
 
-fn layout_words(row: &Row) -> String {
+/// Says how many drives would do without headroom, if that is fewer.
+fn headroom(best: &BuyRow, question: &Question<'_>) -> String {
+    match (best.binds, best.drives_without_headroom) {
+        (Some(Binds::Headroom | Binds::Several), Some(fewer)) if best.drives > Some(fewer) => {
+            let share = quantities::percent(question.headroom);
+            format!(" {fewer} would keep the promise, but not with {share} of headroom.")
+        }
+        _ => String::new(),
+    }
+}
+
+/// Says what happens when a drive fails, and what that costs in a year.
+fn failures(best: &BuyRow) -> String {
+    let mut said = String::new();
+    if let (Some(degraded), Some(rebuilding)) = (&best.degraded, &best.rebuilding) {
+        let hours = best
+            .rebuild_hours
+            .map_or(String::new(), |hours| format!(" ({} h)", quantities::significant(hours)));
+        let kept = match (degraded.is_kept(), rebuilding.is_kept()) {
+            (true, true) => "the promise is kept",
+            (true, false) => "a rebuild breaks the promise",
+            _ => "the promise is broken",
+        };
+        said = format!(
+            "With one drive missing {} are in time, while it is made anew{hours} {}: {kept}. ",
+            achieved(degraded.in_time_fraction),
+            achieved(rebuilding.in_time_fraction),
+        );
+    }
+    match best.lost_per_year_bytes {
+        Some(lost) => {
+            format!("{said}Expect to lose {} of data a year.", quantities::bytes(lost.max(0.01)))
+        }
+        None => said.trim_end().to_string(),
+    }
+}
+
+/// Warns that the drives have too little headroom, and no number that was tried has more.
+pub(super) fn too_busy(best: &BuyRow) -> Option<String> {
+    (!best.has_headroom).then(|| {
+        format!(
+            "No number of drives has the headroom ({}): one of those proposed is busy for {} of the time.",
+            named("headroom"),
+            quantities::percent(best.utilisation_max.unwrap_or(1.0)),
+        )
+    })
+}
+
+/// The time that flash is expected to last, in years: as long as vendors warrant it.
+const LASTS_YEARS: f64 = 5.0;
+
+/// Warns that the best row's flash wears out soon, or that nobody says how much it lasts.
+pub(super) fn worn_soon(best: &BuyRow) -> Option<String> {
+    let written = best.written_per_year_tb.filter(|tb| *tb > 0.0)?;
+    let name = best.cache_drive.as_ref().unwrap_or(&best.drive);
+    let written = quantities::significant(written);
+    match best.endurance_years {
+        None => Some(format!(
+            "At this load {written} TB a year are written to each {name}; its file does not say how much it is rated \
+             for (endurance_tb)."
+        )),
+        Some(years) if years < LASTS_YEARS => Some(format!(
+            "At this load {written} TB a year are written to each {name}, which wears it out in {years:.1} years."
+        )),
+        Some(_) => None,
+    }
+}
+
+fn layout_words(row: &BuyRow) -> String {
     match row.survives {
         0 => "No drive may fail".to_string(),
         1 => "Any one drive may fail".to_string(),
@@ -32,15 +113,16 @@ fn sharing_words(sharing: Sharing) -> &'static str {
 }
 
 /// Says what determines the number of drives.
-fn why(best: &Row) -> String {
+fn why(best: &BuyRow) -> String {
     let number = |number: Option<u64>| number.map_or("-".to_string(), |number| number.to_string());
-    if (best.drives_for_redundancy, best.drives_for_time) == (Some(1), Some(1)) {
+    if (best.drives_for_redundancy, best.drives) == (Some(1), Some(1)) {
         return "One holds the bytes and is fast enough.".to_string();
     }
     let decides = match best.binds {
         Some(Binds::Bytes) => "the bytes decide",
         Some(Binds::Redundancy) => "the redundancy decides",
         Some(Binds::Time) => "the time decides",
+        Some(Binds::Headroom) => "the headroom decides",
         _ => "no single one decides",
     };
     format!(
@@ -52,7 +134,7 @@ fn why(best: &Row) -> String {
 }
 
 /// Says that the number was simulated, and what one drive less would achieve.
-fn checked(best: &Row) -> String {
+fn checked(best: &BuyRow) -> String {
     let kept = best.worst().map_or(String::new(), |worst| {
         format!(" ({} in time for {})", achieved(worst.in_time_fraction), worst.client)
     });
@@ -72,10 +154,11 @@ fn checked(best: &Row) -> String {
 const NAMED: usize = 8;
 
 /// Says which drives cannot keep the promises, and why; a sentence per reason.
-pub(super) fn refusals(rows: &[Row], drives_max: usize) -> Vec<String> {
-    let reasons = [Refusal::AnyNumber, Refusal::UpToMost, Refusal::Bytes, Refusal::MoreMight];
-    let told = |reason: Refusal| {
-        let all: Vec<&Row> = rows.iter().filter(|row| row.refusal == Some(reason)).collect();
+pub(super) fn refusals(rows: &[BuyRow], drives_max: usize) -> Vec<String> {
+    let reasons =
+        [BuyRefusal::AnyNumber, BuyRefusal::UpToMost, BuyRefusal::Bytes, BuyRefusal::MoreMight];
+    let told = |reason: BuyRefusal| {
+        let all: Vec<&BuyRow> = rows.iter().filter(|row| row.refusal == Some(reason)).collect();
         let mut names: Vec<(String, f64)> = Vec::new();
         for row in all {
             let share = row.worst().map_or(0.0, |worst| worst.in_time_fraction);
@@ -90,9 +173,9 @@ pub(super) fn refusals(rows: &[Row], drives_max: usize) -> Vec<String> {
 }
 
 fn sentence(
-    reason: Refusal,
+    reason: BuyRefusal,
     mut names: Vec<(String, f64)>,
-    rows: &[Row],
+    rows: &[BuyRow],
     drives_max: usize,
 ) -> String {
     names.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -104,7 +187,7 @@ fn sentence(
         names.dedup();
         if all { String::new() } else { format!(" {}", names.join("/")) }
     };
-    let with_share = reason != Refusal::Bytes;
+    let with_share = reason != BuyRefusal::Bytes;
     let shown = |(drive, share): &(String, f64)| match with_share {
         true => format!("{drive}{} ({})", layouts(drive), quantities::percent(*share)),
         false => format!("{drive}{}", layouts(drive)),
@@ -115,18 +198,18 @@ fn sentence(
     }
     let list = list.join(", ");
     match reason {
-        Refusal::AnyNumber => format!(
+        BuyRefusal::AnyNumber => format!(
             "No number of these does: requests one at a time are answered too late, even if no arm ever had to move \
              (in brackets, the largest share in time of the client that gets least): {list}."
         ),
-        Refusal::UpToMost => format!(
+        BuyRefusal::UpToMost => format!(
             "Up to {drives_max} of these do not: requests one at a time are answered too late (in brackets, the \
-             largest share in time of the client that gets least): {list}. More of them seek less far."
+             largest share in time of the client that gets least): {list}."
         ),
-        Refusal::Bytes => {
+        BuyRefusal::Bytes => {
             format!("The data take more than the {drives_max} drives that were allowed of: {list}.")
         }
-        Refusal::MoreMight => format!(
+        BuyRefusal::MoreMight => format!(
             "{drives_max} of these do not (in brackets, the largest share in time of the client that gets least); more might: {list}."
         ),
     }

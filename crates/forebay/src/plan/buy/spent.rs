@@ -3,15 +3,15 @@
 use forebay_core::{Device, Nanos};
 
 use super::Question;
-use super::layout::Kind;
+use super::layout::DriveLayout;
 use super::run::Count;
-use super::trial::Found;
+use super::trial::TrialResult;
 use crate::devices::OpenDevice;
 
 /// The drives to pay for and power.
 pub(super) struct Spent<'a> {
-    pub(super) kind: &'a Kind<'a>,
-    pub(super) found: &'a [Found],
+    pub(super) kind: &'a DriveLayout<'a>,
+    pub(super) found: &'a [TrialResult],
     pub(super) drives: Option<usize>,
     pub(super) cache_drives: usize,
     pub(super) spare_drives: usize,

@@ -1,6 +1,8 @@
 //! Small traces on servers whose times can be worked out by hand, and the least number compared
 //! with trying all.
 
+use std::ops::ControlFlow;
+
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
 use proptest::prelude::*;
@@ -18,9 +20,15 @@ fn input_of(op: Op, requests: &[(u64, u64, u32)]) -> Input {
 }
 
 fn input_with(op: Op, len: u32, requests: &[(u64, u64, u32)]) -> Input {
-    let record = |&(at, stripe, volume): &(u64, u64, u32)| Record {
+    let requests = requests.iter().map(|(at, stripe, of)| (*at, stripe * STRIPE_BYTES, *of));
+    input_at(op, len, &requests.collect::<Vec<_>>())
+}
+
+/// Makes requests from (arrival in ms, offset, volume).
+fn input_at(op: Op, len: u32, requests: &[(u64, u64, u32)]) -> Input {
+    let record = |&(at, offset, volume): &(u64, u64, u32)| Record {
         at: Nanos::from_millis(at),
-        offset: stripe * STRIPE_BYTES,
+        offset,
         latency: None,
         len,
         stream: 0,
@@ -77,6 +85,14 @@ impl Ask {
             drives_max: 8,
             sharings: &[Sharing::Shared],
             prices: &self.prices,
+            headroom: 0.0,
+            reliability: Reliability {
+                failures_per_year: 0.0157,
+                defects_per_year: 0.95,
+                scrub: Nanos::from_secs(7 * 86_400),
+                rebuild_bytes_per_s: 50e6,
+            },
+            bootstrap: None,
         }
     }
 }
@@ -239,7 +255,7 @@ fn arms_that_are_too_slow_on_as_many_as_are_allowed_are_not_so_in_any_number() {
     far.extents = vec![200_000 * STRIPE_BYTES];
     let question = Question { promise: promise(12, "1"), drives_max: 1, ..ask.question() };
     let row = asked(&[far], &question).rows.remove(0);
-    assert_eq!(row.refusal, Some(rank::Refusal::UpToMost));
+    assert_eq!(row.refusal, Some(rank::BuyRefusal::UpToMost));
 }
 
 #[test]
@@ -249,7 +265,7 @@ fn what_is_too_slow_alone_is_so_in_any_number() {
     let slow = [input(&(0..40).map(|n| (n * 100, n * 37 % 900, 0)).collect::<Vec<_>>())];
     let question = Question { promise: promise(2, "0.9"), ..ask.question() };
     let found = asked(&slow, &question);
-    let all = found.rows.iter().all(|row| row.refusal == Some(rank::Refusal::AnyNumber));
+    let all = found.rows.iter().all(|row| row.refusal == Some(rank::BuyRefusal::AnyNumber));
     assert!(all && found.configuration.is_none(), "{:?}", found.rows);
     assert!(
         found.said.starts_with("Nothing that was tried keeps 90 % within 2 ms"),
@@ -447,4 +463,189 @@ fn it_stops_when_it_is_asked_to() {
         ControlFlow::Break(())
     });
     assert!(matches!(stopped, Err(Error::Stopped)));
+}
+
+/// Returns the number after `key` in `text`.
+fn number(text: &str, key: &str) -> u64 {
+    let rest = text.split(key).nth(1).unwrap_or_else(|| panic!("no {key}: {text}"));
+    rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn what_is_reserved_holds_for_any_workload_and_limits_admit_it() {
+    // Bursts of reads in order, of which a disk does far more than of random ones.
+    let reads: Vec<(u64, u64, u32)> =
+        (0..1000).map(|nth| (nth / 25 * 1000, nth * 4096, 0)).collect();
+    let inputs = [input_at(Op::Read, 4096, &reads)];
+    for (drive, layout) in
+        [("hc550", Layout::Single), ("st91000640ss", Layout::Single), ("hc550", Layout::Mirror)]
+    {
+        let ask = Ask::of(&[drive], &[layout]);
+        let question = Question { promise: promise(50, "1"), ..ask.question() };
+        let found = asked(&inputs, &question);
+        let need = found.clients[0].capacity_iops.unwrap();
+        let text = found.configuration.unwrap();
+        let random = number(&text.cgroup, "rrandiops=").min(number(&text.cgroup, "wrandiops="));
+        let drives = found.rows[0].drives.unwrap() as u64;
+        assert!(need > random, "{need} of {random}: the trace is not hard enough");
+        let capacity = number(&text.serve, "capacity_iops = ");
+        assert!(capacity <= random * drives * 11 / 10, "{capacity} of {random} a drive");
+        let kept = number(&text.serve, "keep_iops = ");
+        assert!((1..=capacity).contains(&kept), "{}", text.serve);
+        let at = |key: &str| random * drives * number(&text.cgroup, key) / 100;
+        assert!(kept <= at(" min="), "{kept}: {}", text.cgroup);
+        assert!(need.max(kept) <= at(" max="), "{need}: {}", text.cgroup);
+        assert!(number(&text.cgroup, "riops=") >= kept, "{}", text.cgroup);
+    }
+}
+
+/// Returns the options of a disk for reads all over the first gibibyte of a disk.
+fn disk_question<'a>(ask: &'a Ask, within_ms: u64) -> Question<'a> {
+    Question { promise: promise(within_ms, "0.95"), drives_max: 32, ..ask.question() }
+}
+
+/// Reads at random places of the first GiB, so many a second.
+fn scattered(per_s: u64, seconds: u64) -> Input {
+    let reads = (0..per_s * seconds).map(|n| (n * 1000 / per_s, n * 7919 % 1024, 0));
+    input(&reads.collect::<Vec<_>>())
+}
+
+#[test]
+fn data_lie_all_over_a_disk_and_not_at_its_outer_edge() {
+    // A GiB at the edge of 18 TB is read without moving the arm: 240 a second would keep one disk
+    // busy but in time. All over the disk it takes more than one.
+    let ask = Ask::of(&["hc550"], &[Layout::Single]);
+    let found = asked(&[scattered(240, 20)], &disk_question(&ask, 50));
+    assert!(found.rows[0].drives >= Some(2), "{:?}", found.rows[0]);
+}
+
+#[test]
+fn drives_have_the_headroom_or_the_answer_says_so() {
+    let steady: Vec<(u64, u64, u32)> = (0..800).map(|n| (n * 25 / 2, n % 8, 0)).collect();
+    let ask = Ask::of(&["fixed:100"], &[Layout::Single]);
+    let of = |headroom| {
+        let question = Question { headroom, promise: promise(60, "1"), ..ask.question() };
+        asked(&[input(&steady)], &question)
+    };
+    // Eighty a second, on a server of a hundred.
+    let (without, with) = (of(0.0), of(0.3));
+    assert_eq!((without.rows[0].drives, with.rows[0].drives), (Some(1), Some(2)));
+    assert!(without.rows[0].utilisation_max.unwrap() > 0.75, "{:?}", without.rows[0]);
+    let row = &with.rows[0];
+    assert_eq!((row.binds, row.drives_without_headroom), (Some(Binds::Headroom), Some(1)));
+    assert!(row.has_headroom && row.utilisation_max.unwrap() <= 0.7, "{row:?}");
+    assert!(with.reasons[0].ends_with("1 would keep the promise, but not with 30 % of headroom."));
+    assert_eq!(with.cautions.iter().filter(|said| said.contains("headroom")).count(), 0);
+    // All requests go to one drive, however many there are.
+    let one_place: Vec<(u64, u64, u32)> = steady.iter().map(|(at, ..)| (*at, 0, 0)).collect();
+    let question = Question { headroom: 0.3, promise: promise(60, "1"), ..ask.question() };
+    let found = asked(&[input(&one_place)], &question);
+    assert!(!found.rows[0].has_headroom && found.rows[0].drives == Some(1), "{:?}", found.rows[0]);
+    let said = found.cautions.iter().find(|said| said.contains("has the headroom")).unwrap();
+    assert!(said.contains("busy for 80"), "{said}");
+    assert_eq!(page::page(&found, None).verdict.words, "Too little headroom");
+}
+
+/// A mirror of two servers that is two thirds busy; one alone is overloaded.
+#[test]
+fn every_redundant_layout_is_run_with_a_drive_missing_and_while_it_is_made_anew() {
+    let steady: Vec<(u64, u64, u32)> = (0..800).map(|n| (n * 15 / 2, n % 64, 0)).collect();
+    let layouts = [
+        Layout::Mirror,
+        Layout::Raid6,
+        Layout::VolumeMirror,
+        Layout::VolumeRaid6,
+        Layout::Adaptive,
+    ];
+    let ask = Ask::of(&["fixed:100"], &[&[Layout::Single][..], &layouts].concat());
+    let question = Question { promise: promise(80, "0.9"), ..ask.question() };
+    let found = asked(&[input(&steady)], &question);
+    for row in &found.rows {
+        let (Some(whole), drives) = (row.worst(), row.drives.unwrap()) else { panic!("{row:?}") };
+        assert_eq!(row.degraded.is_some(), row.layout.is_array(), "{row:?}");
+        let (Some(degraded), Some(rebuilding)) = (&row.degraded, &row.rebuilding) else { continue };
+        let [whole, degraded, rebuilding] =
+            [whole, degraded, rebuilding].map(|of| of.in_time_fraction);
+        assert!(whole >= degraded && degraded >= rebuilding, "{row:?}");
+        if drives == 2 {
+            assert!(degraded < 0.5, "133 a second on one server of 100: {row:?}");
+        }
+        // 400 chunks a second, or four times as many.
+        assert!(rebuilding < 0.2, "{row:?}");
+    }
+    let mirror = found.rows.iter().find(|row| row.layout == Layout::Mirror).unwrap();
+    let said = said::reasons(std::slice::from_ref(mirror), &found.clients, &question);
+    assert!(said[1].starts_with("With one drive missing "), "{said:?}");
+    assert!(said[1].contains(": the promise is broken."), "{said:?}");
+}
+
+#[test]
+fn layouts_with_more_redundancy_lose_less() {
+    let ask = Ask::of(&["hc550"], &[Layout::Single, Layout::Mirror, Layout::Raid6]);
+    let found = asked(&[scattered(10, 20)], &disk_question(&ask, 90));
+    let lost = |layout| {
+        let row = found.rows.iter().find(|row| row.layout == layout).unwrap();
+        assert!((row.rebuild_hours.unwrap() - 100.0).abs() < 0.1, "18 TB at 50 MB/s");
+        row.lost_per_year_bytes.unwrap()
+    };
+    let (single, data) = (lost(Layout::Single), found.clients[0].bytes as f64);
+    assert!((0.0156..0.0158).contains(&(single / data)), "{single} of {data}");
+    assert!(single > 1000.0 * lost(Layout::Mirror) && lost(Layout::Mirror) > lost(Layout::Raid6));
+}
+
+#[test]
+fn flash_lasts_as_long_as_its_rating() {
+    // 16 MB a second, to both copies: 505 TB a year, and a little for whole blocks.
+    let writes: Vec<(u64, u64, u32)> = (0..160).map(|n| (n * 62 + n / 2, n % 64, 0)).collect();
+    let ask = Ask::of(&["990-pro", "samsung-830", "hc550"], &[Layout::Mirror]);
+    let question = Question { promise: promise(90, "0.9"), ..ask.question() };
+    let found = asked(&[input_with(Op::Write, 1_000_000 / 4096 * 4096, &writes)], &question);
+    let row = |name| found.rows.iter().find(|row| row.drive == name).unwrap();
+    let pro = row("990-pro");
+    let (written, years) = (pro.written_per_year_tb.unwrap(), pro.endurance_years.unwrap());
+    assert!((500.0..540.0).contains(&written), "{written}");
+    assert!((years - 1200.0 / written).abs() < 1e-9, "{years}");
+    assert!(said::worn_soon(pro).unwrap().contains("which wears it out in 2.3 years"), "{years}");
+    let old = row("samsung-830");
+    assert!(said::worn_soon(old).unwrap().contains("does not say how much it is rated"));
+    assert_eq!((old.endurance_years, row("hc550").written_per_year_tb), (None, None));
+}
+
+#[test]
+fn shingled_drives_are_not_offered_for_random_writes() {
+    let writes: Vec<_> = (1..50).map(|n| (n * 500, n * 7 % 64, 0)).collect();
+    let ask = Ask::of(&["st2000dm008", "hc550"], &[Layout::Single]);
+    let question = Question { promise: promise(90, "1"), ..ask.question() };
+    let drives = |op| {
+        let found = asked(&[input_of(op, &writes)], &question);
+        let names = found.rows.iter().map(|row| row.drive.clone());
+        (names.collect::<Vec<_>>(), found.refused)
+    };
+    let (offered, refused) = drives(Op::Write);
+    assert_eq!(offered, ["hc550"]);
+    assert!(refused.iter().any(|said| said.starts_with("st2000dm008: ")), "{refused:?}");
+    assert_eq!(drives(Op::Read).0.len(), 2);
+}
+
+#[test]
+fn numbers_have_intervals_where_they_are_asked_for() {
+    // Four at once, and now and then twelve: a promise that hangs on how often that is.
+    let bursts = (0..200u64).flat_map(|n| {
+        let many = if n % 10 == 0 { 12 } else { 4 };
+        (0..many).map(move |stripe| (n * 100, stripe, 0))
+    });
+    let inputs = [input(&bursts.collect::<Vec<_>>())];
+    let ask = Ask::of(&["fixed:100"], &[Layout::Single]);
+    let bootstrap = Some(Bootstrap { level: 0.9, seed: 1 });
+    let question = Question { promise: promise(20, "0.9"), bootstrap, ..ask.question() };
+    let row = asked(&inputs, &question).rows.remove(0);
+    let (low, drives, high) =
+        (row.drives_low.unwrap(), row.drives.unwrap(), row.drives_high.unwrap());
+    assert!(low <= drives && drives <= high && low < high, "{row:?}");
+    let share = &row.clients[0];
+    let (below, above) =
+        (share.in_time_low_fraction.unwrap(), share.in_time_high_fraction.unwrap());
+    assert!(below <= share.in_time_fraction && share.in_time_fraction <= above, "{share:?}");
+    let row = asked(&inputs, &Question { bootstrap: None, ..question }).rows.remove(0);
+    assert_eq!((row.drives_low, row.clients[0].in_time_low_fraction), (None, None));
 }

@@ -6,11 +6,13 @@
 use std::collections::BTreeMap;
 
 use forebay_core::Device;
+use forebay_core::replay::Intensity;
 
-use super::run::{Case, Come, Count, Run};
+use super::run::{Case, Come, Count, Health, Run};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::jobs::Tell;
+use crate::plan::confidence::{BLOCKS, share_interval};
 use crate::plan::devices::STRIPE_BYTES;
 
 /// The number of trials before checking whether any number can succeed.
@@ -27,13 +29,26 @@ pub(super) struct Trial<'a, 't> {
 
 /// The result for a case.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Found {
+pub(super) struct TrialResult {
     pub(super) for_bytes: Option<u64>,
     pub(super) for_redundancy: Option<usize>,
     pub(super) for_time: Option<usize>,
+    /// The least number that keeps the promise with the data at their places, however busy it is.
+    pub(super) without_headroom: Option<usize>,
+    /// The least number that also has the headroom; if none has, the same as `without_headroom`.
     pub(super) drives: Option<usize>,
+    pub(super) has_headroom: bool,
+    /// The range of numbers over other periods of the same load; the upper end is none if it is
+    /// above the maximum.
+    pub(super) range: Option<(usize, Option<usize>)>,
+    /// The bytes of the data, growth included.
+    pub(super) bytes: u64,
     /// The outcome on the drives found, or else on the maximum number allowed.
     pub(super) count: Option<Count>,
+    /// The outcome on the drives found with one of them missing, if they have redundancy.
+    pub(super) degraded: Option<Count>,
+    /// The same while that one is made anew.
+    pub(super) rebuilding: Option<Count>,
     /// The next smaller number and its outcome, if the promise determines the number.
     pub(super) one_less: Option<(usize, Count)>,
     pub(super) never: Option<Never>,
@@ -54,10 +69,11 @@ impl<'a, 't> Trial<'a, 't> {
     }
 
     /// Finds the least number and what determines it.
-    pub(super) fn find(&mut self) -> Result<Found, Error> {
+    pub(super) fn find(&mut self) -> Result<TrialResult, Error> {
         let bytes = self.bytes();
         let needed = (bytes as f64 * self.case.growth).ceil() as u64;
-        let mut found = Found { for_bytes: self.for_bytes(needed), ..Found::default() };
+        let for_bytes = self.for_bytes(needed);
+        let mut found = TrialResult { for_bytes, bytes: needed, ..TrialResult::default() };
         found.for_redundancy = self.for_redundancy(needed)?;
         found.never = self.slow_anywhere()?;
         if found.never.is_none() {
@@ -73,11 +89,25 @@ impl<'a, 't> Trial<'a, 't> {
             found.for_time = self.least(self.case.kind.layout.width(), usize::MAX)?;
         }
         if let (Some(time), Some(least)) = (found.for_time, found.for_redundancy) {
-            found.drives = self.least(time.max(least), usize::MAX)?;
-            found.one_less = match found.drives {
-                Some(drives) if drives > least => self.before(drives)?,
+            found.without_headroom = self.least(time.max(least), usize::MAX)?;
+            if let Some(first) = found.without_headroom {
+                let roomy = self.with_headroom(first)?;
+                (found.drives, found.has_headroom) = (roomy.or(Some(first)), roomy.is_some());
+            }
+            found.one_less = match (found.drives, found.without_headroom) {
+                (Some(drives), Some(first)) if drives == first && drives > least => {
+                    self.before(drives)?
+                }
                 _ => None,
             };
+        }
+        if let Some(drives) = found.drives {
+            found.range = self.range(drives)?;
+            if self.case.kind.layout.is_array() {
+                found.degraded = Some(self.with_one_failed(drives, Health::Degraded)?);
+                let rebuilding = Health::Rebuilding(self.case.rebuild_bytes_per_s);
+                found.rebuilding = Some(self.with_one_failed(drives, rebuilding)?);
+            }
         }
         let shown = found.drives.or_else(|| self.numbers().last());
         found.count = match shown {
@@ -85,13 +115,6 @@ impl<'a, 't> Trial<'a, 't> {
             None => None,
         };
         Ok(found)
-    }
-
-    /// Measures the requests per second of `drives` at full load.
-    pub(super) fn rate_iops(&mut self, drives: usize) -> Result<f64, Error> {
-        let count = self.over(drives, Come::AtOnce, None, None)?.unwrap_or_default();
-        let requests: u64 = count.of.iter().map(|of| of.0).sum();
-        Ok(requests as f64 / count.makespan.as_secs_f64().max(1e-9))
     }
 
     /// Returns the numbers of drives that may be tried.
@@ -183,6 +206,69 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(self.known[&drives].is_some())
     }
 
+    /// Finds the least number from `first` on that keeps every promise and has the headroom. Beyond
+    /// some number more drives do not help, as one of them has all the load.
+    fn with_headroom(&mut self, first: usize) -> Result<Option<usize>, Error> {
+        let share = 1.0 - self.case.headroom;
+        let last = 2 * (first as f64 / share).ceil() as usize + self.case.kind.layout.width();
+        for drives in self.numbers().filter(|drives| (first..=last).contains(drives)) {
+            if self.keeps(drives)? && self.has_headroom(drives)? {
+                return Ok(Some(drives));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a number that keeps every promise has the headroom. A disk has it if it is idle for
+    /// that share of the time. Flash works on many requests at a time, so the time that it has any
+    /// says little: it has to keep the promises when requests come faster by as much.
+    fn has_headroom(&mut self, drives: usize) -> Result<bool, Error> {
+        let share = 1.0 - self.case.headroom;
+        if self.case.kind.drive.model.wear().is_none() {
+            return Ok(self.whole(drives)?.busy.1 <= share);
+        }
+        let recorded = self.case.intensity;
+        self.case.intensity = Intensity::new(recorded.times() / share).unwrap_or(recorded);
+        let allowed = self.allowed();
+        let count = self.over(drives, Come::AsRecorded, Some(&allowed), None);
+        self.case.intensity = recorded;
+        Ok(count?.is_some())
+    }
+
+    /// Returns the range around `drives` of the numbers that other periods of the same load may
+    /// need: the least that might keep every promise, and the least that is sure to.
+    fn range(&mut self, drives: usize) -> Result<Option<(usize, Option<usize>)>, Error> {
+        let Some(bootstrap) = self.case.bootstrap else { return Ok(None) };
+        let mut low = drives;
+        for fewer in self.numbers().filter(|fewer| *fewer < drives).rev() {
+            let count = self.whole(fewer)?;
+            if !self.all_in_time(&count, |blocks| share_interval(blocks, bootstrap).1) {
+                break;
+            }
+            low = fewer;
+        }
+        for more in self.numbers().filter(|more| *more >= drives) {
+            let count = self.whole(more)?;
+            if self.all_in_time(&count, |blocks| share_interval(blocks, bootstrap).0) {
+                return Ok(Some((low, Some(more))));
+            }
+        }
+        Ok(Some((low, None)))
+    }
+
+    /// Whether `share` of each client's blocks is as much as it was promised.
+    fn all_in_time(&self, count: &Count, share: impl Fn(&[(u64, u64)]) -> f64) -> bool {
+        let promised = |client: &usize| self.case.clients.clients[*client].promise.fraction;
+        let mut each = self.case.group.iter().map(promised).zip(&count.blocks);
+        each.all(|(promised, blocks)| share(blocks) >= promised.as_f64())
+    }
+
+    /// Runs `drives` of which one is missing to the end of the trace.
+    fn with_one_failed(&mut self, drives: usize, health: Health) -> Result<Count, Error> {
+        let count = self.over_with(drives, (Come::AsRecorded, health), None, None)?;
+        Ok(count.unwrap_or_default())
+    }
+
     /// Returns the next smaller number and its outcome.
     fn before(&mut self, drives: usize) -> Result<Option<(usize, Count)>, Error> {
         let before = self.numbers().rev().find(|fewer| *fewer < drives);
@@ -206,24 +292,43 @@ impl<'a, 't> Trial<'a, 't> {
         allowed: Option<&[u64]>,
         still: Option<&OpenDevice>,
     ) -> Result<Option<Count>, Error> {
+        self.over_with(drives, (come, Health::Whole), allowed, still)
+    }
+
+    /// Does the same with the first set in this state of health.
+    fn over_with(
+        &mut self,
+        drives: usize,
+        (come, health): (Come, Health),
+        allowed: Option<&[u64]>,
+        still: Option<&OpenDevice>,
+    ) -> Result<Option<Count>, Error> {
         let sets = self.case.kind.layout.sets(drives).unwrap_or(1);
         let set = self.case.kind.set(drives, self.bytes(), self.case.used)?;
-        let mut sum = Count { of: vec![(0, 0); self.case.group.len()], ..Count::default() };
+        let clients = self.case.group.len();
+        let blocks = vec![vec![(0, 0); BLOCKS as usize]; clients];
+        let mut sum = Count { of: vec![(0, 0); clients], blocks, ..Count::default() };
         for lane in 0..sets {
             let left = |(allowed, of): (&u64, &(u64, u64))| allowed.saturating_sub(of.0 - of.1);
             let left = allowed.map(|all| all.iter().zip(&sum.of).map(left).collect::<Vec<_>>());
-            let run = Run { case: self.case, set: &set, sets, lane, come, still };
+            let health = if lane == 0 { health } else { Health::Whole };
+            let run = Run { case: self.case, set: &set, sets, lane, come, still, health };
             let Some(count) = run.count(left, &mut self.tell, self.counted)? else {
                 return Ok(None);
             };
-            sum.of.iter_mut().zip(&count.of).for_each(|(sum, of)| {
+            let add = |(sum, of): (&mut (u64, u64), &(u64, u64))| {
                 *sum = (sum.0 + of.0, sum.1 + of.1);
-            });
+            };
+            sum.of.iter_mut().zip(&count.of).for_each(add);
+            for (sum, of) in sum.blocks.iter_mut().zip(&count.blocks) {
+                sum.iter_mut().zip(of).for_each(add);
+            }
+            let (most, written) = (sum.written_per_s, count.written_per_s);
+            sum.written_per_s = (most.0.max(written.0), most.1.max(written.1));
             sum.watts += count.watts;
             sum.flash_watts += count.flash_watts;
             sum.busy.0 += count.busy.0 / sets as f64;
             sum.busy.1 = sum.busy.1.max(count.busy.1);
-            sum.makespan = sum.makespan.max(count.makespan);
         }
         Ok(Some(sum))
     }

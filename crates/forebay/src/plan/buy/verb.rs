@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_ask::{AskError, Choice, Share, Takes, Value, positive_duration};
+use forebay_ask::{AskError, Choice, PartialShare, Share, Takes, Value, positive_duration};
 use forebay_core::Nanos;
 use forebay_trace::streams::StreamBy;
 
-use super::{Answer, By, Candidate, Configuration, Layout, Prices, Promise, Question, Sharing};
-use super::{answer, page};
+use super::{Answer, By, Candidate, Configuration, Layout, Prices, Promise, Question, Reliability};
+use super::{Sharing, answer, page};
 use crate::devices;
 use crate::error::Error;
 use crate::input::Input;
+use crate::plan::confidence::Bootstrap;
 use crate::plan::consolidate::Begin;
 use crate::progress::ProgressReport;
 use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, kept, warn_all};
@@ -37,8 +38,22 @@ forebay_ask::ask! {
         growth: f64 = "1" [.word("TIMES").between(0.001, 1000.0)],
         /// Spare drives that stand ready to replace one that fails
         spare: u16 = "0" [.between(0.0, 1024.0)],
+        /// The share of time that each drive is to be idle; for flash, by how much faster requests may come: 0.3 by 1/0.7
+        headroom: Headroom = "0.3",
         /// Only layouts in which this many drives may fail without data loss, whichever they are
         survives: u16 = "0" [.between(0.0, 2.0)],
+        /// Failures of a drive in a year (default: Backblaze's hard drives, 2024)
+        failures_per_year: f64 = "0.0157" [.between(0.000001, 10.0)],
+        /// Sectors of a drive that become unreadable in a year (default: one in 9,259 hours, Elerath and Pecht 2007)
+        defects_per_year: f64 = "0.95" [.between(0.0, 1e6)],
+        /// The time between two scrubs, which find and mend unreadable sectors
+        scrub: Nanos = "168h",
+        /// MB a second at which a failed drive is made anew
+        rebuild_mb_per_s: f64 = "50" [.between(0.1, 1e5)],
+        /// Give the number of drives an interval of this level, by resampling the traces
+        confidence: Option<PartialShare>,
+        /// The seed of the resamples
+        seed: u64 = "1" [.requires("confidence")],
         /// Your prices, a TOML file (docs/plan-buy.md)
         prices: Option<PathBuf>,
         /// The drives to try: bundled ones or device files
@@ -82,6 +97,31 @@ impl Value for OwnPromise {
         let (within, fraction) = promised.split_once(':').ok_or_else(wrong)?;
         let promise = Promise { within: positive_duration(within)?, fraction: fraction.parse()? };
         Ok(OwnPromise { client: client.to_string(), promise })
+    }
+}
+
+/// A share of time to be idle, from 0 to 0.9.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Headroom(f64);
+
+impl Value for Headroom {
+    const WORD: &'static str = "SHARE";
+    const TAKES: Takes = Takes::Number;
+    const PYTHON: &'static str = "str | float";
+
+    fn parse(text: &str) -> Result<Headroom, String> {
+        let share = match text.trim().trim_end_matches('%').trim().parse::<f64>() {
+            Ok(0.0) => Some(0.0),
+            _ => text.parse::<Share>().ok().map(Share::as_f64),
+        };
+        share
+            .filter(|share| *share <= 0.9)
+            .map(Headroom)
+            .ok_or_else(|| format!("got '{text}', expected a share of 0 to 0.9, e.g. 0.3 or 30%"))
+    }
+
+    fn number(&self) -> Option<f64> {
+        Some(self.0)
     }
 }
 
@@ -178,6 +218,14 @@ impl Verb for BuyAsk {
             drives_max: self.devices_max.into(),
             sharings: self.clients.0,
             prices: &prices.unwrap_or_default(),
+            headroom: self.headroom.0,
+            reliability: Reliability {
+                failures_per_year: self.failures_per_year,
+                defects_per_year: self.defects_per_year,
+                scrub: self.scrub,
+                rebuild_bytes_per_s: self.rebuild_mb_per_s * 1e6,
+            },
+            bootstrap: self.confidence.map(|level| Bootstrap { level: level.0, seed: self.seed }),
         };
         session.begin("simulating", None);
         let answer =
@@ -239,6 +287,13 @@ mod tests {
         let names: Vec<&str> = Layout::CHOICES.iter().map(|choice| choice.name).collect();
         assert_eq!(names, Layout::ALL.map(Layout::name));
         assert!(names.iter().all(|name| Layout::parse(name).is_ok()));
+    }
+
+    #[test]
+    fn headroom_is_a_share_or_none() {
+        let shares = ["0", "0 %", "30%", "0.9"].map(|text| Headroom::parse(text).unwrap().0);
+        assert_eq!(shares, [0.0, 0.0, 0.3, 0.9]);
+        assert!(["30", "1", "-0.1", "x", "nan"].iter().all(|text| Headroom::parse(text).is_err()));
     }
 
     #[test]

@@ -5,8 +5,8 @@ use forebay_show::html::paragraphs::called;
 use forebay_show::page::{Block, Chart, ChartAxis, ChartScale, Page, Place, Series, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row as TableRow, Table};
 
-use super::{Answer, Promises, Row};
-use crate::plan::page::{about_load, mean_rate};
+use super::{Answer, CapacityRow, Promises};
+use crate::plan::page::{about_load, key, mean_rate};
 use crate::plan::{costed, devices};
 use crate::quantities::{bound, promised, significant};
 
@@ -22,7 +22,10 @@ pub(super) fn of_rate(answer: &Answer, promises: &Promises, curves: &Curves) -> 
         about: about_load(&answer.trace, answer.requests, answer.duration_s),
         ..Page::default()
     };
-    page.key_figures.push(mean_rate(answer.requests, answer.duration_s));
+    page.key_figures = vec![
+        mean_rate(answer.mean_iops),
+        key("busiest second", answer.busiest_second_iops as f64, Unit::Iops),
+    ];
     page.add("Smallest capacity", Place::FirstScreen, vec![Block::Table(prices(answer, promises))]);
     page.add("What the last requests cost", Place::Detail, charts(promises, curves));
     page.add_notes("Keep in mind", Place::FirstScreen, answer.cautions.clone());
@@ -37,16 +40,18 @@ const HOW: &str = "A server of constant rate takes the same time for every reque
 /// Compares the capacity for 99 % of the requests (or the largest share below) with that for all,
 /// at the bound where they differ most.
 fn headline(answer: &Answer) -> String {
-    let whole: Vec<&Row> = answer.rows.iter().filter(|row| row.volume.is_none()).collect();
+    let whole: Vec<&CapacityRow> = answer.rows.iter().filter(|row| row.volume.is_none()).collect();
     let by_bound = whole.chunk_by(|one, other| one.within_ms == other.within_ms);
     let knees = by_bound.filter_map(|rows| {
-        let by_fraction = |one: &&&Row, other: &&&Row| one.fraction.total_cmp(&other.fraction);
+        let by_fraction =
+            |one: &&&CapacityRow, other: &&&CapacityRow| one.fraction.total_cmp(&other.fraction);
         let last = rows.iter().max_by(by_fraction)?;
         let most = rows.iter().filter(|row| row.fraction <= 0.99).max_by(by_fraction);
         Some((*most.unwrap_or(last), *last))
     });
-    let times =
-        |(most, last): &(&Row, &Row)| last.capacity_iops as f64 / most.capacity_iops.max(1) as f64;
+    let times = |(most, last): &(&CapacityRow, &CapacityRow)| {
+        last.capacity_iops as f64 / most.capacity_iops.max(1) as f64
+    };
     let Some((most, last)) = knees.max_by(|one, other| times(one).total_cmp(&times(other))) else {
         return String::new();
     };
@@ -86,9 +91,9 @@ fn prices(answer: &Answer, promises: &Promises) -> Table {
 }
 
 /// A line of the table: its label after the bound, and the function that makes its cell from a row.
-type Line = (&'static str, fn(&Row) -> Cell);
+type Line = (&'static str, fn(&CapacityRow) -> Cell);
 
-fn lines(rows: &[Row]) -> Vec<Line> {
+fn lines(rows: &[CapacityRow]) -> Vec<Line> {
     let mut lines: Vec<Line> = vec![("", |row| {
         let value = row.capacity_iops as f64;
         row.interval.map_or(Cell::Value(value), |of| Cell::Interval {
@@ -232,7 +237,7 @@ pub(super) fn of_devices(answer: &devices::Answer, notes: &[String]) -> Page {
         ],
         ..Page::default()
     };
-    let mut first: Vec<&devices::Row> = answer.rows.iter().collect();
+    let mut first: Vec<&devices::DevicesRow> = answer.rows.iter().collect();
     first.truncate(
         answer.rows.iter().take_while(|row| row.within_ms == answer.rows[0].within_ms).count(),
     );
@@ -252,7 +257,7 @@ pub(super) fn of_devices(answer: &devices::Answer, notes: &[String]) -> Page {
 
 /// Formats a number of devices, or why there is none: the highest number that was tried and the
 /// share that it answers in time.
-fn number(row: &devices::Row, devices_max: usize) -> Cell {
+fn number(row: &devices::DevicesRow, devices_max: usize) -> Cell {
     let never = row.alone_fraction.is_some_and(|alone| alone < row.fraction) && !row.has_arm;
     match row.devices {
         Some(devices) => Cell::Value(devices as f64),

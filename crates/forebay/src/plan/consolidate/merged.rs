@@ -85,13 +85,19 @@ impl Merged {
         promised
     }
 
+    /// Returns the client that is furthest below `fraction` at this capacity; `None` if none is.
+    pub(super) fn misses(&self, within: Nanos, fraction: Share, capacity: u64) -> Option<usize> {
+        let answered = self.answered(within, capacity);
+        let short = answered.iter().zip(&self.requests).enumerate();
+        let short = short.filter(|(_, (in_time, all))| **in_time < fraction.of(**all));
+        let share = |(in_time, all): (&u64, &u64)| *in_time as f64 / *all as f64;
+        short.min_by(|a, b| share(a.1).total_cmp(&share(b.1))).map(|(client, _)| client)
+    }
+
     /// Finds by bisection, from `least` on, the capacity that keeps `fraction` for every client;
     /// `None` if the highest does not.
     pub(super) fn every_client(&self, within: Nanos, fraction: Share, least: u64) -> Option<u64> {
-        let kept = |capacity: u64| {
-            let answered = self.answered(within, capacity);
-            answered.iter().zip(&self.requests).all(|(in_time, all)| *in_time >= fraction.of(*all))
-        };
+        let kept = |capacity: u64| self.misses(within, fraction, capacity).is_none();
         // A capacity that answers all requests answers all requests of each client.
         let most = least_rate_for_all(&self.times, within).unwrap_or(RATE_MAX_IOPS);
         search::least(least, most, most.saturating_sub(least), kept)

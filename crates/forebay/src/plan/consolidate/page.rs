@@ -1,8 +1,10 @@
 //! The page of `plan consolidate`: the clients' needs together and alone, how their bursts overlap,
 //! and each client's share.
 
+use std::cmp::Ordering;
+
 use forebay_core::Nanos;
-use forebay_show::figure::Unit;
+use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::bars::{self, Bar, Part};
 use forebay_show::html::paragraphs::called;
 use forebay_show::html::plot::Caption;
@@ -15,7 +17,7 @@ use super::bursts::bursts;
 use super::{Begin, Client, Consolidation, Shared};
 use crate::names;
 use crate::plan::arrival_times::ArrivalTimes;
-use crate::plan::capacity::Row;
+use crate::plan::capacity::CapacityRow;
 use crate::plan::costed::Costs;
 use crate::plan::costed::consolidate::Consolidation as SpeedConsolidation;
 use crate::quantities::{bound, promised, significant};
@@ -49,28 +51,25 @@ pub(super) fn of_rate(shown: &Shown<'_>) -> Page {
             true => Verdict::new(Tone::Good, "Sharing saves capacity"),
             false => Verdict::new(Tone::Calm, "Sharing saves nothing"),
         },
-        headline: found.rows.first().map_or(String::new(), |row| {
-            let needs = [row.merged_iops, row.sum_iops, row.every_client_iops];
-            let [together, alone, each] = needs.map(|iops| iops.to_string());
-            let promise = promise(row.fraction, row.within_ms, row.shift_s);
-            headline(clients, [&format!("{together} IOPS"), &alone, &each], &promise)
-        }),
+        headline: found.rows.first().map_or(String::new(), |row| headline(clients, row)),
         about: vec![
             ("Clients".into(), format!("{clients} with {}", counted(requests, "request"))),
             ("They begin".into(), begin(shown)),
         ],
         ..Page::default()
     };
-    let mut blocks: Vec<Block> = needs(found);
+    let mut blocks: Vec<Block> =
+        found.rows.first().map(|row| Block::Text(why(found, row))).into_iter().collect();
+    blocks.extend(needs(found));
     blocks.push(Block::Table(together(found)));
     blocks.push(Block::Text(WORDS.into()));
-    page.add("What they need together, in IOPS", Place::FirstScreen, blocks);
+    page.add("What keeps every promise, in IOPS", Place::FirstScreen, blocks);
     page.add_notes("Do not let them share", Place::FirstScreen, harm(found));
     page.add_notes("Keep in mind", Place::FirstScreen, found.cautions.clone());
     page.add("How their bursts meet", Place::Detail, bursts(shown));
     let alone = Block::Table(alone(&found.clients));
     page.add("What each client needs alone, in IOPS", Place::Detail, vec![alone]);
-    let title = "What each client gets of its own at what they need together";
+    let title = "What each client gets of its own at the pooled capacity";
     page.add(title, Place::Detail, vec![Block::Table(shares(found))]);
     let blocks = vec![Block::Text(SHAPED.into()), Block::Table(shaped(found))];
     page.add("What they need if each is shaped by itself, in IOPS", Place::Detail, blocks);
@@ -78,20 +77,49 @@ pub(super) fn of_rate(shown: &Shown<'_>) -> Page {
     page
 }
 
-const WORDS: &str = "Worst: the client that gets the smallest share of its own. Each kept: enough to keep the promise to \
-    every client.";
+const WORDS: &str = "Each kept: keeps the promise to every client; with one IOPS less, the client that binds misses it. \
+    Pooled: enough for that share of all requests, whosever they are; least is what the client that fares worst gets then.";
 
 const SHAPED: &str = "Each client is shaped by itself, and all requests that its shaper lets in (Q1) are answered in time.";
 
-const HOW: &str = "Together: enough for the promised share of all requests, whosever they are. A server of constant rate takes the same time for every request, and puts aside requests that it cannot \
-    answer in time. Together, requests of clients that burst are put aside first, so such a client may get less than its \
+const HOW: &str = "Each client alone: the smallest capacity that keeps its promise. A server of constant rate takes the same time for every request, and puts aside requests that it cannot \
+    answer in time. Pooled, requests of clients that burst are put aside first, so such a client may get less than its \
     share.";
 
-/// Compares what the clients need `together`, what they need `alone` in total, and what keeps the
-/// promise to `each`.
-fn headline(clients: usize, [together, alone, each]: [&str; 3], promise: &str) -> String {
+/// Says whether to let the clients share, and the capacity that keeps the promise to each of them.
+fn headline(clients: usize, row: &Shared) -> String {
+    let promise = promise(row.fraction, row.within_ms, row.shift_s);
+    let (each, sum) = (row.every_client_iops, row.sum_iops);
+    match each.cmp(&sum) {
+        Ordering::Less => format!(
+            "Share one server of {each} IOPS: each of {clients} clients gets {promise}; separate servers need {sum}."
+        ),
+        Ordering::Equal => format!(
+            "Sharing saves nothing: {clients} clients need {each} IOPS together or apart, for {promise}."
+        ),
+        Ordering::Greater => format!(
+            "Do not share: {promise} for each of {clients} clients takes {each} IOPS together, {sum} apart."
+        ),
+    }
+}
+
+/// Says which client decides the capacity, and who gets less than its promise if it is bought for
+/// all requests together.
+fn why(found: &Consolidation, row: &Shared) -> String {
+    let names = client_names(&found.clients);
+    let (each, pooled) = (row.every_client_iops, row.merged_iops);
+    let binds = format!(
+        "Client {} binds: with one IOPS less it misses its promise.",
+        names[row.binding_client - 1]
+    );
+    if row.worst_fraction() >= row.fraction {
+        return binds;
+    }
+    let gets = Figure::new(row.worst_fraction(), Unit::Achieved).text();
     format!(
-        "{clients} clients need {together} together, {alone} alone, for {promise}; each keeps its promise at {each}."
+        "{binds} {pooled} IOPS are enough for {} of all requests, but client {} gets only {gets} then: buy {each}.",
+        promised(row.fraction),
+        names[row.worst_client - 1],
     )
 }
 
@@ -180,7 +208,7 @@ fn needs(found: &Consolidation) -> Vec<Block> {
             parts: alone,
             total: sum,
         });
-        let together = format!("{} together", count(row.merged_iops));
+        let together = format!("{} pooled", count(row.merged_iops));
         shown.push(Bar::single("", row.merged_iops as f64, together, false));
         let each = format!("{} kept to each", count(row.every_client_iops));
         shown.push(Bar::single("", row.every_client_iops as f64, each, true));
@@ -188,15 +216,15 @@ fn needs(found: &Consolidation) -> Vec<Block> {
     let caption = Caption {
         id: "needs",
         title: "What clients need alone and together",
-        description: "For each promise three bars: what each client needs alone, stacked; what they need together; \
-                      and what keeps the promise to each of them. The tables below have the figures.",
+        description: "For each promise three bars: what each client needs alone, stacked; what all their requests \
+                      need pooled; and what keeps the promise to each of them. The tables below have the figures.",
     };
     let first = match found.rows.len() {
         all if all > PROMISES_MAX => format!("; the first {PROMISES_MAX} of {all} promises"),
         _ => String::new(),
     };
     let said = format!(
-        "<b>IOPS</b>: alone and stacked; together; and so that each client has its promise{first}"
+        "<b>IOPS</b>: alone and stacked; pooled; and so that each client has its promise{first}"
     );
     let picture = |svg| vec![legend(&found.clients), Block::Picture { svg, caption: said }];
     bars::picture(&caption, &shown, None).map_or(Vec::new(), picture)
@@ -222,20 +250,23 @@ fn together(found: &Consolidation) -> Table {
     let (columns, promise) = promises(found.rows.iter());
     let mut table = Table::new(columns.into_iter().chain([
         iops("alone"),
-        iops("together"),
-        Column::of("ratio", Unit::Number),
-        iops("worst"),
-        Column::of("it gets", Unit::Achieved),
         iops("each kept"),
+        Column::words("binds"),
+        iops("pooled"),
+        Column::of("least", Unit::Achieved),
     ]));
+    let is_one_trace = found.clients.windows(2).all(|two| two[0].trace == two[1].trace);
+    let names = match is_one_trace {
+        true => (1..=found.clients.len()).map(|client| client.to_string()).collect(),
+        false => client_names(&found.clients),
+    };
     table.rows.extend(found.rows.iter().map(|row| {
         TableRow::new(promise(row).into_iter().chain([
             Cell::Value(row.sum_iops as f64),
-            capacity(row.merged_iops, row.merged_low_iops.zip(row.merged_high_iops)),
-            row.ratio.into(),
-            Cell::Value(row.worst_client as f64),
-            row.worst_fraction().into(),
             Cell::Value(row.every_client_iops as f64),
+            names[row.binding_client - 1].clone().into(),
+            capacity(row.merged_iops, row.merged_low_iops.zip(row.merged_high_iops)),
+            row.worst_fraction().into(),
         ]))
     }));
     table
@@ -263,7 +294,8 @@ fn alone(clients: &[Client]) -> Table {
         Column::of("lasts", Unit::Seconds),
     ];
     let mut table = Table::new(first.into_iter().chain(heads));
-    let interval = |row: &Row| row.interval.map(|of| (of.capacity_low_iops, of.capacity_high_iops));
+    let interval =
+        |row: &CapacityRow| row.interval.map(|of| (of.capacity_low_iops, of.capacity_high_iops));
     table.rows.extend(clients.iter().zip(client_names(clients)).map(|(client, name)| {
         let first = [name.into(), Cell::Value(client.requests as f64), client.duration_s.into()];
         let needs = client.rows.iter().map(|row| capacity(row.capacity_iops, interval(row)));
@@ -301,19 +333,20 @@ pub(super) fn of_cost(found: &SpeedConsolidation, costs: &Costs) -> Page {
         title: called("Consolidation", &[&format!("{clients} clients")]),
         verdict: Verdict::new(Tone::Calm, "Clients together"),
         headline: found.rows.first().map_or(String::new(), |row| {
-            let speeds = [row.merged_speed, row.sum_speed, row.shaped_speed];
-            let [together, alone, each] = speeds.map(significant);
+            let [each, alone] = [row.shaped_speed, row.sum_speed].map(significant);
             let promise = promise(row.fraction, row.within_ms, row.shift_s);
-            headline(clients, [&format!("speed {together}"), &alone, &each], &promise)
+            format!(
+                "Share one server of speed {each}: each of {clients} clients gets {promise}; separate servers need {alone}."
+            )
         }),
         about: vec![("Clients".into(), clients.to_string()), ("Cost".into(), costs.unit())],
         ..Page::default()
     };
-    let heads = ["alone", "together", "ratio", "each kept"];
+    let heads = ["alone", "each kept", "pooled", "ratio"];
     let heads = heads.map(|head| Column::of(head, Unit::Number));
     let mut together = Table::new([Column::words("speed for")].into_iter().chain(heads));
     together.rows.extend(found.rows.iter().map(|row| {
-        let figures = [row.sum_speed, row.merged_speed, row.ratio, row.shaped_speed];
+        let figures = [row.sum_speed, row.shaped_speed, row.merged_speed, row.ratio];
         let promise = promise(row.fraction, row.within_ms, row.shift_s);
         TableRow::new([promise.into()].into_iter().chain(figures.map(Cell::Value)))
     }));

@@ -13,7 +13,7 @@ use forebay_core::Nanos;
 use serde::Serialize;
 
 use super::in_time::{Arrival, answered, first_come, least_speed, scale};
-use super::{About, Cost, Load, Row, as_speed, beyond, least_speeds, table};
+use super::{About, Cost, CostedRow, Load, as_speed, beyond, least_speeds, table};
 use crate::error::Error;
 use crate::jobs::on_all_cores;
 use crate::plan::arrival_times::Span;
@@ -51,7 +51,7 @@ pub struct Client {
     #[serde(flatten)]
     pub about: About,
     /// The prices of its promises.
-    pub rows: Vec<Row>,
+    pub rows: Vec<CostedRow>,
 }
 
 /// The savings from sharing a server.

@@ -2,7 +2,7 @@
 
 use forebay_ask::AskError;
 
-use super::{About, Answer, Cost, Row};
+use super::{About, Answer, Cost, CostedRow};
 use crate::error::Error;
 use crate::quantities::{bytes, millis};
 
@@ -68,7 +68,7 @@ impl Answer {
     }
 
     /// Returns the rows of each bound.
-    pub fn bounds(&self) -> impl Iterator<Item = &[Row]> + Clone {
+    pub fn bounds(&self) -> impl Iterator<Item = &[CostedRow]> + Clone {
         self.rows.chunk_by(|one, other| one.within_ms == other.within_ms)
     }
 }

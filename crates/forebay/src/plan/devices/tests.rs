@@ -37,7 +37,7 @@ fn asked(promises: &Promises) -> Question<'_> {
 }
 
 /// Sends requests at these milliseconds, `apart` bytes from one another, to drives of 250 GB.
-fn on_drives(at_ms: &[u64], apart: u64, within_ms: u64) -> Row {
+fn on_drives(at_ms: &[u64], apart: u64, within_ms: u64) -> DevicesRow {
     let mut input = input(at_ms);
     input.extents = vec![apart * at_ms.len() as u64];
     let promises = Promises {
@@ -160,7 +160,7 @@ fn all_of(op: Op, at_ms: &[u64], extent: u64) -> Input {
 }
 
 /// Returns the row for all requests within `within_ms` on drives of 250 GB with their cache.
-fn with_cache(input: &Input, within_ms: u64) -> Row {
+fn with_cache(input: &Input, within_ms: u64) -> DevicesRow {
     let within = vec![Nanos::from_millis(within_ms)];
     let promises = Promises { within, fractions: vec!["1".parse().unwrap()] };
     let device = crate::devices::open("sata250").unwrap();

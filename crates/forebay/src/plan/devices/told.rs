@@ -2,17 +2,17 @@
 
 use forebay_ask::named;
 
-use super::{Binds, Row};
+use super::{Binds, DevicesRow};
 use crate::quantities::{achieved, bound, money, promised, watts};
 
-impl Row {
+impl DevicesRow {
     /// Describes the row, given at most `max` devices called `device`.
     pub fn told(&self, device: &str, max: usize) -> String {
         sentence(self, device, max)
     }
 }
 
-fn sentence(row: &Row, device: &str, max: usize) -> String {
+fn sentence(row: &DevicesRow, device: &str, max: usize) -> String {
     let promise = format!("{} within {}", promised(row.fraction), bound(row.within_ms));
     let rate = match row.capacity_iops {
         Some(iops) => format!("{iops} IOPS keep {promise}; "),
@@ -46,7 +46,7 @@ fn sentence(row: &Row, device: &str, max: usize) -> String {
 }
 
 /// Describes the effect of the write cache on this number of `devices`; none if it changes nothing.
-fn write_cache(row: &Row, devices: usize, max: usize) -> Option<String> {
+fn write_cache(row: &DevicesRow, devices: usize, max: usize) -> Option<String> {
     let without = row.without_write_cache.as_ref()?;
     let takes = match without.devices {
         Some(off) if off == devices => return None,
@@ -59,7 +59,7 @@ fn write_cache(row: &Row, devices: usize, max: usize) -> Option<String> {
 }
 
 /// Says why no number of devices was found.
-fn refusal(row: &Row, device: &str, max: usize) -> String {
+fn refusal(row: &DevicesRow, device: &str, max: usize) -> String {
     match (row.alone_fraction, row.devices_for_bytes) {
         (Some(alone), _) if alone < row.fraction && !row.has_arm => format!(
             "no number of {device} does: one that is idle answers only {} in time, a request at \

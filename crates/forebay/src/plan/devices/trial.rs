@@ -10,7 +10,7 @@ use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Device, Done, Nanos, Observer, Request, simulate};
 
 use super::striped::Striped;
-use super::{Binds, Question, Row, STRIPE_BYTES, WithoutCache};
+use super::{Binds, DevicesRow, Question, STRIPE_BYTES, WithoutCache};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::{Input, Records};
@@ -101,7 +101,7 @@ impl<'a> Trial<'a> {
         index: usize,
         fraction: Share,
         question: &Question<'_>,
-    ) -> Result<Row, Error> {
+    ) -> Result<DevicesRow, Error> {
         let max = question.devices_max;
         let for_bytes = self.for_bytes();
         let for_time = self.least(index, fraction, 1, max)?;
@@ -122,7 +122,7 @@ impl<'a> Trial<'a> {
             None => Some(self.alone(max)?.share(index)),
         };
         let is_powered = counted.watts > 0.0 && devices.is_some();
-        Ok(Row {
+        Ok(DevicesRow {
             within_ms: self.of.within[index].as_millis_f64(),
             fraction: fraction.as_f64(),
             capacity_iops: None,

@@ -10,7 +10,7 @@ use forebay_show::plural::counted;
 use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
 
 use super::verb::{Answer, OfTrace};
-use super::{Power, Question, Row};
+use super::{Power, PowerRow, Question};
 use crate::plan::page::key;
 use crate::quantities::{self, bound, promised, seconds, watts};
 
@@ -21,7 +21,10 @@ pub(super) fn page(answer: &Answer, question: &Question) -> Page {
     let (headline, title) = match answer.traces.as_slice() {
         [only] => (headline(&only.power, question), only.trace.clone()),
         several => (
-            format!("Switching pools off pays for {paying} of {} traces.", several.len()),
+            match paying {
+                0 => format!("Leave all pools on, for each of {} traces.", several.len()),
+                _ => format!("Switch pools off for {paying} of {} traces.", several.len()),
+            },
             format!("{} traces", several.len()),
         ),
     };
@@ -76,7 +79,7 @@ pub(super) fn headline(power: &Power, question: &Question) -> String {
     let promise = promise(question);
     let Some(best) = power.recommended() else {
         return format!(
-            "No plan keeps {promise} in each of the {}: allow more time, or promise less.",
+            "Allow more time or promise less: no plan keeps {promise} in each of the {}.",
             counted(power.epochs as u64, "epoch")
         );
     };
@@ -91,18 +94,15 @@ pub(super) fn headline(power: &Power, question: &Question) -> String {
                 "Leave all {pools} pools on: no other plan keeps {promise} with less power."
             );
         }
-        ("static", pools) => format!("Keeping {} on", counted(pools as u64, "pool")),
-        (_, _) => "Switching pools by past needs".to_string(),
+        ("static", pools) => format!("Keep {} on", counted(pools as u64, "pool")),
+        (_, _) => "Switch pools by past needs".to_string(),
     };
     let saved = match best.saving_share {
         saved if saved < 0.0 => format!("{} more", quantities::percent(-saved)),
         saved => format!("{} less", quantities::percent(saved)),
     };
     let mean = watts(best.mean_power_w);
-    format!(
-        "{way} ({}) draws {mean}, {saved} than all on, and keeps {promise} in every epoch.",
-        best.plan
-    )
+    format!("{way} ({}): {mean}, {saved} than all on, and {promise} in every epoch.", best.plan)
 }
 
 fn about(traces: &[&str], question: &Question) -> Vec<(String, String)> {
@@ -187,7 +187,7 @@ fn add_trace(page: &mut Page, of: &OfTrace, (index, whose): (usize, &str), quest
 fn always(power: &Power, question: &Question) -> String {
     let (Power { pool_disks, disk_iops, device, .. }, all) = (power, &power.rows[0]);
     let pools = counted(all.max_pools as u64, "pool");
-    let is_same = |row: &Row| {
+    let is_same = |row: &PowerRow| {
         row.energy_j == all.energy_j && row.mean_pools == all.mean_pools && row.disk_spin_ups == 0
     };
     let same = match power.rows[1..].iter().all(is_same) {
@@ -218,7 +218,7 @@ fn words(question: &Question) -> String {
 /// Makes a bar chart of the power of every plan.
 fn picture(power: &Power, index: usize) -> Option<Block> {
     let best = power.recommended().map(|row| row.plan);
-    let bar = |row: &Row| {
+    let bar = |row: &PowerRow| {
         let broken = match row.broken_epochs {
             0 => "kept".to_string(),
             broken => format!("broken in {broken} of {}", power.epochs),
@@ -280,7 +280,7 @@ fn times(power: &Power) -> Table {
 }
 
 /// Makes a table with a row per plan; the recommended plan is highlighted.
-fn by_plan(power: &Power, columns: Vec<Column>, figures: impl Fn(&Row) -> Vec<f64>) -> Table {
+fn by_plan(power: &Power, columns: Vec<Column>, figures: impl Fn(&PowerRow) -> Vec<f64>) -> Table {
     let best = power.recommended().map(|row| row.plan);
     let mut table = Table::new([Column::words("plan")].into_iter().chain(columns));
     table.rows.extend(power.rows.iter().map(|row| {

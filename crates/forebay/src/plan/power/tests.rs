@@ -50,7 +50,7 @@ fn bursts(bursts: &[u64]) -> ArrivalTimes {
     arrivals(times)
 }
 
-fn rows(arrivals: &ArrivalTimes, question: &Question) -> Vec<Row> {
+fn rows(arrivals: &ArrivalTimes, question: &Question) -> Vec<PowerRow> {
     power(arrivals, question).unwrap().rows
 }
 
@@ -200,7 +200,7 @@ fn the_plan_that_is_recommended_keeps_the_promise_and_needs_no_foresight() {
     assert!(others.into_iter().all(|row| row.energy_j >= best.energy_j), "{found:?}");
     assert!(page::headline(&found, &asked).starts_with(match best.plan {
         "all-on" => "Leave all 2 pools on",
-        _ => "Switching pools by past needs (predicted) draws ",
+        _ => "Switch pools by past needs (predicted): ",
     }));
     assert_eq!(found.recommended, Some(best.plan));
     // If an epoch needs more than the last one did, a prediction breaks the promise.
@@ -213,6 +213,7 @@ fn the_plan_that_is_recommended_keeps_the_promise_and_needs_no_foresight() {
     none.rows.iter_mut().for_each(|row| row.broken_epochs = 1);
     assert!(
         none.recommended().is_none()
-            && page::headline(&none, &asked).starts_with("No plan keeps 100 %")
+            && page::headline(&none, &asked)
+                .starts_with("Allow more time or promise less: no plan keeps 100 %")
     );
 }

@@ -42,12 +42,12 @@ pub(in crate::plan) struct Tier {
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    tier: Vec<Row>,
+    tier: Vec<TierRow>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Row {
+struct TierRow {
     fraction: f64,
     within_ms: f64,
 }

@@ -8,7 +8,7 @@ use forebay_show::page::{Block, Page, Place, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row, RowMark, Table};
 
 use super::verb::Answer;
-use super::{Division, Kept, Price, Way};
+use super::{Division, Price, TierResult, Way};
 use crate::plan::costed::Costs;
 use crate::plan::costed::sla::Price as SpeedPrice;
 use crate::plan::page::{about_load, key, mean_rate};
@@ -33,7 +33,7 @@ pub(super) fn of_rate(answer: &Answer) -> Page {
         ..Page::default()
     };
     page.key_figures = vec![
-        mean_rate(answer.requests, answer.duration_s),
+        mean_rate(answer.mean_iops),
         key("smallest capacity", price.least.capacity_iops as f64, Unit::Iops),
         key("floor for any scheduler", price.floor_iops as f64, Unit::Iops),
     ];
@@ -58,7 +58,7 @@ const HOW: &str = "Requests that the server of one tier cannot answer in time go
     on which Miser lends the slack of early tiers to later ones. Below the capacity that the most expensive tier needs \
     alone, no scheduler keeps the promise.";
 
-fn tier_in_words(tier: &Kept) -> String {
+fn tier_in_words(tier: &TierResult) -> String {
     format!("{} within {}", promised(tier.fraction), bound(tier.within_ms))
 }
 
@@ -77,21 +77,20 @@ fn headline(price: &Price) -> String {
     let floor = price.floor_iops;
     match &price.checked {
         Some(checked) if checked.kept => format!(
-            "{} IOPS keep the promise on {}; the smallest capacity is {least} IOPS, on {way}.",
+            "{} IOPS are enough, on {}; the smallest capacity is {least} IOPS, on {way}.",
             checked.capacity_iops,
             match checked.way {
                 Way::Fcfs => "one server",
                 way => way.name(),
             },
         ),
-        Some(checked) => format!(
-            "{} IOPS do not keep the promise; it takes {least} IOPS on {way}.",
-            checked.capacity_iops
-        ),
-        None if floor < least => {
-            format!("{least} IOPS keep the promise on {way}; below {floor} IOPS no scheduler does.")
+        Some(checked) => {
+            format!("{} IOPS are not enough: provide {least} IOPS on {way}.", checked.capacity_iops)
         }
-        None => format!("{least} IOPS keep the promise on {way}; no scheduler does with less."),
+        None if floor < least => format!(
+            "Provide {least} IOPS on {way}; below {floor} IOPS no scheduler keeps the promise."
+        ),
+        None => format!("Provide {least} IOPS on {way}; no scheduler keeps the promise with less."),
     }
 }
 
@@ -166,7 +165,7 @@ fn tiers_of(division: &Division) -> Table {
 }
 
 /// Returns the capacity of a tier's server, or says which other server keeps the tier.
-fn server(tier: &Kept, way: Way) -> Cell {
+fn server(tier: &TierResult, way: Way) -> Cell {
     match (tier.share_iops, way) {
         (Some(share), _) => Figure::new(share as f64, Unit::Iops).into(),
         (None, Way::SeparateServers) => "with the tier before".into(),
@@ -180,7 +179,7 @@ pub(super) fn of_cost(price: &SpeedPrice, costs: &Costs) -> Page {
         title: called("Promise", &[&price.about.trace]),
         verdict: Verdict::new(Tone::Calm, "What the promise costs"),
         headline: format!(
-            "Speed {} keeps the promise on one server, first come, first served; below speed {} no scheduler does.",
+            "Provide speed {} on one server, first come, first served; below speed {} no scheduler keeps the promise.",
             price.fcfs_speed, price.floor_speed
         ),
         about: vec![("Trace".into(), price.about.trace.clone()), ("Cost".into(), costs.unit())],
@@ -214,7 +213,10 @@ mod tests {
     fn a_tier_without_a_server_of_its_own_says_which_it_shares() {
         let of = |share_iops, way| {
             let (within_ms, fraction, achieved_fraction) = (1.0, 1.0, 1.0);
-            server(&Kept { within_ms, fraction, share_iops, achieved_fraction, kept: true }, way)
+            server(
+                &TierResult { within_ms, fraction, share_iops, achieved_fraction, kept: true },
+                way,
+            )
         };
         assert_eq!(of(Some(5), Way::SeparateServers), Figure::new(5.0, Unit::Iops).into());
         assert_eq!(of(None, Way::SeparateServers), "with the tier before".into());

@@ -11,6 +11,7 @@ use super::{Price, Sla, price};
 use crate::error::Error;
 use crate::plan::arrival_times::{ArrivalTimes, Clock};
 use crate::plan::costed::{self, Costs, Load};
+use crate::plan::page::mean_iops;
 use crate::plan::read::read;
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb};
 
@@ -82,6 +83,8 @@ pub(super) struct Answer {
     pub(super) requests: u64,
     /// The time from the first request to the last.
     pub(super) duration_s: f64,
+    /// The mean rate; none if all requests arrive at one instant.
+    pub(super) mean_iops: Option<f64>,
     #[serde(flatten)]
     pub(super) price: Price,
 }
@@ -116,10 +119,12 @@ impl Verb for SlaAsk {
         }
         let arrivals: ArrivalTimes = read(&self.source, &self.trace, false, clock, session)?;
         session.begin("searching for the smallest capacity", None);
+        let (requests, duration_s) = (arrivals.requests(), arrivals.duration().as_secs_f64());
         let answer = Answer {
             trace: self.trace.name().display().to_string(),
-            requests: arrivals.requests(),
-            duration_s: arrivals.duration().as_secs_f64(),
+            requests,
+            duration_s,
+            mean_iops: mean_iops(requests, duration_s),
             price: price(&arrivals, &promise, self.capacity)?,
         };
         Answered::new(&answer, page::of_rate(&answer))

@@ -1,0 +1,146 @@
+//! The bytes that are expected to be lost in a year, because more drives fail than a layout survives,
+//! or because sectors turn out to be unreadable when they are needed.
+//!
+//! Source: Greenan, Plank and Wylie, *Mean time to meaningless: MTTDL, Markov models, and storage
+//! system reliability* (2010), which asks for the expected magnitude of loss in place of a mean time.
+//! Expectations add up, so it is enough to follow one unit of redundancy (the chunks that restore each
+//! other) and to multiply by the data: it does not matter which units fail together.
+//!
+//! A unit is a Markov chain of the number of its drives that have failed. Drives fail and are made
+//! anew independently of each other, at constant rates. Once the last redundancy is gone, a latent
+//! defect in any of the surviving chunks loses a sector of each missing chunk as well. Defects appear
+//! at a constant rate and stay until the next scrub.
+
+use forebay_core::Nanos;
+
+use super::layout::Layout;
+
+/// How often drives fail, and how fast that is mended.
+#[derive(Clone, Copy, Debug)]
+pub struct Reliability {
+    /// Failures of a drive in a year.
+    pub failures_per_year: f64,
+    /// Sectors of a drive that become unreadable in a year.
+    pub defects_per_year: f64,
+    /// The time between two scrubs, which find and mend such sectors.
+    pub scrub: Nanos,
+    /// The rate at which a failed drive is made anew.
+    pub rebuild_bytes_per_s: f64,
+}
+
+const YEAR_S: f64 = 365.25 * 86_400.0;
+/// The bytes that one latent defect makes unreadable.
+const SECTOR_BYTES: f64 = 4096.0;
+
+impl Reliability {
+    /// Returns the time in which a drive of this size is made anew.
+    pub fn rebuild_s(&self, capacity_bytes: u64) -> f64 {
+        capacity_bytes as f64 / self.rebuild_bytes_per_s.max(1.0)
+    }
+
+    /// Returns the expected loss, in bytes a year, of `data_bytes` in this layout on drives of
+    /// `capacity_bytes`.
+    pub(super) fn lost_per_year(
+        &self,
+        layout: Layout,
+        capacity_bytes: u64,
+        data_bytes: u64,
+    ) -> f64 {
+        let (survives, chunks) = (layout.survives(), layout.data_chunks() as f64);
+        let drives = chunks + survives as f64;
+        let rebuild_years = self.rebuild_s(capacity_bytes) / YEAR_S;
+        // The mean times in which one drive more fails, from none on.
+        let mut each = Vec::new();
+        for failed in 0..=survives {
+            let rate = (drives - failed as f64) * self.failures_per_year;
+            let before = each.last().copied().unwrap_or(0.0);
+            each.push((1.0 + failed as f64 / rebuild_years * before) / rate);
+        }
+        // The share of a unit's data that is on its missing drives.
+        let missing = (survives as f64 + 1.0) / drives;
+        let by_drives = missing * data_bytes as f64 / each.iter().sum::<f64>();
+        let defects_per_byte_year = self.defects_per_year / capacity_bytes as f64;
+        let by_sectors = match survives {
+            0 => defects_per_byte_year * data_bytes as f64,
+            _ => {
+                let critical_per_year = 1.0 / each[..survives].iter().sum::<f64>();
+                let age_years = self.scrub.as_secs_f64() / 2.0 / YEAR_S + rebuild_years;
+                let left_bytes = (drives - survives as f64) / chunks * data_bytes as f64;
+                let lost = missing * chunks;
+                critical_per_year * defects_per_byte_year * age_years * left_bytes * lost
+            }
+        };
+        by_drives + by_sectors * SECTOR_BYTES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TB: u64 = 1_000_000_000_000;
+
+    fn reliability(failures_per_year: f64, rebuild_years: f64) -> Reliability {
+        Reliability {
+            failures_per_year,
+            defects_per_year: 0.0,
+            scrub: Nanos::from_secs(7 * 86_400),
+            rebuild_bytes_per_s: TB as f64 / (rebuild_years * YEAR_S),
+        }
+    }
+
+    #[test]
+    fn rare_failures_lose_what_can_be_worked_out_by_hand() {
+        let rates = reliability(0.01, 0.001);
+        let lost = |layout| rates.lost_per_year(layout, TB, TB) / TB as f64;
+        for (layout, expected) in [
+            (Layout::Single, 0.01),
+            // Two drives, then the other one within the rebuild.
+            (Layout::Mirror, 2.0 * 0.01 * 0.01 * 0.001),
+            // Half of the unit, if three of six fail; two are made anew at a time.
+            (Layout::Raid6, 0.5 * 6.0 * 5.0 * 4.0 * 0.01f64.powi(3) * 0.001 * 0.0005),
+        ] {
+            let share = lost(layout) / expected;
+            assert!((0.99..1.01).contains(&share), "{layout:?}: {share}");
+        }
+    }
+
+    #[test]
+    fn defects_are_lost_where_no_redundancy_is_left() {
+        let rates = Reliability { defects_per_year: 2.0, ..reliability(1e-12, 1e-9) };
+        let full = rates.lost_per_year(Layout::Single, TB, TB / 2);
+        assert!((full - SECTOR_BYTES).abs() < SECTOR_BYTES / 100.0, "{full}");
+        let rates = Reliability { failures_per_year: 0.01, ..rates };
+        let mirrored = rates.lost_per_year(Layout::Mirror, TB, TB);
+        let age_years = 3.5 / 365.25;
+        let expected = 2.0 * 0.01 * 2.0 * age_years * SECTOR_BYTES;
+        let by_drives = 2.0 * 0.01 * 0.01 * 1e-9 * TB as f64;
+        let share = mirrored / (expected + by_drives);
+        assert!((0.99..1.01).contains(&share), "{mirrored}");
+        let rarely = Reliability { scrub: Nanos::from_secs(70 * 86_400), ..rates };
+        assert!(rarely.lost_per_year(Layout::Mirror, TB, TB) > 5.0 * mirrored);
+    }
+
+    /// Compares with drives that fail and are made anew at random.
+    #[test]
+    fn frequent_failures_lose_what_a_simulation_loses() {
+        let rates = reliability(1.0, 0.2);
+        let (years, mut at, mut failed, mut lost, mut state) = (40_000.0, 0.0, 0.0, 0.0, 1u64);
+        let mut draw = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        };
+        while at < years {
+            let (fails, mends) = (6.0 - failed, failed / 0.2);
+            at -= (1.0 - draw()).ln() / (fails + mends);
+            failed += if draw() * (fails + mends) < fails { 1.0 } else { -1.0 };
+            if failed == 3.0 {
+                (failed, lost) = (0.0, lost + 0.5);
+            }
+        }
+        let share = rates.lost_per_year(Layout::Raid6, TB, TB) / TB as f64 / (lost / years);
+        assert!((0.97..1.03).contains(&share), "{share}");
+    }
+}
