@@ -387,7 +387,7 @@ mod tests {
             "{text}"
         );
         for said in [
-            "1 of its 6 drives is missing. Units by level: 1200 raid6, 34 raid10x3.",
+            "1 of 6 drives is missing. Units by level: 1200 raid6, 34 raid10x3.",
             "Rebuilding: 25.0 % of 4000 units",
             "The disk serves 287 requests a second; 62.5 % of each promise is kept.",
             "99 % of its I/Os completed at most 1.25 ms late",

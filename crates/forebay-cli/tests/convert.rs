@@ -112,7 +112,10 @@ fn a_key_is_checked_and_kept() {
         assert!(!folder.path("out.csv").exists());
     };
     let path = key.to_str().unwrap();
-    refuses(&["--anonymize", "--key", path], &["key", "5 bytes", "16 to 4096 bytes", "urandom"]);
+    refuses(
+        &["--anonymize", "--key", path],
+        &["key", "5 bytes", "16 to 4096 unguessable bytes", "urandom"],
+    );
     refuses(&["--key", path], &["--anonymize"]);
     refuses(&["--anonymize", "--cell-mib", "0"], &["--cell-mib"]);
     refuses(&["--anonymize", "--partition-by", "volume"], &["--partition-by"]);

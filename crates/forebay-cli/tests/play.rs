@@ -109,7 +109,7 @@ fn nothing_is_overwritten_by_accident() {
     fs::write(&disk, &content).unwrap();
     let trace = trace_of(&folder, &rows(30, 10, true));
     let target = ["--target", "disk"];
-    refused(play(&folder, &trace).args(target), &["disk: is there already", "--overwrite"]);
+    refused(play(&folder, &trace).args(target), &["disk: exists already", "--overwrite"]);
     assert!(fs::read(&disk).unwrap() == content);
     json(play(&folder, &trace).args(target).arg("--overwrite"));
     assert!(fs::read(&disk).unwrap() != content);

@@ -56,7 +56,7 @@ fn every_verb_writes_its_page_and_says_where() {
         for replaces in [false, true] {
             let (out, said) = ends(&mut command(&words, &page), 0);
             assert!(!out.is_empty() && said.contains("page.html"), "{words:?}: {said}");
-            assert_eq!(said.contains("in place of"), replaces, "{words:?}: {said}");
+            assert_eq!(said.contains("replacing the existing file"), replaces, "{words:?}: {said}");
         }
         let text = fs::read_to_string(&page).unwrap();
         assert!(text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>\n"), "{words:?}");
@@ -168,7 +168,7 @@ fn a_page_that_does_not_fit_leaves_no_half_of_it() {
         assert_eq!(failed.count(), 1, "{words:?}: {said}");
         assert!(
             said.contains(
-                "page.html: cannot write the report: File too large (os error 27); no file"
+                "page.html: cannot write the report: File too large (os error 27); the file"
             ),
             "{said}"
         );

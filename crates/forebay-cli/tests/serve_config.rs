@@ -279,7 +279,7 @@ fn what_only_the_flash_has_is_found_again_or_refused() {
     let (_, said) = serving.ends();
     assert!(folder.read("disk")[..data.len()] != data[..], "all of it is on the disk: {said}");
 
-    refused("cache:write=back:id=8", "another's");
+    refused("cache:write=back:id=8", "belongs to another");
     // Such a policy would hide or overwrite the data that is only on the flash.
     for policy in ["noop", "cache:write=through:id=7", "cache:write=around:id=7"] {
         refused(policy, "has the log of a cache or tiers (id 7)");

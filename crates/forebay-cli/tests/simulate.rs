@@ -129,8 +129,8 @@ fn runs_stand_beside_what_no_order_can_beat() {
     for device in ["fixed:200", "sata250"] {
         assert_eq!(json(&mut on(device, "noop")).0["least_time"], Value::Null);
     }
-    fails(&mut on("sata250", "sptf"), 2, &["'sptf'", "arm and platters", "NAME:plain"]);
-    fails(&mut on("fixed:200", "sptf"), 2, &["'sptf'", "arm and platters"]);
+    fails(&mut on("sata250", "sptf"), 2, &["'sptf'", "positioning times", "NAME:plain"]);
+    fails(&mut on("fixed:200", "sptf"), 2, &["'sptf'", "positioning times"]);
 }
 
 #[test]

@@ -302,7 +302,7 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
     assert!(code == Some(1) && said.contains("Nothing was written"), "{said}");
     // Nothing is given up for a disk that cannot be used.
     fs::write(folder.root().join("full"), "somebody's").unwrap();
-    for (new, why) in [("c", "a disk of the store"), ("full", "is there already")] {
+    for (new, why) in [("c", "a disk of the store"), ("full", "exists already")] {
         let words = ["store", "repair", "--give-up", "--new", new, "a", "c", "d"];
         refused(&folder, &words, &[why]);
     }
@@ -337,7 +337,7 @@ fn what_is_no_store_is_named() {
     let vast = ["store", "create", "--overwrite", "--mb", "999999999"];
     let output = forebay(&folder, &[&vast[..], &["e", "f", "g", "h"]].concat()).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && said.contains("no room"), "{said}");
+    assert!(output.status.code() == Some(2) && said.contains("there is no space for"), "{said}");
     assert!(!said.contains("trace") && !said.contains("--map"), "{said}");
     assert!(["e", "f", "g", "h"].iter().all(|file| !folder.root().join(file).exists()));
     let again = [&["store", "create"], &DISKS[..]].concat();

@@ -126,7 +126,7 @@ fn lossy(folder: &Folder, args: &[&str]) -> Value {
 
 /// Wipes the cells of a drive, and leaves its labels and records.
 fn wipe_cells(path: &Path, status: &Value) {
-    let records = status["records_bytes_a_drive"].as_u64().unwrap();
+    let records = status["records_per_drive_bytes"].as_u64().unwrap();
     let cells = (8192 + records).next_multiple_of(MIB);
     let file = File::options().write(true).open(path).unwrap();
     file.write_all_at(&vec![0; (32 * MIB - cells) as usize], cells).unwrap();
@@ -169,7 +169,7 @@ fn data_that_rot_beyond_redundancy_are_named_at_every_look() {
     let text = String::from_utf8(output.stdout).unwrap();
     let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.starts_with("Data are lost: "), "{text}");
-    assert!(said.contains("0 chunks were written anew."), "{text}");
+    assert!(said.contains("0 chunks were rewritten."), "{text}");
     assert!(said.contains("lost from byte") && said.contains("1, 2, 3"), "{text}");
     assert!(said.contains("more ranges; JSON has all") && !said.contains("whole"), "{text}");
     // Nor is it lost where nobody reads it.

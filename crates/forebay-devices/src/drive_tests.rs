@@ -117,7 +117,7 @@ fn a_drive_survives_being_written() {
 #[test]
 fn faults_are_told_with_their_line() {
     let faults = [
-        ("2.0, 5.0", "6.0, 5.0", "times_ms", "falls from 10 to 99 cylinders"),
+        ("2.0, 5.0", "6.0, 5.0", "times_ms", "decreases from 10 to 99 cylinders"),
         ("[1, 10, 99]", "[1, 10]", "distances_cylinders", "expected equal numbers"),
         ("read_us_per_sector = 100", "read_us_per_sector = -1", "read_us_per", "0 to 1000000 us"),
         ("write_us_per_sector = 110.5", "write_us_per_sector = nan", "write_us_per", "1000000 us"),
@@ -136,7 +136,12 @@ fn faults_are_told_with_their_line() {
         ("sectors_per_track = 80", "sectors_per_track = 0", "sectors_per_track = 0", "zone 1"),
         ("rpm_error_percent = 0.5", "rpm_error_percent = 99", "rpm_error_percent", "-50 to 50"),
         ("seek_w = 9", "seek_w = 3", "seek_w", "the idle power"),
-        ("cylinder_ms = 1", "cylinder_ms = 1\ncylinder_skew_ms = 99", "cylinder_skew_ms", "a turn"),
+        (
+            "cylinder_ms = 1",
+            "cylinder_ms = 1\ncylinder_skew_ms = 99",
+            "cylinder_skew_ms",
+            "one revolution",
+        ),
         ("[[9, 399]]", "[[9]]", "remapped", "pair"),
     ];
     for (from, to, key, expected) in faults {

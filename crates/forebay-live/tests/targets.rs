@@ -373,7 +373,7 @@ fn what_cannot_be_a_target_is_refused_in_words() {
     filled(&path("there"), MIB);
     filled(&path("tiny"), 4095);
     let cases = [
-        (path("there"), opening(true, false), "is there already"),
+        (path("there"), opening(true, false), "exists already"),
         (path("tiny"), opening(false, false), "got 4095 bytes, expected at least 4096"),
         (folder.path().into(), opening(false, false), "is a folder"),
         ("/dev/null".into(), opening(false, false), "neither a file nor a block device"),

@@ -483,7 +483,7 @@ on = "safe"
             ("on = \"safe\"", "on = \"safer\"", "line 33", "on: got 'safer'"),
             ("name = \"safe\"", "name = \"data\"", "line 15", "'data' is given twice"),
             ("keep_iops = 300\n", "", "line 19", "keep_iops: not given"),
-            ("keep_iops = 300", "keep_iops = 850", "line 6", "above the 900"),
+            ("keep_iops = 300", "keep_iops = 850", "line 6", "exceeds capacity_iops (900)"),
             ("capacity_iops = 900\n", "", "line 6", "capacity_iops: not given"),
             ("window = 4", "emulate = \"nothing\"", "line 6", "no device 'nothing'"),
             ("window = 4", "emulate = \"fixed:9\"", "line 6", "page_cache: does nothing"),

@@ -256,7 +256,7 @@ mod tests {
         assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
         let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
         let said = write("socket").unwrap_err().to_string();
-        assert!(said.contains("no file"), "{said}");
+        assert!(said.contains("not a file"), "{said}");
         assert!(!fs::symlink_metadata(at("socket")).unwrap().is_file());
     }
 

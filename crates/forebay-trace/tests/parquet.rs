@@ -99,7 +99,7 @@ fn brotli_is_read_or_refused_by_its_name() {
     let read = open(&path, None).and_then(|mut reader| reader.read(&mut Vec::new()));
     assert_eq!(read.is_ok(), cfg!(feature = "brotli"));
     let told = read.map_or_else(|error| error.to_string(), |()| String::new());
-    for part in ["packed with Brotli", "expected snappy", "--features brotli"] {
+    for part in ["compressed with Brotli", "expected snappy", "--features brotli"] {
         assert!(told.is_empty() || told.contains(part), "{told}");
     }
 }

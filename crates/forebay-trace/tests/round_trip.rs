@@ -237,7 +237,7 @@ fn bad_outputs_are_refused() {
     );
     assert!(message(&folder.path().join("x.txt"), None, none).contains(&named("to")));
     assert!(message(&path, Some("x"), none).contains("parquet, csv, fio, disksim, blktrace"));
-    assert!(message(folder.path(), Some("csv"), none).contains("no file"));
+    assert!(message(folder.path(), Some("csv"), none).contains("not a file"));
     assert!(message(&folder.path().join("no/x.csv"), None, none).contains("x.csv: "));
 }
 
@@ -316,7 +316,7 @@ fn what_the_readers_find_outlives_the_writers() {
         let named = dictionary.streams != [Stream::default()];
         let measured = records.iter().any(|r| r.latency.is_some());
         let flagged = records.iter().any(|r| r.flags != Flags::NONE);
-        let told = ["who submitted", "latencies", "flags"].map(|part| lost.contains(part));
+        let told = ["submitters", "latencies", "flags"].map(|part| lost.contains(part));
         assert_eq!(told, [named, measured, flagged], "{format}: {lost}");
     }
 }

@@ -368,11 +368,12 @@ mod tests {
         // Steps of 5 ms hide a little, so they are only mentioned.
         let fine = among(&[0, 0, 0, 1000, 1000, 1005]);
         assert!(fine.why_not().is_none() && fine.caution().is_some());
-        // The same goes for 1.67 requests per timestamp; seven requests on five timestamps are fine.
+        // The same goes for 1.67 requests per timestamp; 21 requests on 20 timestamps are fine.
         let few = among(&[0, 0, 1000, 1000, 1005]);
         assert!(few.why_not().is_none(), "{few:?}");
         assert!(few.caution().is_some_and(|said| said.contains("1.67 requests share")), "{few:?}");
-        assert_eq!(among(&[0, 0, 1000, 1000, 1005, 1010, 1015]), Times::Usable);
+        let rarely: Vec<u64> = [0].into_iter().chain((0..20).map(|n| n * 5)).collect();
+        assert_eq!(among(&rarely), Times::Usable);
         assert!(
             Times::Coarse { step, per_stamp: 15.8, share: 1.0 }
                 .why_not()

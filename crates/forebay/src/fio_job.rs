@@ -308,7 +308,7 @@ mod tests {
         assert!(text.contains(":12/5:0/5:0/5:75/5\n"), "{text}");
         assert!(text.contains("[volume1]") && text.contains("rw=randwrite\n"), "{text}");
         assert!(text.contains("runtime=10\n") && text.contains("flushes and trims (1)"), "{text}");
-        assert!(text.starts_with("; Drawn from m?.json"), "{text}");
+        assert!(text.starts_with("; Generated from m?.json"), "{text}");
     }
 
     /// A single distant request neither extends the file to its offset nor moves all others into

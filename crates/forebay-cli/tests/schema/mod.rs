@@ -166,7 +166,7 @@ fn lossy(folder: &Path) -> Value {
     fs::write(folder.join("some.csv"), format!("at_ns,op,offset,len\n{rows}")).unwrap();
     ask("play some.csv --volume w", 0);
     let status: Value = serde_json::from_str(&ask("volume status w --format json", 0)).unwrap();
-    let records = status["records_bytes_a_drive"].as_u64().unwrap();
+    let records = status["records_per_drive_bytes"].as_u64().unwrap();
     for drive in ["w/0", "w/1", "w/2"] {
         let drive = fs::File::options().write(true).open(folder.join(drive)).unwrap();
         drive.set_len((8192 + records).next_multiple_of(1 << 20)).unwrap();

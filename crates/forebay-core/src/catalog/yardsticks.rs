@@ -57,7 +57,7 @@ fn yardstick(
 ) -> Result<BlockLayer<Sptf<Hdd>>, SpecError> {
     let DeviceModel::Hdd(disk) = disk else {
         return Err(SpecError(format!(
-            "'{}': got a device {}, expected a plain disk (NAME:plain), whose positioning times \
+            "'{}': got a device simulated {}, expected a plain disk (NAME:plain), whose positioning times \
              it needs",
             spec.text(),
             disk.commands()

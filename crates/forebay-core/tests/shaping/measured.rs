@@ -181,8 +181,10 @@ fn reservations_and_limits_shrink_alike() {
 fn wrong_paces_are_told() {
     let said = |spec: &str| forebay_core::catalog::build(spec, 4096).map(|_| ()).unwrap_err().0;
     let least = "miser:cmin=300:capacity=measured:pace-min-percent=50:pace-max-percent=40";
+    let told = said(least);
     assert!(
-        said(least).contains("pace-max-percent: got '40', expected pace-min-percent, 50, or more")
+        told.contains("pace-max-percent: got '40', expected pace-min-percent (50) to"),
+        "{told}"
     );
     assert!(
         said("miser:cmin=300:capacity=guessed").contains("fixed or measured"),

@@ -157,7 +157,7 @@ fn what_is_missing_is_named() {
         let known = Known { name: "x".to_string(), capacity_bytes: 1 << 40, heads: 2 };
         fit(measurements, known).unwrap_err().to_string()
     };
-    assert!(said(&Measurements::default()).contains("zones*_lat.*.log: got 0 runs"));
+    assert!(said(&Measurements::default()).contains("zones*_lat.*.log: got 0 sequential runs"));
     let mut bench = Bench::new("sata250");
     let mut whole = bench.measure();
     let sized = |capacity_bytes| {

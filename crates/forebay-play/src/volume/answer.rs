@@ -33,7 +33,7 @@ pub(super) struct VolumeAnswer {
     pub(super) written_bytes: u64,
     pub(super) free_cells_least: u32,
     pub(super) table_bytes: u64,
-    pub(super) records_bytes_a_drive: u64,
+    pub(super) records_per_drive_bytes: u64,
 }
 
 /// A path that the user named but that is not part of the volume.
@@ -88,7 +88,7 @@ impl VolumeAnswer {
             written_bytes: units * geometry.unit_bytes(),
             free_cells_least: free.unwrap_or(0),
             table_bytes: geometry.table_bytes(),
-            records_bytes_a_drive: geometry.ring * Geometry::RECORD_BYTES,
+            records_per_drive_bytes: geometry.ring * Geometry::RECORD_BYTES,
         }
     }
 }

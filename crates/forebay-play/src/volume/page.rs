@@ -191,7 +191,7 @@ fn figures(answer: &VolumeAnswer) -> Table {
         ("units", units.into()),
         ("opened", counted(answer.openings, "time").into()),
         ("table in memory, at most", size(answer.table_bytes)),
-        ("records on each drive", size(answer.records_bytes_a_drive)),
+        ("records on each drive", size(answer.records_per_drive_bytes)),
     ];
     let mut table = Table::new([Column::words("volume"), Column::words(&*answer.volume)]);
     table.rows.extend(rows.map(|(name, cell)| Row::new([name.into(), cell])));

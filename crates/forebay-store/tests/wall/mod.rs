@@ -285,7 +285,9 @@ fn a_store_made_over_another_has_the_size_that_was_asked_for() {
     }
     // There is no space: existing files are unchanged, and no files were created.
     fs::remove_file(&file).unwrap();
-    assert!(said(create(&folders, u64::MAX / 8, &config(), true)).contains("no room"));
+    assert!(
+        said(create(&folders, u64::MAX / 8, &config(), true)).contains("there is no space for")
+    );
     assert!(!file.exists());
     assert_eq!(fs::metadata(folders[1].join("forebay.store")).unwrap().len(), 32 * MIB);
 }

@@ -115,8 +115,8 @@ fn a_scan_goes_on_where_it_began_only() {
     assert_eq!(one.text("MSET a 1 b 2 c 3"), "+OK");
     let cursor = |said: String| said[1..].split(' ').next().unwrap().to_string();
     let (mine, theirs) = (cursor(one.text("SCAN 0 COUNT 1")), cursor(other.text("SCAN 0 COUNT 2")));
-    assert!(other.text(&format!("SCAN {mine}")).starts_with("-ERR this scan was forgotten"));
-    assert!(one.text(&format!("SCAN {theirs}")).starts_with("-ERR this scan was forgotten"));
+    assert!(other.text(&format!("SCAN {mine}")).starts_with("-ERR this scan has expired"));
+    assert!(one.text(&format!("SCAN {theirs}")).starts_with("-ERR this scan has expired"));
     assert_eq!(one.text(&format!("SCAN {mine} COUNT 9")), "[0 [b c]]");
     assert_eq!(other.text(&format!("SCAN {theirs} COUNT 9")), "[0 [c]]");
     assert_eq!(one.text("SCAN 0 TYPE string COUNT 9"), "[0 [a b c]]");

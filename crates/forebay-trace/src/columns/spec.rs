@@ -344,7 +344,7 @@ mod tests {
             ("at:us,op,offset,len,sep=|", "got \"sep=|\""),
             ("at:us,op,offset,len,every=0ms", "got \"every=0ms\""),
             ("at:us,op,offset,len,skip=x", "got \"skip=x\""),
-            ("at:us,op,offset,len:blocks:0", "got \"blocks:0\""),
+            ("at:us,op,offset,len:blocks:0", "got the unit \"blocks:0\" for len"),
             ("at:us,op,offset,len,flags:x", "got \"x\" behind flags"),
             ("at:us,end:us,latency:us,op,offset,len", "got at, end and latency"),
         ] {

@@ -24,7 +24,11 @@ fn a_model_twice_as_slow_is_far_off() {
     let given = [&[("trace", trace.to_str().unwrap()), COLUMNS][..], &DEVICE].concat();
     let found = answered::<RetrodictAsk>(&given);
     assert_eq!(found.page.verdict.tone, Tone::Warning);
-    assert!(found.page.headline.contains("10 ms where 5"), "{}", found.page.headline);
+    assert!(
+        found.page.headline.contains("10 ms instead of the recorded 5 ms"),
+        "{}",
+        found.page.headline
+    );
     assert_eq!(first_table(&found.page).rows.len(), 2, "no writes");
     assert_eq!((&found.data["requests"], &found.data["writes"]), (&300.into(), &().into()));
 }

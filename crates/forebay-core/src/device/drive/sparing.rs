@@ -273,7 +273,7 @@ mod tests {
             Spared::new(Sparing::default(), &defects, EXTENT).unwrap_err().0
         };
         assert!(said(60, &[]).contains("fewer than the 60"));
-        assert!(said(1, &[60]).contains("less than the 60 places"));
+        assert!(said(1, &[60]).contains("less than the number of places, 60"));
         assert!(said(1, &[5, 5]).contains("an unsorted list"));
     }
 }

@@ -144,7 +144,7 @@ fn rows_that_no_disk_measures_are_refused() {
     assert!(said(&[row(Op::Read, 1, 9_000.0)]).contains("9000 random reads a second"));
     assert!(said(&[row(Op::Read, 8, 100.0)]).contains("rows from queue depth 8 on"));
     let too_fast = said(&[row(Op::Read, 1, 240.0)]);
-    assert!(too_fast.contains("4.17 ms each at 7200 turns a minute"), "{too_fast}");
+    assert!(too_fast.contains("4.17 ms each at 7200 rpm"), "{too_fast}");
     let none = refused(&[row(Op::Read, 1, 70.0)], DiskKnown::default());
     assert!(none.contains("the drive's capacity"), "{none}");
     let odd = DiskKnown { heads: Some(0), ..disk() };
@@ -171,7 +171,7 @@ fn rows_that_do_not_go_together_are_left_out_and_told() {
         "random reads at depth 8: left out, its percentiles fall",
         "1 rows of sizes other than 4096 bytes",
         "random reads at depth 1: left out, because there is already a row",
-        "random reads fall from 70.0 IOPS at depth 1 to 50.0 at depth 32",
+        "random reads drop from 70.0 IOPS at depth 1 to 50.0 at depth 32",
     ] {
         assert!(notes.iter().any(|note| note.contains(part)), "{part}: {notes:?}");
     }

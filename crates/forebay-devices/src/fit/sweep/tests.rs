@@ -219,7 +219,7 @@ fn rows_that_say_nothing_of_the_drive_are_left_out_with_a_note() {
     let sweep = Folder::with("notes", &[("x.json", &text)]).read().unwrap();
     assert_eq!(sweep.rows.len(), 1);
     for said in
-        ["rate_iops", "32 I/Os outstanding", "from memory", "bsrange", "error 5", "iodepth=x"]
+        ["rate_iops", "32 outstanding I/Os", "from memory", "bsrange", "error 5", "iodepth=x"]
     {
         assert!(sweep.notes.iter().any(|note| note.contains(said)), "{said}: {:?}", sweep.notes);
     }

@@ -187,8 +187,8 @@ mod tests {
         let told = |unit, first_ns| other_date(FoundColumn { name: "time", unit }, first_ns);
         let of_2024 = 1_716_900_000_123_456;
         let ms = told(Some(1_000_000), of_2024).unwrap();
-        assert!(ms.contains("is January 20, 1970, or in 2024 if it counts s:"), "{ms}");
-        assert!(told(Some(1), of_2024).unwrap().contains("counts us"));
+        assert!(ms.contains("is January 20, 1970, or 2024 if the unit is s:"), "{ms}");
+        assert!(told(Some(1), of_2024).unwrap().contains("if the unit is us"));
         assert!(told(Some(1000), of_2024).unwrap().ends_with("rename the column to \"time_ms\""));
         for (unit, first) in
             [(Some(1), of_2024 * 1000), (Some(1_000_000_000), of_2024), (None, of_2024)]

@@ -138,7 +138,7 @@ fn columns_of_unknown_headings_are_named_or_refused() {
     let text = format!("TIME(s) {rest} PATTERN CPU\n1.0 a 1 sda R 8 512 0.5 S 3\n");
     let (records, _, notes) = read(open, text.as_bytes());
     assert_eq!(records.len(), 1);
-    assert_eq!(notes.warnings, ["2 columns are not read: \"PATTERN\", \"CPU\""]);
+    assert_eq!(notes.warnings, ["2 columns are ignored: \"PATTERN\", \"CPU\""]);
     let told = message(open, format!("WHEN {rest}\n1.0 a 1 sda R 8 512 0.5\n").as_bytes());
     assert!(told.contains("line 1: got the headings \"WHEN\" in column header"), "{told}");
     let columns = "end:UNIT,name,process,volume,op,offset:sectors,len,latency:ms,sep=blank,skip=1";

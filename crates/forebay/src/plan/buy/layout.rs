@@ -21,7 +21,7 @@ pub enum Layout {
     Single,
     /// Two copies, written in place.
     Mirror,
-    /// RAID 6 with four data and two parity chunks, written in place.
+    /// RAID 6 with four data and two parity chunks, written in place, in sets of six drives.
     Raid6,
     /// A volume with two copies.
     VolumeMirror,
@@ -108,15 +108,20 @@ impl Layout {
         }
     }
 
-    /// Returns the largest number of drives in a set.
+    /// Returns the largest number of drives in a set. RAID 6 written in place has four data and two
+    /// parity chunks in every stripe; md makes such an array of exactly six drives.
     fn set_max(self) -> usize {
-        if self == Layout::Single { 1 } else { 32 }
+        match self {
+            Layout::Single => 1,
+            Layout::Raid6 => 6,
+            _ => 32,
+        }
     }
 
     /// Returns the number of sets that `drives` form; none if they cannot form equal sets.
     pub fn sets(self, drives: usize) -> Option<usize> {
         let sets = drives.div_ceil(self.set_max()).max(1);
-        (drives >= self.width() && drives.is_multiple_of(sets)).then_some(sets)
+        (drives.is_multiple_of(sets) && drives / sets >= self.width()).then_some(sets)
     }
 }
 
@@ -309,11 +314,17 @@ mod tests {
             scheduler: "noop",
         };
         let gib = 1 << 30;
-        for layout in [Layout::Mirror, Layout::Raid6, Layout::VolumeMirror, Layout::Adaptive] {
+        for layout in [Layout::Mirror, Layout::VolumeMirror, Layout::Adaptive] {
             let set = |drives| kind(layout).set(drives, 64 * gib, 0).unwrap();
             assert_eq!((set(32).usable, set(64).usable), (64 * gib, 32 * gib), "{layout:?}");
             assert_eq!((set(32).lanes.disks, set(64).lanes.disks), (32, 32));
         }
+        // RAID 6 in place has sets of exactly six drives, as md makes them.
+        let set = |drives| kind(Layout::Raid6).set(drives, 64 * gib, 0).unwrap();
+        assert_eq!((set(6).usable, set(12).usable), (64 * gib, 32 * gib));
+        assert_eq!((set(6).lanes.disks, set(12).lanes.disks), (6, 6));
+        let sets = [6, 7, 8, 12, 18].map(|drives| Layout::Raid6.sets(drives));
+        assert_eq!(sets, [Some(1), None, None, Some(2), Some(3)]);
         let holds = |layout, drives| kind(layout).holds(drives).unwrap();
         let single = holds(Layout::Single, 1).unwrap();
         assert_eq!(holds(Layout::Single, 5), Some(5 * single));
