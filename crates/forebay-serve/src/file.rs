@@ -486,7 +486,7 @@ on = "safe"
             ("keep_iops = 300", "keep_iops = 850", "line 6", "exceeds capacity_iops (900)"),
             ("capacity_iops = 900\n", "", "line 6", "capacity_iops: not given"),
             ("window = 4", "emulate = \"nothing\"", "line 6", "no device 'nothing'"),
-            ("window = 4", "emulate = \"fixed:9\"", "line 6", "page_cache: does nothing"),
+            ("window = 4", "emulate = \"fixed:9\"", "line 6", "page_cache: has no effect"),
             (
                 "window = 4\npolicy = \"forebay\"\ndepth = 8\npage_cache = true",
                 "emulate = \"fixed:9\"\ndepth = 8",
@@ -535,8 +535,8 @@ on = "safe"
             "promised:cmin=200/0:delta-ms=20/10:weight=1/1:dependencies=no:depth=9:over=noop"
         );
         for (key, what) in [
-            ("capacity_iops = 900", "'data': capacity_iops: does nothing here"),
-            ("capacity = \"measured\"", "'data': capacity: does nothing here"),
+            ("capacity_iops = 900", "'data': capacity_iops: has no effect, because no export"),
+            ("capacity = \"measured\"", "'data': capacity: has no effect, because no export"),
             ("window = 4", "no export on it has keep_iops or weight"),
         ] {
             let said = idle(key).unwrap_err();

@@ -572,7 +572,7 @@ mod tests {
         short.set_len(DRIVE_BYTES).unwrap();
         let opened = status(&drives).unwrap();
         assert_eq!(opened.missing(), [2], "{opened:?}");
-        assert!(opened.others[0].why.contains("ends before"), "{:?}", opened.others);
+        assert!(opened.others[0].why.contains("is shorter than before"), "{:?}", opened.others);
         holds_all(&drives);
     }
 }
