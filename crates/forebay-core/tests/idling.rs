@@ -12,7 +12,7 @@ const LEN: u32 = 64 << 10;
 const THINK: Nanos = Nanos::from_micros(500);
 const END: Nanos = Nanos::from_secs(20);
 
-/// Stream 0 reads on after thinking, streams 1 to 4 read anywhere at once; each waits for its answer.
+/// Stream 0 reads sequentially and pauses after each answer. Streams 1 to 4 read at random without pausing; each waits for its answer.
 struct Readers {
     due: BinaryHeap<std::cmp::Reverse<(Nanos, u32, u64)>>,
     asked: u64,

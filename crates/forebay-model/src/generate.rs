@@ -79,7 +79,7 @@ impl Default for Mechanisms {
 }
 
 impl Mechanisms {
-    /// Returns all but this, too.
+    /// Returns these mechanisms without `mechanism`.
     pub fn without(self, mechanism: Mechanism) -> Mechanisms {
         Mechanisms(self.0 & !(1 << mechanism as u16))
     }

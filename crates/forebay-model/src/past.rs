@@ -8,12 +8,12 @@ use std::collections::VecDeque;
 /// Requests that are remembered.
 const KEPT: u32 = 1 << 20;
 
-/// A request that was.
+/// A past request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Was {
     pub(crate) address: u64,
     pub(crate) len: u32,
-    /// Blocks that nothing used since.
+    /// The number of the request's blocks that no later request has used.
     pub(crate) blocks: u32,
     pub(crate) range: u16,
     /// Whether the request continued where another one had ended.

@@ -222,7 +222,7 @@ mod tests {
         let (paths, lanes) = assign(&more, &real_three).unwrap();
         assert_eq!(paths, [&x, &y]);
         assert_eq!(lanes.iter().map(|(_, lane)| *lane).collect::<Vec<_>>(), [0, 1, 0]);
-        // Both volumes share one target, one after the other.
+        // Both volumes are placed back to back on one target.
         let opened = open(&input, &real(Some(&x), &[]), PLAN, false).unwrap();
         assert_eq!(opened.targets[0].capacity_bytes(), 4 << 20);
         assert!(opened.flash.is_none());

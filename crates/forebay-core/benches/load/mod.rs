@@ -147,7 +147,7 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// `requests` in all.
+    /// Creates streams that issue `requests` requests in total.
     pub(crate) fn new(requests: u64) -> Streams {
         let mut streams = Streams {
             due: VecDeque::with_capacity(2 * STREAMS as usize),

@@ -207,7 +207,7 @@ impl Forebay {
         }
     }
 
-    /// Returns the request that has to go now to keep the bound.
+    /// Returns the request that must be dispatched now to keep the latency bound.
     fn overdue(&self, now: Nanos, queue: &Queue) -> Option<QueuedId> {
         let oldest = |side: &Side| side.fifo.front().map(|id| (queue[id].added, id));
         let [read, write] = [READS, WRITES].map(|kind| oldest(&self.sides[kind]));

@@ -98,7 +98,7 @@ impl History {
 #[derive(Clone, Debug, Default)]
 struct Stream {
     history: History,
-    /// The key and the number of its last request.
+    /// The key and the number of the task's last request.
     last: Option<(u32, u64)>,
     /// When that request may be issued, once that is known.
     ready_at: Nanos,

@@ -22,7 +22,7 @@ struct Sector {
 /// Returns the sectors in order: over the heads of a cylinder, then to the next.
 fn sectors(spec: &HddSpec) -> Vec<Sector> {
     let skews = [(spec.head_switch, spec.track_skew), (spec.cylinder_switch, spec.cylinder_skew)];
-    // The next track begins a skew later, and whole turns later if the switch takes longer.
+    // The next track begins one skew later, plus as many whole turns as the switch requires.
     let [head_step, cylinder_step] = skews.map(|(switch, skew)| {
         let skew = skew.unwrap_or(switch).0;
         (0..).map(|turns| skew + turns * TURN).find(|&step| step >= switch.0).unwrap()

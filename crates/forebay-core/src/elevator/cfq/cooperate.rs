@@ -31,7 +31,7 @@ impl Cfq {
         (!self.queues[close as usize].seeks.is_seeky()).then_some(close)
     }
 
-    /// The streams of `a` and `b` shall use one queue: the one at the end of `b`'s plans, or `a`.
+    /// Plans to merge `a` with the queue at the end of `b`'s chain of plans. The one with fewer streams merges into the other.
     pub(super) fn plan_merge(&mut self, a: u32, mut b: u32) {
         if self.queues[a as usize].merges_into.is_some() {
             return;

@@ -44,7 +44,7 @@ impl Default for Thinking {
 }
 
 impl Thinking {
-    /// Counts `think` as one of about the last 2^`last` think times.
+    /// Adds `think` to the decaying distribution of about the last 2^`last` think times.
     pub(super) fn add(&mut self, think: Nanos, last: u32) {
         let class = (think.0 / FIRST.0).checked_ilog2().map_or(0, |class| class as usize + 1);
         for share in &mut self.shares {

@@ -209,7 +209,7 @@ impl Geometry {
         self.units * self.unit_bytes()
     }
 
-    /// Returns the maximum capacity, for which the ring has space for records.
+    /// Returns the greatest capacity whose records fit in the ring.
     pub fn capacity_max_bytes(&self) -> u64 {
         self.units_max() * self.unit_bytes()
     }

@@ -175,7 +175,7 @@ impl Back<'_> {
     fn capacity(&self) -> String {
         if self.clients.iter().all(|tenant| tenant.keep_iops == 0) {
             return format!(
-                "# Nothing is reserved: any workload gets {} IOPS, too few for promises of so little time.\n",
+                "# Nothing is reserved: any workload gets {} IOPS, too few for promises of such short times.\n",
                 self.iops
             );
         }

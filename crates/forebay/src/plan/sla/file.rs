@@ -19,8 +19,7 @@ use forebay_ask::{Share, positive_duration};
 const FORM: &str = "each [[tier]] with fraction = 0.99 and within_ms = 50";
 
 /// The valid range of a bound, for error messages.
-const TIME: &str =
-    "expected milliseconds above 0 and below 500 years, in whole nanoseconds, e.g. 0.5";
+const TIME: &str = "expected a time in milliseconds with at most 6 decimals, above 0 and below 500 years, e.g. 0.5";
 
 /// The highest number of tiers in a promise.
 pub const TIERS_MAX: usize = 8;

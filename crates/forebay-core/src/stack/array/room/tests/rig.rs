@@ -21,7 +21,7 @@ const STEP: Nanos = Nanos(20_000);
 
 type Policied = Placed<Array, Box<dyn Policy + Send>>;
 
-/// An array, and what its drives are at.
+/// An array under test, with its outstanding I/Os, lost drives and refused requests.
 pub(super) struct Rig {
     policy: Policied,
     state: u64,
