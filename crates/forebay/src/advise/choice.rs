@@ -488,8 +488,8 @@ impl<'a> Choice<'a> {
         let other = (1..self.runs.len()).find(|other| !is_worth(other))?;
         let least = (1.0 - FLASH_SHARE_THAT_MATTERS).powi(self.looked_at().len().max(1) as i32);
         let why = match self.weight(0) < self.weight(other) * least {
-            true => "chance may be all that makes it better than",
-            false => "not a tenth better than",
+            true => "it is not significantly better than",
+            false => "it is not a tenth better than",
         };
         let together = if self.looked_at().len() > 1 { ", all figures together" } else { "" };
         let (policy, figures) = (&self.runs[other].policy, self.held_against(0, other));

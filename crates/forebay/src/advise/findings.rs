@@ -170,7 +170,7 @@ impl Case<'_> {
                 verb(baseline.figures.requests, "tells", "tell"),
             ),
             Verdict::NothingToGain => format!(
-                "Nothing to gain from scheduling: {} differs by at most {} among all schedulers that can be had. {}",
+                "Nothing to gain from scheduling: {} differs by at most {} among all available schedulers. {}",
                 self.total_words(),
                 percent(self.spread()),
                 self.stay(),
@@ -218,7 +218,7 @@ impl Case<'_> {
         let chance = least.filter(|least| self.tail_ms(least) < self.tail().ms(baseline));
         let chance = chance.map_or(String::new(), |least| {
             format!(
-                " {} has {kind} within {}, but chance may be all of that.",
+                " {} answers {kind} within {}, but the difference is not statistically significant.",
                 least.policy,
                 millis(self.tail_ms(least))
             )
@@ -425,7 +425,7 @@ impl Case<'_> {
         let all: Vec<String> = best.iter().map(one).collect();
         let names: Vec<&str> = best.iter().map(|(prefer, _, _)| prefer.name()).collect();
         Some(format!(
-            "No scheduler that can be had is best in all: {}. {} picks by one of them, and passes over what another beats.",
+            "No available scheduler is best in every figure: {}. {} chooses by one of them, among the schedulers that no other beats.",
             all.join(", "),
             named(&format!("prefer={}", names.join("|")))
         ))

@@ -179,8 +179,8 @@ pub(super) fn choose_flash(remedies: &mut [Remedy], is_worth: impl Fn(&Remedy, &
             }
             false => {
                 format!(
-                    " It would help too, but is not better than {better} with {flash} by a tenth that chance may not \
-                     be all of."
+                    " It would help too, but is not better than {better} with {flash} by a significant \
+                     tenth."
                 )
             }
         };
@@ -223,7 +223,7 @@ mod tests {
         // Regression: 4.6 GiB of cache must not be recommended over less flash that saves more.
         let (recommended, reasons) = chosen((407.0, 435 << 20), (629.0, 4710 << 20));
         assert_eq!(recommended, [true, true, false]);
-        let why = " It would help too, but is not better than offloading with 435 MiB by a tenth that chance may not be all of.";
+        let why = " It would help too, but is not better than offloading with 435 MiB by a significant tenth.";
         assert_eq!(reasons[2], why);
     }
 

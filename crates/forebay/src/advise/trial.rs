@@ -164,7 +164,7 @@ impl Trial<'_> {
         let recommended = free.policy != baseline.policy;
         let reason = match recommended {
             true => format!(
-                "{} is the best that can be had, by {}.",
+                "{} is the best available scheduler, by {}.",
                 free.policy,
                 named(&format!("prefer={}", self.prefer.name()))
             ),

@@ -61,7 +61,7 @@ impl fmt::Display for PassedOver {
             PassedOver::Beaten { by, figure } => write!(to, "beaten by {by}: {figure}"),
             PassedOver::NotToBeHad => to.write_str("no longer available"),
             PassedOver::KernelOnly => to.write_str("works only within the kernel: goes by process"),
-            PassedOver::Yardstick => to.write_str("shows what more places alone do"),
+            PassedOver::Yardstick => to.write_str("shows the effect of a longer queue alone"),
             PassedOver::FallsBehind => to.write_str("the device falls behind with it"),
             PassedOver::WayNotCounted => to.write_str("the way through a server is not counted"),
             PassedOver::Disputed => to.write_str("not better under the other replay"),
@@ -69,7 +69,9 @@ impl fmt::Display for PassedOver {
             PassedOver::Worse { than, figure } => {
                 write!(to, "better than {than} in one figure, worse in another: {figure}")
             }
-            PassedOver::Alike { to: other } => write!(to, "cannot be told from {other}"),
+            PassedOver::Alike { to: other } => {
+                write!(to, "is not significantly different from {other}")
+            }
             PassedOver::WorseTogether { than, figures } => {
                 write!(to, "worse than {than} as far as can be told: {figures}")
             }
@@ -132,28 +134,30 @@ impl<'a> Reason<'a> {
         match self {
             Reason::Beaten(by) => format!("{by} beats {policies}"),
             Reason::Worse(than) => format!("nothing beats {policies}, but {than} is better there"),
-            Reason::Alike(to) => format!("{policies} cannot be told from {to}"),
+            Reason::Alike(to) => format!("{policies} {is} not significantly different from {to}"),
             Reason::Other(PassedOver::KernelOnly) => {
-                format!("{policies} {works} only within the kernel, by process")
+                format!("{policies} {works} only in the kernel, which knows processes")
             }
             Reason::Other(PassedOver::Yardstick) => {
-                format!("{policies} {shows} what more places alone do")
+                format!("{policies} {shows} the effect of a longer queue alone")
             }
             Reason::Other(PassedOver::FallsBehind) => {
                 format!("the device falls behind with {policies}")
             }
             Reason::Other(PassedOver::WayNotCounted) => {
                 format!(
-                    "the way through a server, some 20 µs a request, is not counted for {policies}"
+                    "{policies} would be slower than shown by the path through a server, some 20 µs a request"
                 )
             }
             Reason::Other(PassedOver::Disputed) => {
                 format!("{policies} {is} not better under the other replay")
             }
             Reason::Other(PassedOver::Unsure) => {
-                format!("{policies} {is} not better on every drive that this may be")
+                format!(
+                    "{policies} {is} not better over the whole range of the drive's unknown figures"
+                )
             }
-            Reason::Other(_) => format!("{policies} {is} no longer to be had"),
+            Reason::Other(_) => format!("{policies} {is} no longer in Linux"),
         }
     }
 }
@@ -221,8 +225,8 @@ mod tests {
         assert_eq!(
             PassedOver::all_told(&all).unwrap(),
             "Why not another: bid beats none (busy time 4 s against 2 s) and kyber (busy time 4 s against 2 s); nothing \
-             beats bfq (busy time 4 s against 2 s), but bid is better there; forebay cannot be told from bid; cfq is no \
-             longer to be had."
+             beats bfq (busy time 4 s against 2 s), but bid is better there; forebay is not significantly different from bid; cfq is no \
+             longer in Linux."
         );
         assert_eq!(PassedOver::all_told(&[]), None);
     }
