@@ -402,6 +402,6 @@ mod tests {
         assert!(idle.starts_with("data is idle; its policy is noop"), "{idle}");
         // The server was restarted between the snapshots.
         let fresh = Figures { backs: Vec::new(), ..looked(10.0, 0) };
-        assert!(page(&fresh, &looked(12.0, 80_000)).contains("data answers 90000"), "{text}");
+        assert!(page(&fresh, &looked(12.0, 80_000)).contains("data serves 90000"), "{text}");
     }
 }
