@@ -22,7 +22,7 @@ use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
 use crate::jobs;
-use crate::progress::{Progress, ProgressReport, Telling, untold};
+use crate::progress::{ProgressReport, Telling, untold};
 use crate::simulate::{Bed, Replay, Run, RunResult, Setup};
 use crate::slices::{Resampled, Slices};
 
@@ -53,6 +53,7 @@ mod trial;
 mod trust;
 #[cfg(test)]
 mod trust_tests;
+mod untimed;
 pub mod verb;
 
 pub use available::{Provider, Today};
@@ -71,7 +72,7 @@ pub use replays::OtherReplay;
 use replays::Tryouts;
 pub use sensitivity::Sensitivity;
 pub use sizing::Sizing;
-use trial::{Trial, Tried, none_tried};
+use trial::{Trial, Tried};
 pub use trust::Trust;
 
 /// The seed for drawing resamples.
@@ -115,7 +116,7 @@ pub enum Verdict {
 
 /// What the user should do with a remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum RemedyStanding {
     /// The remedy is recommended.
     Recommended,
     /// The best option that Linux offers, until the recommended one is available.
@@ -271,13 +272,13 @@ pub fn advise(
     Bed::of(device).check(current)?;
     let times = Times::of(input)?;
     let setting = Setting { input, device, flash, setup, current };
-    if let (Some(why), Some(in_short)) = (times.why_not(), times.why_not_in_short()) {
+    if let Some(why) = times.why_not() {
         if options.fit_device {
             let fit = named("fit_device");
             return Err(Error::Unfit(format!("{fit}: {why}; leave it out")));
         }
         let told = ProgressReport { doing: "caches of every size".to_string(), done_share: 0.0 };
-        return untimed(setting, (&in_short, &why), &mut |_| progress(&told));
+        return untimed::advice(&setting, times, &why, &mut |_| progress(&told));
     }
     let AdviceOptions { prefer, jobs, both_replays, device_named, fit_device, .. } = options;
     let fit = fit_device.then(|| fit::fit(&setting, jobs, progress)).transpose()?;
@@ -467,20 +468,20 @@ impl Advice {
 
     /// Returns what the user should do with a remedy. At most one free remedy and one that needs
     /// flash are recommended.
-    pub fn standing(&self, remedy: &Remedy) -> Standing {
+    pub fn standing(&self, remedy: &Remedy) -> RemedyStanding {
         let is_ours = self
             .recommended
             .as_deref()
             .is_some_and(|policy| Provider::of(policy) == Provider::Forebay);
         let is_queues = |one: &Remedy| one.kind == RemedyKind::QueueSizes && one.recommended;
         match remedy.kind {
-            _ if !remedy.recommended => Standing::PassedOver,
-            RemedyKind::QueueSizes if is_ours => Standing::ForToday,
+            _ if !remedy.recommended => RemedyStanding::PassedOver,
+            RemedyKind::QueueSizes if is_ours => RemedyStanding::ForToday,
             // Changed queue sizes are only recommended if they beat every scheduler in Linux.
             RemedyKind::Scheduling if !is_ours && self.remedies.iter().any(is_queues) => {
-                Standing::PassedOver
+                RemedyStanding::PassedOver
             }
-            _ => Standing::Recommended,
+            _ => RemedyStanding::Recommended,
         }
     }
 
@@ -520,68 +521,6 @@ struct Setting<'a> {
     setup: Setup,
     /// The scheduler that the disk uses now.
     current: &'a str,
-}
-
-/// Returns the advice for a trace with unusable timestamps, based only on the order of requests. The
-/// reason is given in short and in full.
-fn untimed(
-    setting: Setting<'_>,
-    (in_short, why): (&str, &str),
-    progress: Progress<'_>,
-) -> Result<Advice, Error> {
-    let Setting { input, device, flash, setup, current: baseline } = setting;
-    let sizing = Sizing::of(input, progress)?;
-    let not_tried = "Not tried: there are no usable times.".to_string();
-    let mut remedies = vec![Remedy::untried(RemedyKind::Scheduling, baseline, not_tried.clone())];
-    remedies.extend(none_tried(baseline, &not_tried));
-    let mut cautions = input.notes.warnings.clone();
-    cautions.push(
-        "A trace of the same system with arrival times (blktrace, `forebay capture`) would allow \
-         an answer."
-            .to_string(),
-    );
-    Ok(Advice {
-        trace: input.path.display().to_string(),
-        device: device.name.clone(),
-        device_reason: "nothing was simulated on it".to_string(),
-        replay: setup.replay,
-        intensity: setup.intensity.times(),
-        total_is: setup.replay.total_name(),
-        verdict: Verdict::NoTimes,
-        recommended: None,
-        baseline: baseline.to_string(),
-        is_baseline_known: false,
-        stands_in: false,
-        is_saturated: false,
-        enough: None,
-        prefer: Prefer::default(),
-        today: None,
-        headline: format!("No advice: {in_short}."),
-        why: None,
-        findings: vec![
-            format!("Nothing was simulated: {why}."),
-            sizing.told(input.notes.own_block_bytes.is_some()),
-        ],
-        cautions,
-        trust: Trust::unchecked("nothing was simulated"),
-        ranking: Vec::new(),
-        other_replay: None,
-        flash_device: flash.name.clone(),
-        remedies,
-        cache_sizing: Some(sizing),
-        defragmentation: None,
-        plain: None,
-        sensitivity: Vec::new(),
-        redundancy: None,
-        description: input.description.clone(),
-        runs: Vec::new(),
-        pictures: Pictures {
-            arrivals: Vec::new(),
-            runs: Vec::new(),
-            streams: Vec::new(),
-            cylinders: 0,
-        },
-    })
 }
 
 /// Returns the runs to report in detail, each once: the baseline, the recommended scheduler, the

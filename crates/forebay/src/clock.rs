@@ -267,19 +267,16 @@ impl Times {
         })
     }
 
-    /// Returns that reason in a clause that fits into a headline.
-    pub(crate) fn why_not_in_short(self) -> Option<String> {
-        self.why_not()?;
-        Some(match self {
+    /// Returns the reason that the times cannot be used in a clause that fits into a headline.
+    pub(crate) fn why_not_in_short(self) -> String {
+        match self {
             Times::Coarse { step, .. } => {
-                format!(
-                    "the trace's clock steps by {}, too coarse to replay",
-                    seconds(step.as_secs_f64())
-                )
+                let step = seconds(step.as_millis_f64() / 1e3);
+                format!("the trace's clock steps by {step}, too coarse to replay")
             }
             Times::Same => "all requests bear the same time".to_string(),
             _ => "the trace has no arrival times".to_string(),
-        })
+        }
     }
 
     /// Returns the reason that a promise within `bound` has no price, if so. Load driven by a timer

@@ -158,7 +158,7 @@ impl Figure {
 
 /// How a run compares with the baseline, by the rule above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum RunStanding {
     /// The run is the baseline.
     Baseline,
     /// Better in a figure, and worse in none.
@@ -578,15 +578,15 @@ impl<'a> Choice<'a> {
     }
 
     /// Returns how a run compares with the baseline in the figures that count.
-    pub(crate) fn standing(&self, run: usize) -> Standing {
+    pub(crate) fn standing(&self, run: usize) -> RunStanding {
         let less = |a: usize, b: usize| self.figures.iter().any(|one| self.is_less(*one, a, b));
         match (less(run, self.baseline), less(self.baseline, run)) {
-            _ if run == self.baseline => Standing::Baseline,
-            _ if !self.may_be_used(run) => Standing::Worse,
-            (true, true) => Standing::Mixed,
-            (true, false) if self.beats(run, self.baseline).is_some() => Standing::Better,
-            (false, true) => Standing::Worse,
-            (true, false) | (false, false) => Standing::Alike,
+            _ if run == self.baseline => RunStanding::Baseline,
+            _ if !self.may_be_used(run) => RunStanding::Worse,
+            (true, true) => RunStanding::Mixed,
+            (true, false) if self.beats(run, self.baseline).is_some() => RunStanding::Better,
+            (false, true) => RunStanding::Worse,
+            (true, false) | (false, false) => RunStanding::Alike,
         }
     }
 

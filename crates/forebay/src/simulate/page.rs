@@ -11,7 +11,7 @@ use forebay_core::Device;
 
 use super::ruling::Ruling;
 use super::{Bed, LeastTime, Replay, Run, RunResult, Setup};
-use crate::advise::choice::Standing;
+use crate::advise::choice::RunStanding;
 use crate::error::Error;
 use crate::input::Input;
 use crate::quantities::{bound, counted, millis, percent, seconds, significant};
@@ -153,13 +153,13 @@ fn above_0(value: f64) -> Option<f64> {
     (value > 0.0).then_some(value)
 }
 
-fn standing(standing: Standing) -> Cell {
+fn standing(standing: RunStanding) -> Cell {
     match standing {
-        Standing::Baseline => Cell::Missing,
-        Standing::Better => Cell::judged("better", true),
-        Standing::Worse => Cell::judged("worse", false),
-        Standing::Mixed => "mixed".into(),
-        Standing::Alike => "no difference".into(),
+        RunStanding::Baseline => Cell::Missing,
+        RunStanding::Better => Cell::judged("better", true),
+        RunStanding::Worse => Cell::judged("worse", false),
+        RunStanding::Mixed => "mixed".into(),
+        RunStanding::Alike => "no difference".into(),
     }
 }
 

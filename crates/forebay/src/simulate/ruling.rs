@@ -1,7 +1,7 @@
 //! Which policy is better than the first one, by the rule of [`crate::advise::choice`]: a
 //! difference has to be both material and beyond chance.
 
-use crate::advise::choice::{Choice, Prefer, Standing};
+use crate::advise::choice::{Choice, Prefer, RunStanding};
 use crate::advise::judge::{TOO_FEW, is_at_ease, share_busy};
 use crate::advise::resampled;
 use crate::quantities::{counted, millis, percent, seconds};
@@ -39,7 +39,7 @@ impl<'a> Ruling<'a> {
     }
 
     /// Returns how each run compares with the first one; none if there are too few requests.
-    pub(super) fn standings(&self) -> Option<Vec<Standing>> {
+    pub(super) fn standings(&self) -> Option<Vec<RunStanding>> {
         let choice = self.choice()?;
         Some((0..self.runs.len()).map(|run| choice.standing(run)).collect())
     }

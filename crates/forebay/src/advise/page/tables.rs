@@ -4,7 +4,7 @@ use forebay_show::figure::Unit;
 use forebay_show::page::Block;
 use forebay_show::table::{Cell, Column, Row, RowMark, Table};
 
-use crate::advise::{Advice, Ranked, Redundancy, Remedy, RemedyKind, Standing};
+use crate::advise::{Advice, Ranked, Redundancy, Remedy, RemedyKind, RemedyStanding};
 use crate::run_page::name;
 
 /// Builds the table of all remedies, free ones first. Each is compared with the present state on
@@ -51,9 +51,9 @@ fn remedy_table(advice: &Advice, tried: &[&Remedy]) -> Table {
         };
         let ms = |ms: Option<f64>| Cell::value(ms.map(|ms| ms / 1e3));
         let mark = match advice.standing(remedy) {
-            Standing::Recommended => RowMark::Best("recommended".into()),
-            Standing::ForToday => RowMark::Badge("to set today".into()),
-            Standing::PassedOver => RowMark::Plain,
+            RemedyStanding::Recommended => RowMark::Best("recommended".into()),
+            RemedyStanding::ForToday => RowMark::Badge("to set today".into()),
+            RemedyStanding::PassedOver => RowMark::Plain,
         };
         let cells = vec![
             remedy.kind.name().into(),
