@@ -131,7 +131,7 @@ test: needs
 	$(STAGE) format cargo fmt --check
 	$(STAGE) clippy cargo clippy --workspace --all-targets -- -D warnings
 	$(STAGE) build cargo build --workspace $(TARGETS) -q
-	$(STAGE) tests cargo test --workspace $(TARGETS)
+	$(STAGE) tests cargo test --workspace $(TARGETS) --no-fail-fast
 	$(STAGE) python $(MAKE) --no-print-directory py
 	$(STAGE) --total $(TEST_CPU_MAX_S)
 

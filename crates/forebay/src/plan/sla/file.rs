@@ -176,7 +176,7 @@ mod tests {
         assert!(said("").contains("got 0 tiers"));
         assert!(said(&tiers(&[("0.9", "0")])).contains("above 0"));
         assert!(said(&tiers(&[("0.9", "1e300")])).contains("got within_ms = 1e300, expected"));
-        assert!(said(&tiers(&[("0.9", "0.00000001")])).contains("whole nanoseconds"));
+        assert!(said(&tiers(&[("0.9", "0.00000001")])).contains("at most 6 decimals"));
         assert!(said("[tier]\nfraction = 0.9").contains("each [[tier]]"));
         assert!(said(&tiers(&[("0.9", "-5")])).contains("tier 1"));
         assert!(said(&tiers(&[("1.5", "5")])).contains("at most 1"));
