@@ -11,6 +11,7 @@ mod per_disk;
 pub mod placed;
 pub(crate) mod placement_log;
 pub mod rearranged;
+pub mod served;
 pub(crate) mod tier;
 
 pub use blocks::Blocks;
@@ -21,3 +22,4 @@ pub use placement_log::{
     FlashLabel, LABEL_BYTES, LabelFound, Pairing, found_label, put_generation,
 };
 pub use rearranged::{Rearrange, Rearranged};
+pub use served::Served;

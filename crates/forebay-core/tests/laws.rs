@@ -10,7 +10,7 @@ use forebay_core::device::list::DeviceModel;
 use forebay_core::laws::{
     Bench, Broken, LEN_MAX, List, PLACES, WakeupChecked, Watch, check, laid, same, starves,
 };
-use forebay_core::stack::{Rearrange, Rearranged};
+use forebay_core::stack::{Rearrange, Rearranged, Served};
 use forebay_core::tape::Recorder;
 use forebay_core::{
     Done, Flags, Lane, Nanos, Observer, Op, Policy, Rearrangement, Request, SpecError, simulate,
@@ -69,11 +69,18 @@ const SHAPED: &[&str] = &[
 fn specs() -> impl Iterator<Item = String> {
     let listed = POLICIES.iter().chain(YARDSTICKS).map(|listed| listed.name.to_string());
     let rest = VARIANTS.iter().chain(SHAPED);
-    listed.chain(rest.map(|spec| spec.to_string()))
+    listed.chain(rest.map(|spec| spec.to_string())).chain([format!("{SERVED}forebay")])
 }
+
+/// Before the name of a scheduler: the scheduler behind a server's path.
+const SERVED: &str = "served ";
 
 /// Yardsticks obey the laws even if the device differs from their model.
 fn build(spec: &str, len_max: u32) -> Result<AnyPolicy, SpecError> {
+    if let Some(scheduler) = spec.strip_prefix(SERVED) {
+        let policy = build(scheduler, len_max)?;
+        return Ok(Box::new(Served::new(policy, Nanos::from_micros(31))));
+    }
     if !catalog::is_yardstick(spec) {
         return catalog::build(spec, len_max);
     }

@@ -159,7 +159,12 @@ mod tests {
 
     const PLAN: Plan<'_> = Plan {
         policy: "noop",
-        setup: Setup { replay: Replay::Open, intensity: Intensity::RECORDED, map: Map::Scale },
+        setup: Setup {
+            replay: Replay::Open,
+            intensity: Intensity::RECORDED,
+            map: Map::Scale,
+            serves_own: false,
+        },
         length: None,
         realtime: false,
     };

@@ -23,3 +23,4 @@ pub mod power;
 mod read;
 pub mod search;
 pub mod sla;
+mod spread;

@@ -91,11 +91,19 @@ pub struct Setup {
     pub intensity: Intensity,
     /// What to do with addresses beyond the device.
     pub map: Map,
+    /// Whether Forebay's own schedulers run as `forebay serve` runs them: behind the path of its
+    /// clients, with one stream. Otherwise they run as a scheduler in the kernel would.
+    pub serves_own: bool,
 }
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { replay: Replay::Open, intensity: Intensity::RECORDED, map: Map::Scale }
+        Setup {
+            replay: Replay::Open,
+            intensity: Intensity::RECORDED,
+            map: Map::Scale,
+            serves_own: false,
+        }
     }
 }
 

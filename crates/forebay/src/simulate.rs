@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use forebay_ask::named;
-use forebay_core::catalog::{PolicyVisitor, with_measured};
+use forebay_core::catalog::{Origin, POLICIES, PolicyVisitor, with_measured};
 use forebay_core::device::failing::{Failing, Failure};
 use forebay_core::device::list::DeviceModel;
-use forebay_core::stack::{Rearrange, Rearranged};
+use forebay_core::stack::{Rearrange, Rearranged, Served};
 use forebay_core::{Device, Lane, Nanos, Policy, Request, Workload, WriteBack, simulate};
 use serde::Serialize;
 
@@ -230,6 +230,16 @@ pub(crate) fn requests(
     Ok((DeviceRequests::new(records, bed.placement(input, "noop", setup), 0..u64::MAX), failed))
 }
 
+/// The time that a request spends between a client and `forebay serve`, both ways: a read of 4 KiB
+/// from a file in memory by an NBD client on the same machine (docs/serve-measured.md, section 1).
+pub(crate) const SERVE_ROUND_TRIP: Nanos = Nanos(31_000);
+
+/// Whether `policy` is a scheduler that only Forebay has.
+fn is_own(policy: &str) -> bool {
+    let name = policy.split(':').next();
+    POLICIES.iter().any(|it| Some(it.name) == name && it.origin == Origin::Forebay)
+}
+
 struct Visit<'a> {
     input: &'a Input,
     bed: Bed<'a>,
@@ -245,6 +255,9 @@ impl PolicyVisitor for Visit<'_> {
 
     fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> Result<Run, Error> {
         let Some(map) = self.stretch.rearrangement.cloned() else {
+            if self.setup.serves_own && is_own(self.policy) {
+                return self.simulate(&mut Served::new(Box::new(policy), SERVE_ROUND_TRIP));
+            }
             return self.simulate(&mut policy);
         };
         // Boxed, so that this function is not compiled again for each policy.

@@ -498,7 +498,7 @@ impl ReplayAsk {
             }
         }
         let intensity = Intensity::new(self.intensity).unwrap_or(Intensity::RECORDED);
-        Ok(Setup { replay: self.replay, intensity, map: self.map })
+        Ok(Setup { replay: self.replay, intensity, map: self.map, ..Setup::default() })
     }
 }
 

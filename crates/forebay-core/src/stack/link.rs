@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use crate::contract::bytes::{Bytes, Piece};
 use crate::contract::device::Completion;
-use crate::contract::policy::{Cx, Policy};
+use crate::contract::policy::{Class, Cx, Figure, Gauge, Policy};
 use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
 
@@ -79,6 +79,18 @@ impl<P: Policy> Policy for Link<P> {
 
     fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
         self.policy.pieces(io, each);
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.policy.figures()
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        self.policy.gauges()
+    }
+
+    fn classes(&self) -> &[Class] {
+        self.policy.classes()
     }
 }
 

@@ -20,7 +20,7 @@ use super::{
 use crate::devices::OpenDevice;
 use crate::input::Input;
 use crate::quantities::{bytes, counted, millis, percent, seconds};
-use crate::simulate::{Replay, RunResult, Setup};
+use crate::simulate::{Replay, RunResult, SERVE_ROUND_TRIP, Setup};
 
 /// The share of the time from which on a device that keeps up is nearly saturated.
 const SATURATED_SHARE: f64 = 0.85;
@@ -503,9 +503,11 @@ impl Case<'_> {
     fn by_places_alone(&self) -> Option<String> {
         let run = self.results.iter().find(|run| run.policy == EQUAL_SLOTS)?;
         Some(format!(
-            "{} has 128 places, as many as Linux has before a served device. With as many mq-deadline comes to {}: only \
-             what {} saves beyond that is its order's.",
+            "{} is simulated as `forebay serve` runs it: all requests in one stream, {} each on the way to the server \
+             and back, and 128 places, as many as Linux has before a served device. With as many, mq-deadline takes {}: \
+             {} saves only the rest by its order.",
             self.chosen.policy,
+            seconds(SERVE_ROUND_TRIP.as_secs_f64()),
             self.comes_to(run),
             self.chosen.policy
         ))

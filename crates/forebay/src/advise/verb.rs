@@ -213,6 +213,7 @@ impl AdviseAsk {
     ) -> Result<Setup, Error> {
         let replay = self.replay.unwrap_or(Replay::Open);
         let replaying = ReplayAsk { replay, intensity: self.intensity, map: self.map };
-        replaying.setup(input, session)
+        // A scheduler that Forebay would have to carry is judged with what carrying it costs.
+        Ok(Setup { serves_own: true, ..replaying.setup(input, session)? })
     }
 }

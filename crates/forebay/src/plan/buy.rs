@@ -7,7 +7,7 @@
 //! client's promise; the results are ranked by price.
 //!
 //! Arrivals are as recorded, sped up by the growth factor. Data take up the space up to the highest
-//! offset, multiplied by the same factor, and lie all over the drives ([`spread`]). The drives found
+//! offset, multiplied by the same factor, and lie all over the drives ([`crate::plan::spread`]). The drives found
 //! are simulated once more with one of them missing, and while that one is made anew; how many bytes
 //! are lost in a year is computed ([`loss`]).
 
@@ -23,7 +23,6 @@ mod run;
 mod said;
 mod speed;
 mod spent;
-mod spread;
 mod trial;
 mod verb;
 

@@ -1,7 +1,7 @@
 //! `plan capacity --device`: how many real devices keep a promise, by simulation.
 //!
 //! The trace's volumes are laid out one after another and striped over all devices: stripe `s` is
-//! on device `s mod n`. A request goes whole to the device of its first byte. Arrivals are as
+//! on device `s mod n`. On a disk, they lie all over it ([`super::spread`]). A request goes whole to the device of its first byte. Arrivals are as
 //! recorded, each device runs its own instance of the policy, and a response time runs from arrival
 //! to completion.
 //!
@@ -16,8 +16,9 @@
 //!
 //! If none of the allowed numbers keeps a promise, the requests are simulated once more, far apart,
 //! each on an idle device out of the maximum number. Requests that are too slow then are too slow
-//! on fewer devices as well, and on any number of devices without an arm. With an arm, more devices
-//! hold less data each and have shorter seeks, so numbers above the maximum are not ruled out.
+//! on fewer devices as well, and on any number of devices without an arm. With an arm, the time of a
+//! request depends on where other numbers of devices place the data, so numbers above the maximum
+//! are not ruled out.
 
 pub(super) mod striped;
 mod told;
@@ -105,7 +106,8 @@ pub struct DevicesRow {
     /// number; only reported if no allowed number keeps the promise. If it is below the fraction,
     /// no allowed number can keep the promise, however few requests overlap.
     pub alone_fraction: Option<f64>,
-    /// Whether the service time depends on the location, so that more devices mean shorter seeks.
+    /// Whether the service time depends on the location of the data, which the number of devices
+    /// changes.
     pub has_arm: bool,
     /// The price of that number of devices.
     pub price: Option<f64>,

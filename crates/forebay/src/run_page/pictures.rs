@@ -166,31 +166,28 @@ fn spent(run: &RunResult) -> Bar {
 /// Draws how a disk spends its time. Returns the picture and its caption, or none for a device
 /// without heads, whose time cannot be divided into parts.
 pub(crate) fn spent_picture<'a>(
-    runs: impl Iterator<Item = &'a RunResult> + Clone,
+    runs: impl Iterator<Item = &'a RunResult>,
     replay: Replay,
 ) -> Option<(String, String)> {
     let total = match replay {
         Replay::Closed | Replay::Dependent => "Busy time; the total above runs until all is done",
         Replay::Open => "Busy time, which is the total above",
     };
-    let bars: Vec<Bar> = runs.clone().map(spent).collect();
-    let floor_s = runs.map(|run| run.figures.transfer_bound_s).fold(0.0, f64::max);
-    let floor = (floor_s, format!("the bytes alone {}", seconds(floor_s)));
+    let bars: Vec<Bar> = runs.map(spent).collect();
     let caption = Caption {
         id: "spent",
         title: "Where the disk's time went",
         description: "For each scheduler, seconds spent seeking, rotating, transferring and on \
-                      overhead, against the least time that moving the bytes takes.",
+                      overhead.",
     };
-    let picture = bars::picture(&caption, &bars, Some(&floor))?;
+    let picture = bars::picture(&caption, &bars, None)?;
     let keys = bars::legend(&[
         ("seek", "seeking"),
         ("rotation", "rotational wait"),
         ("transfer", "transfer"),
         ("other", "overhead and other"),
     ]);
-    let said = format!("{total}; the line marks what moving the bytes alone takes");
-    Some((keys + &picture, said))
+    Some((keys + &picture, total.to_string()))
 }
 
 #[cfg(test)]

@@ -30,20 +30,20 @@ impl Case<'_> {
     pub(super) fn load(&self) -> String {
         let figures = &self.baseline().figures;
         let duration_s = self.input.description.duration_s / self.setup.intensity.times();
-        let floor = format!(
-            "Moving the bytes alone takes {} {}",
-            seconds(figures.transfer_bound_s),
-            match self.device.model {
-                DeviceModel::Drive(_) => "over the drive's bus, and longer on the platters",
-                _ => "at media rate",
-            }
-        );
+        // Of a drive as shipped only the bus limits all bytes, which is no limit to speak of.
+        let floor = match self.device.model {
+            DeviceModel::Drive(_) => String::new(),
+            _ => format!(
+                " Moving the bytes alone takes {} at media rate.",
+                seconds(figures.transfer_bound_s)
+            ),
+        };
         let (drive, busy) = (self.drive(), seconds(figures.busy_s));
         let under = capitalised(&under(&self.baseline().policy));
         if figures.is_overloaded() {
             return format!(
                 "{under} {} of the requests come more than 1 s later than in the recording, which takes {}; the \
-                 {drive} is busy for {busy} of {}. {floor}.",
+                 {drive} is busy for {busy} of {}.{floor}",
                 percent(figures.lagging_share),
                 seconds(duration_s),
                 seconds(figures.makespan_s),
@@ -55,12 +55,12 @@ impl Case<'_> {
         };
         if figures.busy_s > over_s {
             return format!(
-                "{under} the {drive} is busy for {busy}, longer than the {} in which requests come. {floor}.",
+                "{under} the {drive} is busy for {busy}, longer than the {} in which requests come.{floor}",
                 seconds(over_s),
             );
         }
         format!(
-            "{under} the {drive} is busy {busy} of {} ({}). {floor}.",
+            "{under} the {drive} is busy {busy} of {} ({}).{floor}",
             seconds(over_s),
             percent(self.share_busy()),
         )

@@ -191,6 +191,13 @@ impl<'a> Clients<'a> {
         used.zip(&self.client_of).map(|(of, c)| if is_of(c) { of } else { Vec::new() }).collect()
     }
 
+    /// Returns the size in bytes of the areas that a group uses.
+    pub(super) fn touched(&self, group: &[usize]) -> u64 {
+        let stretches = self.stretches(group);
+        let mib = stretches.iter().flatten().map(|area| area.end_mib - area.begin_mib);
+        mib.fold(0, u64::saturating_add).saturating_mul(1 << 20)
+    }
+
     /// Merges the requests of all clients in `group` by time. Call [`Merged::ended`] after the last
     /// request.
     pub(super) fn merged(&self, group: &[usize]) -> Result<Merged<'_>, Error> {

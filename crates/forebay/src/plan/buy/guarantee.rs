@@ -11,18 +11,22 @@ use forebay_core::contract::bytes::Slots;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Device, Done, Flags, Nanos, Observer, Op, Request, Workload, simulate};
 
-use super::layout::{DriveLayout, Layout, Set};
-use super::spread::Spread;
+use super::layout::{Data, DriveLayout, Layout, Set};
 use crate::devices::{self, OpenDevice};
 use crate::error::Error;
+use crate::plan::spread::Spread;
 
 const SMALL_BYTES: u32 = 4096;
 /// The greatest queue depth of a drive.
 const DEPTH_MAX: u32 = 32;
-/// The number of requests for each disk: half of them fill its write cache.
-const REQUESTS: u64 = 20_000;
+/// The number of reads of each drive before those that count.
+const READS_BEFORE: u64 = 1_000;
+/// The number of writes of each disk before those that count: they fill its write cache.
+const WRITES_BEFORE: u64 = 10_000;
 /// The same for flash, whose buffer is larger and collects garbage only when it is full.
-const REQUESTS_OF_FLASH: u64 = 200_000;
+const WRITES_BEFORE_OF_FLASH: u64 = 100_000;
+/// The number of requests that count.
+const COUNTED: u64 = 40_000;
 /// The most data of a set that are simulated. They are spread over the whole drives.
 const DATA_BYTES_MAX: u64 = 64 << 30;
 /// The size of the worn-in flash drive that stands for a larger one.
@@ -58,28 +62,45 @@ pub(super) fn guarantee(
     let each = if worn.is_some() { layout.width() } else { drives / sets };
     let held = kind.holds(each)?.unwrap_or(0);
     let bytes = if layout.is_array() { held.min(DATA_BYTES_MAX) } else { held };
-    let set = kind.set(each, bytes, 0)?;
-    let mut best = None;
-    let depths = (0..).map(|bits| 1u32 << bits);
-    for depth in depths.take_while(|depth| *depth <= DEPTH_MAX * each as u32) {
+    let set = kind.set(each, Data { bytes, used: 0, touched: bytes })?;
+    let at = |depth: u32| -> Result<(f64, bool), Error> {
         let (mut rate_iops, mut in_time) = (f64::INFINITY, true);
         for op in [Op::Read, Op::Write] {
             let measured = measure(&kind.drive.model, &set, (op, depth), within)?;
             rate_iops = rate_iops.min(measured.0);
             in_time &= measured.1 >= fraction;
         }
-        if best.is_some() && !in_time {
-            break;
-        }
-        if best.is_none_or(|(rate, _)| rate < rate_iops) {
-            best = Some((rate_iops, depth));
-        }
-        if !in_time {
-            break;
+        Ok((rate_iops, in_time))
+    };
+    let (rate_iops, depth) = fastest_in_time(each as u32, at)?;
+    Ok(Guarantee { rate_iops: rate_iops * sets as f64, depth: depth * sets as u32 })
+}
+
+/// Returns the highest rate and its depth of those at which `at` is in time, out of the powers of
+/// two; the rate at depth 1 if none is. The search starts with about one request for each of
+/// `drives`.
+fn fastest_in_time(
+    drives: u32,
+    mut at: impl FnMut(u32) -> Result<(f64, bool), Error>,
+) -> Result<(f64, u32), Error> {
+    let mut depth = 1 << drives.ilog2();
+    let (mut rate, mut in_time) = at(depth)?;
+    while !in_time && depth > 1 {
+        depth /= 2;
+        (rate, in_time) = at(depth)?;
+        if in_time {
+            return Ok((rate, depth));
         }
     }
-    let (rate_iops, depth) = best.unwrap_or((0.0, 1));
-    Ok(Guarantee { rate_iops: rate_iops * sets as f64, depth: depth * sets as u32 })
+    let mut best = (rate, depth);
+    while in_time && depth < DEPTH_MAX * drives {
+        depth *= 2;
+        (rate, in_time) = at(depth)?;
+        if in_time && rate > best.0 {
+            best = (rate, depth);
+        }
+    }
+    Ok(best)
 }
 
 /// Opens a smaller and worn-in drive of the same kind; none unless it is flash, or if the user says
@@ -89,7 +110,7 @@ fn worn_in(kind: &DriveLayout<'_>) -> Option<OpenDevice> {
     devices::open(&format!("{}:{WORN}", kind.asked)).ok()
 }
 
-/// Returns the requests per second and the share answered in time, both of the second half.
+/// Returns the requests per second and the share answered in time, both of the requests that count.
 fn measure(
     model: &DeviceModel,
     set: &Set,
@@ -99,22 +120,26 @@ fn measure(
     let lanes: u64 = set.lanes.disks.into();
     let drive = Spread::new(model.clone(), set.drive_bytes);
     let mut drives = vec![drive; set.lanes.disks.into()];
-    let each = if model.wear().is_some() { REQUESTS_OF_FLASH } else { REQUESTS };
+    let before = match (op, model.wear()) {
+        (Op::Read, _) => READS_BEFORE,
+        (_, None) => WRITES_BEFORE,
+        (_, Some(_)) => WRITES_BEFORE_OF_FLASH,
+    };
+    let before = before * lanes;
     let mut workload = AtDepth {
         op,
         len: SMALL_BYTES.min(model.len_max()),
         blocks: (set.usable / u64::from(SMALL_BYTES)).max(1),
         state: 1,
         begun: 0,
-        requests: each * lanes,
+        requests: before + COUNTED,
         due: (0..depth).map(|_| Nanos::ZERO).collect(),
     };
-    let half = workload.requests / 2;
-    let mut watch = Half { within, half, ended: 0, in_time: 0, halfway: Nanos::ZERO };
+    let mut watch = Counter { within, before, ended: 0, in_time: 0, since: Nanos::ZERO };
     let mut policy = build_placed(&set.spec, &set.lanes)?;
     let end = simulate::run(&mut policy, &mut drives, &mut workload, &mut watch);
-    let (seconds, after) = ((end - watch.halfway).as_secs_f64().max(1e-9), watch.ended - half);
-    Ok((after as f64 / seconds, watch.in_time as f64 / after.max(1) as f64))
+    let seconds = (end - watch.since).as_secs_f64().max(1e-9);
+    Ok((COUNTED as f64 / seconds, watch.in_time as f64 / COUNTED as f64))
 }
 
 /// Random requests, of which a constant number is in progress.
@@ -156,22 +181,43 @@ impl Workload for AtDepth {
     }
 }
 
-/// Counts the second half of the requests.
-struct Half {
+/// Counts the requests after the first `before`.
+struct Counter {
     within: Nanos,
-    half: u64,
+    before: u64,
     ended: u64,
     in_time: u64,
-    halfway: Nanos,
+    since: Nanos,
 }
 
-impl Observer for Half {
+impl Observer for Counter {
     fn finished(&mut self, now: Nanos, done: &Done) {
         self.ended += 1;
-        if self.ended == self.half {
-            self.halfway = now;
-        } else if self.ended > self.half {
+        if self.ended == self.before {
+            self.since = now;
+        } else if self.ended > self.before {
             self.in_time += u64::from(done.latency(now) <= self.within);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fastest_depth_in_time_is_found_from_either_side() {
+        for drives in [1, 6, 32] {
+            for limit in [0, 1, 3, 8, 40, 700, 5000] {
+                let at = |depth: u32| Ok((f64::from(depth.min(100)), depth <= limit));
+                let found = fastest_in_time(drives, at).unwrap();
+                let depths = (0..).map(|bits| 1u32 << bits);
+                let in_time = depths.take_while(|it| *it <= limit && *it <= DEPTH_MAX * drives);
+                let depth = in_time
+                    .map(|it| (it.min(100), it))
+                    .fold((0, 1), |best, it| if it.0 > best.0 { it } else { best });
+                assert_eq!(found.1, depth.1, "{drives} drives, in time up to {limit}");
+            }
         }
     }
 }

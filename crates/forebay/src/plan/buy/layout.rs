@@ -138,6 +138,17 @@ pub(super) struct DriveLayout<'a> {
     pub(super) scheduler: &'a str,
 }
 
+/// The data that all sets share.
+#[derive(Clone, Copy)]
+pub(super) struct Data {
+    /// Their extent.
+    pub(super) bytes: u64,
+    /// The bytes that the trace uses.
+    pub(super) used: u64,
+    /// The size of the areas in which these lie.
+    pub(super) touched: u64,
+}
+
 /// The simulated configuration of one set.
 pub(super) struct Set {
     /// The policy.
@@ -153,6 +164,11 @@ pub(super) struct Set {
 /// The largest number of units in a simulated array. Its table is in memory and covers the extent
 /// of the data.
 const UNITS_MAX: u64 = 2 << 20;
+/// An array is simulated with this many times the room of the areas that the trace touches, which
+/// leaves them and the neighbours in them as they are; only the gaps between them shrink. A short
+/// trace of a large volume then does not wait for a large array to be filled.
+const ROOM: u64 = 2;
+const ROOM_MIN_BYTES: u64 = 8 << 30;
 /// The number of data chunks per unit.
 const CHUNKS: u64 = 4;
 /// The chunk size of a volume. Arrays that write in place use md's default chunk size.
@@ -227,9 +243,9 @@ impl DriveLayout<'_> {
         Ok(Some(self.set_bytes(drives / sets)?.saturating_mul(sets as u64)))
     }
 
-    /// Returns one of the sets that `drives` form, sized for data that extend to `bytes` over all
-    /// sets; `used` is the part that the trace uses.
-    pub(super) fn set(&self, drives: usize, bytes: u64, used: u64) -> Result<Set, SpecError> {
+    /// Returns one of the sets that `drives` form, sized for these data.
+    pub(super) fn set(&self, drives: usize, data: Data) -> Result<Set, SpecError> {
+        let Data { bytes, used, touched } = data;
         let sets = self.layout.sets(drives).unwrap_or(1);
         let each = drives / sets;
         let share = bytes.div_ceil(STRIPE_BYTES).div_ceil(sets as u64) * STRIPE_BYTES;
@@ -249,7 +265,8 @@ impl DriveLayout<'_> {
         }
         // Simulates only the part of an array within the extent of the data; the rest would only
         // use memory.
-        let wanted = share.min(whole).min(bytes_max(self.layout));
+        let room = (touched / sets as u64).saturating_mul(ROOM).max(ROOM_MIN_BYTES);
+        let wanted = share.min(whole).min(bytes_max(self.layout)).min(room);
         let holds = |bytes: u64| volume_bytes(&self.array(), &self.lanes(each, bytes));
         let (mut few, mut enough) = (0, capacity);
         while enough - few > STRIPE_BYTES {
@@ -314,13 +331,14 @@ mod tests {
             scheduler: "noop",
         };
         let gib = 1 << 30;
+        let data = Data { bytes: 64 * gib, used: 0, touched: u64::MAX };
         for layout in [Layout::Mirror, Layout::VolumeMirror, Layout::Adaptive] {
-            let set = |drives| kind(layout).set(drives, 64 * gib, 0).unwrap();
+            let set = |drives| kind(layout).set(drives, data).unwrap();
             assert_eq!((set(32).usable, set(64).usable), (64 * gib, 32 * gib), "{layout:?}");
             assert_eq!((set(32).lanes.disks, set(64).lanes.disks), (32, 32));
         }
         // RAID 6 in place has sets of exactly six drives, as md makes them.
-        let set = |drives| kind(Layout::Raid6).set(drives, 64 * gib, 0).unwrap();
+        let set = |drives| kind(Layout::Raid6).set(drives, data).unwrap();
         assert_eq!((set(6).usable, set(12).usable), (64 * gib, 32 * gib));
         assert_eq!((set(6).lanes.disks, set(12).lanes.disks), (6, 6));
         let sets = [6, 7, 8, 12, 18].map(|drives| Layout::Raid6.sets(drives));

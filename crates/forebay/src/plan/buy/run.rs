@@ -14,7 +14,6 @@ use forebay_core::{
 
 use super::clients::{Clients, Merged};
 use super::layout::{CHUNK_KIB, DriveLayout, Set};
-use super::spread::Spread;
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::jobs::Tell;
@@ -22,6 +21,7 @@ use crate::layout::{Map, VolumeLayout};
 use crate::plan::confidence::{BLOCKS, Bootstrap};
 use crate::plan::devices::STRIPE_BYTES;
 use crate::plan::devices::striped::Striped;
+use crate::plan::spread::Spread;
 
 /// The result of a run.
 #[derive(Clone, Debug, Default)]

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use forebay_core::Device;
 use forebay_core::replay::Intensity;
 
+use super::layout::Data;
 use super::run::{Case, Come, Count, Health, Run};
 use crate::devices::OpenDevice;
 use crate::error::Error;
@@ -304,7 +305,9 @@ impl<'a, 't> Trial<'a, 't> {
         still: Option<&OpenDevice>,
     ) -> Result<Option<Count>, Error> {
         let sets = self.case.kind.layout.sets(drives).unwrap_or(1);
-        let set = self.case.kind.set(drives, self.bytes(), self.case.used)?;
+        let touched = self.case.clients.touched(self.case.group);
+        let data = Data { bytes: self.bytes(), used: self.case.used, touched };
+        let set = self.case.kind.set(drives, data)?;
         let clients = self.case.group.len();
         let blocks = vec![vec![(0, 0); BLOCKS as usize]; clients];
         let mut sum = Count { of: vec![(0, 0); clients], blocks, ..Count::default() };

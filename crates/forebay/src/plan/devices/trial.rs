@@ -17,6 +17,7 @@ use crate::input::{Input, Records};
 use crate::jobs::on_all_cores;
 use crate::layout::{Map, VolumeLayout};
 use crate::plan::search::try_least;
+use crate::plan::spread::Spread;
 use crate::progress::{ProgressReport, Telling};
 use forebay_ask::Share;
 
@@ -222,9 +223,11 @@ impl Tried<'_> {
         let capacity = usable.saturating_mul(devices as u64);
         let layout = VolumeLayout::new(&self.input.extents, capacity, Map::Scale)
             .without_gaps(&self.input.stretches);
+        let data_bytes = layout.span().div_ceil(devices as u64).saturating_add(STRIPE_BYTES);
+        let drive = Spread::new(self.device.model.clone(), data_bytes.min(usable));
         let striped = Striped { records, layout, devices, lane, usable, apart, next: 0 };
         let lasts = Nanos((self.input.description.duration_s * 1e9) as u64);
-        let visit = Visit { striped, device: self.device, within: self.within, lasts };
+        let visit = Visit { striped, drive, within: self.within, lasts };
         let count = visit.run(build(self.policy, self.device.model.len_max())?);
         match failed.take() {
             Some(error) => Err(error.into()),
@@ -244,7 +247,7 @@ pub(super) fn binds(for_bytes: usize, for_time: usize, devices: usize) -> Binds 
 
 struct Visit<'a> {
     striped: Striped<Records<'a>>,
-    device: &'a OpenDevice,
+    drive: Spread,
     within: &'a [Nanos],
     /// The trace's duration: devices draw power until its end.
     lasts: Nanos,
@@ -255,7 +258,7 @@ impl Visit<'_> {
         let in_time = vec![0; self.within.len()];
         let mut watch = Watch { within: self.within, count: Count { in_time, ..Count::default() } };
         let mut workload = Open::new(self.striped, Intensity::RECORDED);
-        let mut devices = [self.device.model.clone()];
+        let mut devices = [self.drive];
         let end = simulate::run(&mut policy, &mut devices, &mut workload, &mut watch);
         // Devices draw power until the end of the trace or until they are done.
         let until = end.max(self.lasts);
