@@ -152,6 +152,9 @@ pub struct Advice {
     /// Whether the device is a stand-in for a disk of this machine, as `device_reason` says.
     #[serde(skip)]
     pub stands_in: bool,
+    /// Whether Forebay chose the device, because the user named none.
+    #[serde(skip)]
+    pub is_device_default: bool,
     /// Whether the device keeps up, but is busy for at least 85 % of the time.
     pub is_saturated: bool,
     /// The disks or flash that would keep up with the trace; none if the device keeps up.
@@ -433,6 +436,7 @@ pub fn advise(
         baseline: baseline.policy.clone(),
         is_baseline_known: options.current.is_some(),
         stands_in: false,
+        is_device_default: false,
         is_saturated,
         enough,
         recommended,

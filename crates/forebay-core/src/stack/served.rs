@@ -76,3 +76,36 @@ impl Policy for Served {
         self.link.classes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::bytes::Null;
+    use crate::contract::policy::Finished;
+    use crate::contract::request::{Flags, Op};
+    use crate::elevator::{BlockLayer, Limits, Noop};
+
+    #[test]
+    fn the_scheduler_sees_one_stream_and_clients_their_own_requests() {
+        let noop = BlockLayer::new(Noop::default(), Limits::default());
+        let mut served = Served::new(Box::new(noop), Nanos(100));
+        let mut finished = Finished::new();
+        let mut cx = Cx { now: Nanos(7), slots: &mut Null, finished: &mut finished };
+        let sent = [(40, 3, 1 << 30), (41, 8, 0)].map(|(id, stream, offset)| {
+            let (at, op, flags) = (Nanos(7), Op::Read, Flags::NONE);
+            Request { at, offset, id, len: 512, stream, lane: 0, op, flags }
+        });
+        sent.iter().for_each(|request| served.submit(&mut cx, *request, Bytes { buf: 5, at: 0 }));
+        assert_eq!((served.dispatch(cx.now, 0), served.wakeup()), (None, Some(Nanos(107))));
+        cx.now = Nanos(107);
+        served.wake(&mut cx);
+        for _ in &sent {
+            let io = served.dispatch(cx.now, 0).unwrap();
+            assert_eq!(io.stream, 0);
+            let (started, at, mechanics) = (cx.now, cx.now, Default::default());
+            served.complete(&mut cx, &Completion { io, started, at, mechanics, outcome: Ok(()) });
+        }
+        assert_eq!(finished.iter().map(|done| done.request).collect::<Vec<_>>(), sent);
+        assert!(finished.iter().all(|done| done.latency(Nanos(107)) == Nanos(100)));
+    }
+}

@@ -234,8 +234,8 @@ impl<'a> Choice<'a> {
         Choice { agreed: Some(agreed), other_moves, ..self }
     }
 
-    /// Excludes Forebay's own schedulers. On flash, the path through a server takes about as long
-    /// as the device itself, and no figure includes that time.
+    /// Excludes Forebay's own schedulers. On flash, the path through a server takes about a quarter
+    /// of a read, and the server's own limit, some 100,000 requests a second, is not simulated.
     pub(super) fn without_own(self) -> Self {
         Choice { own: false, ..self }
     }

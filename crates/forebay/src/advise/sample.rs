@@ -234,6 +234,7 @@ pub(crate) fn advice() -> Advice {
         baseline: "noop".to_string(),
         is_baseline_known: false,
         stands_in: false,
+        is_device_default: false,
         is_saturated: false,
         enough: None,
         why: Some("62 % of the heads' travel is between streams".to_string()),

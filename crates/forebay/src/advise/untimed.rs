@@ -36,6 +36,7 @@ pub(super) fn advice(
         baseline: baseline.to_string(),
         is_baseline_known: false,
         stands_in: false,
+        is_device_default: false,
         is_saturated: false,
         enough: None,
         prefer: Prefer::default(),

@@ -121,6 +121,7 @@ impl Verb for AdviseAsk {
         let is_named = captured.as_ref().map_or(device.is_some(), |captured| captured.is_known);
         session.begin("simulating", None);
         let node = captured.as_ref().map(|captured| captured.disk.node.clone());
+        let is_device_default = device.is_none();
         let (device, reason) = match device {
             Some(device) => {
                 let reason = captured.map(|captured| captured.reason);
@@ -143,6 +144,7 @@ impl Verb for AdviseAsk {
             session.progress(told)
         })?;
         advice.stands_in = node.is_some() && !is_named;
+        advice.is_device_default = is_device_default;
         if let Some(node) = node {
             advice.name_disk(&node);
         }

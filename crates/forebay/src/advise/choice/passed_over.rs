@@ -27,8 +27,8 @@ pub enum PassedOver {
     Yardstick,
     /// The device falls behind with this scheduler.
     FallsBehind,
-    /// The scheduler needs a path through a server that no figure includes.
-    WayNotCounted,
+    /// The scheduler needs a server, whose path takes about a quarter of a read from flash.
+    NeedsServer,
     /// The scheduler is not better than the baseline under the other replay.
     Disputed,
     /// The scheduler is not better than the baseline on every drive that the device may be.
@@ -63,7 +63,7 @@ impl fmt::Display for PassedOver {
             PassedOver::KernelOnly => to.write_str("works only within the kernel: goes by process"),
             PassedOver::Yardstick => to.write_str("shows the effect of a longer queue alone"),
             PassedOver::FallsBehind => to.write_str("the device falls behind with it"),
-            PassedOver::WayNotCounted => to.write_str("the way through a server is not counted"),
+            PassedOver::NeedsServer => to.write_str("a server is too slow for flash"),
             PassedOver::Disputed => to.write_str("not better under the other replay"),
             PassedOver::Unsure => to.write_str("not better on every drive that this may be"),
             PassedOver::Worse { than, figure } => {
@@ -130,6 +130,7 @@ impl<'a> Reason<'a> {
             |one: &'static str, more: &'static str| verb(policies.len() as u64, one, more);
         let (is, works, shows) =
             (several("is", "are"), several("works", "work"), several("shows", "show"));
+        let needs = several("needs", "need");
         let policies = listed(policies);
         match self {
             Reason::Beaten(by) => format!("{by} beats {policies}"),
@@ -144,9 +145,9 @@ impl<'a> Reason<'a> {
             Reason::Other(PassedOver::FallsBehind) => {
                 format!("the device falls behind with {policies}")
             }
-            Reason::Other(PassedOver::WayNotCounted) => {
+            Reason::Other(PassedOver::NeedsServer) => {
                 format!(
-                    "{policies} would be slower than shown by the path through a server, some 20 µs a request"
+                    "{policies} {needs} a server, whose path takes some 20 µs a request, much for flash"
                 )
             }
             Reason::Other(PassedOver::Disputed) => {
@@ -183,7 +184,7 @@ impl Choice<'_> {
             return Some(match Provider::of(self.policy(run)) {
                 Provider::KernelOnly => PassedOver::KernelOnly,
                 Provider::EqualSlots => PassedOver::Yardstick,
-                Provider::Forebay if !self.own => PassedOver::WayNotCounted,
+                Provider::Forebay if !self.own => PassedOver::NeedsServer,
                 from if from.is_to_be_had() => PassedOver::FallsBehind,
                 _ => PassedOver::NotToBeHad,
             });

@@ -148,7 +148,12 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
             ),
             false => String::new(),
         };
-        terms.push(("Model", format!("{}{stands_in}{assumed}", advice.device)));
+        let by_default = match advice.is_device_default {
+            true => format!(", {}", shortened(&advice.device_reason)),
+            false => String::new(),
+        };
+        let model = format!("{}{by_default}{stands_in}{assumed}", advice.device);
+        terms.push(("Model", model));
     }
     // The first sentence; the details are not for the first screen.
     let trust =
@@ -157,6 +162,12 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
     let terms = terms.into_iter().map(|(term, text)| (term.to_string(), text)).collect();
     blocks.push(Block::Terms(terms));
     blocks
+}
+
+/// Returns the first clause of a reason, without details in brackets.
+fn shortened(reason: &str) -> &str {
+    let ends = [reason.find(" ("), reason.find("; ")];
+    ends.into_iter().flatten().min().map_or(reason, |end| &reason[..end])
 }
 
 /// Says how flash is used, whether it is worth it, how much each GiB of it gains, and the size at
