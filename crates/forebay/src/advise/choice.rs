@@ -222,14 +222,15 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Excludes schedulers that do not also beat the baseline in `other`, which has the same
-    /// schedulers under another replay.
+    /// Excludes schedulers that do not beat the baseline both here and in `other`, which has the
+    /// same schedulers under another replay.
     pub(super) fn agreeing(self, other: &Choice<'_>) -> Self {
-        let beats = |run: &RunResult| {
+        let beats = |(here, run): (usize, &RunResult)| {
             let at = other.runs.iter().position(|other| other.policy == run.policy);
-            at.is_some_and(|at| other.beats(at, other.baseline).is_some())
+            self.beats(here, self.baseline).is_some()
+                && at.is_some_and(|at| other.beats(at, other.baseline).is_some())
         };
-        let agreed = self.runs.iter().map(beats).collect();
+        let agreed = self.runs.iter().enumerate().map(beats).collect();
         let other_moves = other.best().is_some_and(|best| best != other.baseline().policy);
         Choice { agreed: Some(agreed), other_moves, ..self }
     }

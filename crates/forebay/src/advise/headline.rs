@@ -5,11 +5,14 @@ use forebay_trace::describe::printable;
 
 use super::capacity::LATE_SHARE;
 use super::findings::Case;
-use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, tells_latencies};
+use super::judge::{SHARE_THAT_MATTERS, TAIL_FINE_MS, TOO_FEW, tail_of, tells_latencies};
 use super::{Provider, RemedyKind, Verdict};
 use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::RunResult;
+use crate::statistics::Figures;
 
+/// Below this share of the time lost moving heads, streams are not the reason for it.
+const BETWEEN_THAT_MATTERS: f64 = 0.1;
 /// The most words in a headline.
 const WORDS_MAX: usize = 25;
 
@@ -82,7 +85,8 @@ impl Case<'_> {
         let today = self.today.and_then(|today| self.choice.run(&today.policy));
         match today {
             Some(run) if !is_ours => {
-                format!("Set {}: {}.", run.policy, self.change(run, Latencies::Tails))
+                let change = self.change(run, Latencies::Tails);
+                format!("Set {}: {change}{}.", run.policy, self.but(run))
             }
             Some(run) => format!(
                 "Set {}: {}. Served by Forebay, {} would do better.",
@@ -142,17 +146,19 @@ impl Case<'_> {
         let contention = &self.baseline.contention;
         let moving_s = contention.between_streams_s + contention.within_streams_s;
         let figures = &self.baseline.figures;
-        let pair =
-            contention.fights.first().filter(|_| self.input.names_submitters && moving_s > 0.0);
-        match pair {
-            _ if self.verdict == Verdict::LoadTooLow => format!(
-                "requests seldom meet: the {} is busy {} of the time",
-                self.drive(),
-                self.busy()
-            ),
+        let between = contention.between_streams_s / moving_s.max(1e-9);
+        let tells = self.input.names_submitters && between >= BETWEEN_THAT_MATTERS;
+        match contention.fights.first().filter(|_| tells) {
+            _ if self.verdict == Verdict::LoadTooLow => {
+                let how = match tail_of(self.baseline) <= TAIL_FINE_MS {
+                    true => "requests seldom meet",
+                    false => "requests meet only in bursts",
+                };
+                format!("{how}: the {} is busy {} of the time", self.drive(), self.busy())
+            }
             Some(pair) => format!(
                 "{} of the time lost moving heads is lost between streams; the costliest pair, {} and {}, costs {}",
-                percent(contention.between_streams_s / moving_s),
+                percent(between),
                 printable(&pair.stream_a),
                 printable(&pair.stream_b),
                 percent(pair.cost_s / moving_s)
@@ -171,25 +177,50 @@ impl Case<'_> {
         }
     }
 
+    /// Returns the tail that becomes worse, if one does: ", but read p99 rises from 60 ms to 80 ms".
+    fn but(&self, run: &RunResult) -> String {
+        let tails = self.tails(run).into_iter();
+        let worse = tails.filter(|(_, was, is)| *is > was * (1.0 + SHARE_THAT_MATTERS));
+        let but =
+            |(what, was, is)| format!(", but {what} rises from {} to {}", millis(was), millis(is));
+        worse.map(but).collect()
+    }
+
+    /// Returns the tails that count, in the baseline and in `run`.
+    fn tails(&self, run: &RunResult) -> Vec<(&'static str, f64, f64)> {
+        let read = self.pair("read p99", run, |of| (of.reads, of.read_p99_ms));
+        let write = self.pair("write p99", run, |of| (of.writes, of.write_p99_ms));
+        read.into_iter().chain(write).collect()
+    }
+
+    /// Returns the medians that count.
+    fn medians(&self, run: &RunResult) -> Vec<(&'static str, f64, f64)> {
+        let read = self.pair("the median read", run, |of| (of.reads, of.read_p50_ms));
+        let write = self.pair("the median write", run, |of| (of.writes, of.write_p50_ms));
+        read.into_iter().chain(write).collect()
+    }
+
+    /// Returns a latency in the baseline and in `run`, if it counts. `of` also returns the number
+    /// of its requests.
+    fn pair(
+        &self,
+        what: &'static str,
+        run: &RunResult,
+        of: fn(&Figures) -> (u64, Option<f64>),
+    ) -> Option<(&'static str, f64, f64)> {
+        let (requests, was) = of(&self.baseline.figures);
+        let counts = requests >= TOO_FEW && tells_latencies(self.baseline);
+        was.zip(of(&run.figures).1).filter(|_| counts).map(|(was, is)| (what, was, is))
+    }
+
     /// Returns how the time that improves most changes against the baseline: "read p99 falls from 96 ms to 58 ms".
     fn change(&self, run: &RunResult, latencies: Latencies) -> String {
-        let pair = |of: fn(&RunResult) -> Option<f64>, requests: u64| {
-            let counts = requests >= TOO_FEW && tells_latencies(self.baseline);
-            of(self.baseline).zip(of(run)).filter(|_| counts)
-        };
-        let counts = &self.baseline.figures;
-        let mut all = vec![
-            ("read p99", pair(|run| run.figures.read_p99_ms, counts.reads)),
-            ("write p99", pair(|run| run.figures.write_p99_ms, counts.writes)),
-        ];
+        let mut all = self.tails(run);
         if latencies == Latencies::All {
-            all.push(("the median read", pair(|run| run.figures.read_p50_ms, counts.reads)));
-            all.push(("the median write", pair(|run| run.figures.write_p50_ms, counts.writes)));
+            all.extend(self.medians(run));
         }
-        let all =
-            all.into_iter().filter_map(|(what, times)| times.map(|(was, is)| (what, was, is)));
         let share = |(_, was, is): &(&str, f64, f64)| is / was.max(1e-9);
-        let most = all.min_by(|a, b| share(a).total_cmp(&share(b)));
+        let most = all.into_iter().min_by(|a, b| share(a).total_cmp(&share(b)));
         // A latency says more than the time that a disk works, which is nobody's wait.
         match most.filter(|most| share(most) < 1.0 - SHARE_THAT_MATTERS) {
             Some((what, was, is)) => format!("{what} falls from {} to {}", millis(was), millis(is)),

@@ -19,7 +19,7 @@ pub(crate) const TOO_FEW: u64 = 100;
 /// works less.
 const MOSTLY_IDLE: f64 = 0.5;
 /// Two or three random accesses of a 7200-rpm disk: the latency of a request that hardly waited.
-const TAIL_FINE_MS: f64 = 50.0;
+pub(super) const TAIL_FINE_MS: f64 = 50.0;
 
 /// The requests whose 99th percentile people wait for: reads if there are enough of them, else
 /// writes.

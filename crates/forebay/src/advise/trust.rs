@@ -105,8 +105,13 @@ pub(super) fn told(of: &Retrodiction) -> Option<String> {
         }
         false => "",
     };
+    let mut all =
+        [&of.reads, &of.writes].into_iter().flatten().filter(|one| one.requests >= TOO_FEW);
+    let is_off = |one: &DirectionAnswer| one.p50_error_share.is_some_and(is_far_off);
+    let little = if all.any(is_off) { "Little: " } else { "" };
+    let on = if little.is_empty() { "On" } else { "on" };
     Some(format!(
-        "On this trace the {off}. That takes your disk for {} under {}, in {} replay, by {}{unmeasured}.{backlog}",
+        "{little}{on} this trace the {off}. That takes your disk for {} under {}, in {} replay, by {}{unmeasured}.{backlog}",
         of.device,
         of.policy,
         of.replay.name(),
@@ -115,7 +120,8 @@ pub(super) fn told(of: &Retrodiction) -> Option<String> {
 }
 
 /// Formats the deviation with the latencies: "model's read p50 is 8 % and its p99 22 % off what
-/// your disk did". Returns none if there are too few requests to compare.
+/// your disk did"; above a factor of two, "read p50 is 3 times and its p99 0.1 times what your disk
+/// took". Returns none if there are too few requests to compare.
 pub(super) fn off(of: &Retrodiction) -> Option<String> {
     let judged = [("read", &of.reads), ("write", &of.writes)];
     let judged = judged.into_iter().filter_map(|(name, one)| Some((name, one.as_ref()?)));
@@ -125,14 +131,22 @@ pub(super) fn off(of: &Retrodiction) -> Option<String> {
     Some(format!("model's {first}{rest}"))
 }
 
+/// Whether a latency of the model differs from the recorded one by more than a factor of two.
+fn is_far_off(error_share: f64) -> bool {
+    !(-0.5..=1.0).contains(&error_share)
+}
+
 fn direction(name: &str, of: &DirectionAnswer) -> Option<String> {
     let (p50, p99) = (of.p50_error_share?, of.p99_error_share?);
     let share = |error: f64| percent((error.abs() * 100.0).round() / 100.0);
+    let times = |error: f64| format!("{} times", significant(1.0 + error));
+    let (p50, p99, of_what) = match [p50, p99].into_iter().any(is_far_off) {
+        true => (times(p50), times(p99), "what your disk took"),
+        false => (share(p50), share(p99), "off what your disk did"),
+    };
     (of.requests >= TOO_FEW).then(|| {
         format!(
-            "{name} p50 is {} and its p99 {} off what your disk did ({} for {}, {} for {})",
-            share(p50),
-            share(p99),
+            "{name} p50 is {p50} and its p99 {p99} {of_what} ({} for {}, {} for {})",
             millis(of.modelled_p50_ms),
             millis(of.recorded_p50_ms),
             millis(of.modelled_p99_ms),

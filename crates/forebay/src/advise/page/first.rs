@@ -57,7 +57,8 @@ fn own(advice: &Advice) -> Option<&str> {
     is_own.then_some(recommended)
 }
 
-/// Returns the recommended use of flash, or else a cache that makes no latency worse.
+/// Returns the recommended use of flash, or else, unless the disk is idle, a cache that makes no
+/// latency worse.
 pub(super) fn flash(advice: &Advice) -> Option<&Remedy> {
     let tried =
         || advice.remedies.iter().filter(|one| one.flash_bytes > 0 && one.total_s.is_some());
@@ -70,7 +71,8 @@ pub(super) fn flash(advice: &Advice) -> Option<&Remedy> {
         let pairs = latencies(run).into_iter().zip(latencies(now));
         pairs.filter_map(|(with, now)| with.zip(now)).all(|(with, now)| with <= now * 1.03)
     };
-    let is_cache = |one: &&Remedy| one.kind == RemedyKind::Caching;
+    let is_idle = advice.verdict == Verdict::LoadTooLow;
+    let is_cache = |one: &&Remedy| one.kind == RemedyKind::Caching && !is_idle;
     let harmless = |one: &&Remedy| one.run.as_deref().is_some_and(is_harmless);
     tried().find(|one| one.recommended).or_else(|| tried().filter(is_cache).find(harmless))
 }
