@@ -226,16 +226,15 @@ fn both_replays_have_to_agree() {
 #[test]
 fn a_trade_under_one_replay_is_no_agreement() {
     let of = |replay, read_ms, write_ms| {
-        let mut runs =
-            [run("mq-deadline", 400.0, 100.0, 100.0), run("none", 400.0, read_ms, write_ms)];
+        let mut runs = [run("none", 400.0, 100.0, 100.0), run("bfq", 400.0, read_ms, write_ms)];
         runs.iter_mut().for_each(|run| run.0.replay = replay);
         Runs::of(&runs)
     };
     let trades = of(Replay::Open, 140.0, 40.0);
     let better = of(Replay::Dependent, 90.0, 40.0);
     let of_other = better.choice(Prefer::Balance);
-    assert_eq!(trades.choice(Prefer::Balance).best(), Some("none"));
-    assert_eq!(trades.choice(Prefer::Balance).agreeing(&of_other).best(), Some("mq-deadline"));
+    assert_eq!(trades.choice(Prefer::Balance).best(), Some("bfq"));
+    assert_eq!(trades.choice(Prefer::Balance).agreeing(&of_other).best(), Some("none"));
 }
 
 /// A noisy tail of writes does not hide an improvement in time and reads.
