@@ -77,8 +77,9 @@ impl Throttled {
     }
 
     /// Returns the bucket for which a request that arrives now waits longest; None if it passes at
-    /// once. If reads and writes wait apart for one bucket, the requests before it are left out.
-    pub fn decides(&self, now: Nanos, op: Op) -> Option<usize> {
+    /// once. If reads and writes wait apart for one bucket, only the requests that passed count.
+    pub fn decides(&mut self, now: Nanos, op: Op) -> Option<usize> {
+        self.advance(now.0 as f64);
         self.releases.decides(side(op), now.0 as f64)
     }
 

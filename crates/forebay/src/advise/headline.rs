@@ -101,6 +101,10 @@ impl Case<'_> {
     /// Says why the scheduler should stay.
     fn keep(&self) -> String {
         let keep = format!("Keep {}", self.baseline.policy);
+        let is_short = matches!(self.verdict, Verdict::TooShort | Verdict::NoTimes);
+        if let Some(throttling) = self.throttling.filter(|_| !is_short) {
+            return format!("{keep}: {}.", throttling.in_short());
+        }
         match self.verdict {
             Verdict::NothingToGain | Verdict::BaselineIsBest if self.is_saturated() => format!(
                 "The {} is nearly saturated, busy {} of the time, and no scheduler is sure to help.",
@@ -145,6 +149,10 @@ impl Case<'_> {
         let pair =
             contention.fights.first().filter(|_| self.input.names_submitters && moving_s > 0.0);
         match pair {
+            _ if self.throttling.is_some() => {
+                "a volume delays requests by its limits, which no order of requests changes"
+                    .to_string()
+            }
             _ if self.verdict == Verdict::LoadTooLow => format!(
                 "requests seldom meet: the {} is busy {} of the time",
                 self.drive(),
