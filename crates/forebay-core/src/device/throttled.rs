@@ -150,8 +150,8 @@ impl Device for Throttled {
     fn finish(&mut self, now: Nanos) -> Completion {
         let side = self.next_side();
         if self.released[side].is_empty() {
-            // The release may be up to half a nanosecond after the time that it is rounded to.
-            self.advance(now.0 as f64 + 0.5);
+            // The release is after `now` if rounding or saturation moved the completion forward.
+            self.advance(self.waiting.armed_ns(side).max(now.0 as f64));
         }
         let (_, StartedIo { io, started, .. }) =
             self.released[side].pop_front().expect("a completion is due");

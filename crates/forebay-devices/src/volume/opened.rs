@@ -19,7 +19,7 @@ pub(crate) fn open(
     let volume = VolumeType::read(path, text)?;
     let knobs = spec::knobs(&volume, changes)?;
     let whole = changes.map_or(volume.name.as_str(), Spec::text);
-    let in_spec = |error: SpecError| SpecError(format!("'{whole}': {error}"));
+    let in_spec = |error: SpecError| SpecError(format!("'{whole}': {error}").replace('\n', " "));
     let throttle = volume.at(&knobs).map_err(in_spec)?;
     let summary = summary(&throttle);
     let mut notes = Vec::new();

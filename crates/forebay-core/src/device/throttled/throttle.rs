@@ -90,6 +90,9 @@ pub struct Throttle {
     pub capacity_bytes: u64,
 }
 
+/// The smallest device.
+const CAPACITY_MIN_BYTES: u64 = 4096;
+
 /// The most buckets of a throttle.
 const BUCKETS_MAX: usize = 64;
 
@@ -155,8 +158,11 @@ impl Throttle {
         if !has_unit && (self.whole_units || self.merges) {
             return error("whole units and merging need a counting unit".to_string());
         }
-        if self.capacity_bytes == 0 {
-            return error("capacity: got 0 bytes, expected at least 1".to_string());
+        if self.capacity_bytes < CAPACITY_MIN_BYTES {
+            let got = self.capacity_bytes;
+            return error(format!(
+                "capacity: got {got} bytes, expected at least {CAPACITY_MIN_BYTES}"
+            ));
         }
         Ok(())
     }
