@@ -107,7 +107,7 @@ const ASKED: &[(&str, &str)] = &[
 const TOP: &str = "top";
 /// Verbs that no test here runs, because they need a disk to capture, a measured drive, or
 /// DiskSim's files.
-const NOT_ASKED: &[&str] = &["capture", "device fit", "device import"];
+const NOT_ASKED: &[&str] = &["capture", "device fit", "device import", "device probe"];
 
 fn path() -> PathBuf {
     shell::root().join("docs/schema/forebay.json")
