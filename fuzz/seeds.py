@@ -11,6 +11,7 @@ import gzip
 import io
 import lzma
 import random
+import re
 import struct
 import subprocess
 import tarfile
@@ -367,6 +368,15 @@ def words():
     for device in sorted((HERE.parent / "devices").glob("*.toml")):
         lines = [line.split("#")[0].rstrip() for line in device.read_text().splitlines()]
         seed("devices", device.stem, "\n".join(line for line in lines if line) + "\n")
+    # With a size, so that they open.
+    for name in ["azure-premium", "ebs-gp3", "ebs-st1", "iotune"]:
+        text = (HERE.parent / "devices" / "volumes" / f"{name}.toml").read_text()
+        text = re.sub(r"(gib = \{ least = \d+, most = \d+) \}", r"\1, default = 200 }", text)
+        seed("devices", name, text)
+    seed("formula", "gp2", "min(16000, max(100, 3 * gib))")
+    seed("formula", "choice", "(128 if gib <= 170 else 250 if gib != 9 else 1_000.5) * 1048576")
+    seed("formula", "signs", "-2 - -(iops / 4) + 1 >= 3")
+    seed("formula", "odd", "max(1,")
     seed("fit", "disk", fit())
     specs = [
         "noop", "noop:merge=no:reads-max=1:writes-max=2:request-max-kib=4:bio-max-kib=1024",

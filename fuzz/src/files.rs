@@ -6,6 +6,7 @@ use forebay_core::contract::device::Device;
 use forebay_core::{Flags, Nanos, Op, Request};
 use forebay_devices::fit::sweep::Sweep;
 use forebay_devices::fit::{Known, Measurements, fit as fit_drive, parse};
+use forebay_devices::volume::formula::Formula;
 use forebay_devices::{DiskSpec, disksim as import, read_spec, write};
 use forebay_model::Model;
 use forebay_model::generate::{GenerateOptions, Generator};
@@ -79,6 +80,18 @@ pub(crate) fn devices(data: &[u8]) {
         device.finish(done);
         now = done;
     }
+}
+
+/// Formulas of volume types; a formula that is accepted has a finite value or none, whatever its names stand for.
+pub(crate) fn formula(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(formula) = Formula::parse(text) else { return };
+    assert_eq!(Formula::parse(formula.text()).as_ref(), Ok(&formula));
+    for value in [0.0, 1.0, -3.5, 1e300] {
+        let of = |_: &str| Some(value);
+        assert!(formula.value(&of).is_none_or(f64::is_finite));
+    }
+    assert!(formula.names().is_empty() || !formula.names().contains(&"else"));
 }
 
 /// DiskSim's drive files: the input is a .diskspecs, and also the text of every file beside it. A drive that is taken over

@@ -36,6 +36,7 @@ pub const TARGETS: &[Target] = &[
     target("fio", |data| traces::text("fio", data)),
     target("fio-latency", |data| traces::every_row("fio-latency", data)),
     target("fit", files::fit),
+    target("formula", files::formula),
     target("ftlsim", |data| traces::text("ftlsim", data)),
     target("hp-srt", traces::hp_srt),
     target("metrics", protocols::metrics),

@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use forebay::device::SWEEP_JOB;
 use forebay::device::verb::{DeviceFitAsk, DeviceImportAsk, DeviceValidateAsk};
+use forebay_play::probe::DeviceProbeAsk;
 
 use crate::output;
 use crate::verb::ParsedVerb;
@@ -19,6 +20,7 @@ enum Verb {
     Import(ParsedVerb<DeviceImportAsk>),
     Validate(ParsedVerb<DeviceValidateAsk>),
     Fit(ParsedVerb<DeviceFitAsk>),
+    Probe(ParsedVerb<DeviceProbeAsk>),
     /// Print the fio job whose results `device fit` reads
     Job,
 }
@@ -29,6 +31,7 @@ impl Device {
             Verb::Import(verb) => verb.run(),
             Verb::Validate(verb) => verb.run(),
             Verb::Fit(verb) => verb.run(),
+            Verb::Probe(verb) => verb.run(),
             Verb::Job => Ok(output::print(SWEEP_JOB.trim_end())?),
         }
     }

@@ -144,6 +144,7 @@ const EACH: &[Examples] = &[
     ("store simulate", &["forebay store simulate st1000nm0011 --disks 4 --total-mb 100"]),
     ("array score", &["forebay array score st1000nm0011 --writes 20 --filled-mib 1024"]),
     ("device import", &["forebay device import cheetah9LP.diskspecs -o mine.toml"]),
+    ("device probe", &["forebay device probe /dev/nvme1n1 -o mine.toml"]),
     (
         "device validate",
         &[

@@ -1,4 +1,4 @@
-//! Device models: disks, solid-state drives, servers of constant rate, and failures of any of them.
+//! Device models: disks, solid-state drives, servers of constant rate, throttled volumes, and failures of any of them.
 
 pub mod drive;
 pub mod failing;
@@ -6,3 +6,4 @@ pub mod fixed;
 pub mod hdd;
 pub mod list;
 pub mod ssd;
+pub mod throttled;

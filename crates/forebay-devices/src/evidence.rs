@@ -47,7 +47,7 @@ pub struct Evidence {
     pub p99_error_share: Option<f64>,
 }
 
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EvidenceTable {
     basis: Basis,

@@ -51,13 +51,15 @@ pub(super) struct DeviceFile {
 }
 
 /// The kind of device in a file.
-#[derive(Clone, Copy, Deserialize, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum DeviceKind {
     /// A mechanical disk.
     Hdd,
     /// A solid-state drive.
     Ssd,
+    /// A volume behind token buckets.
+    Volume,
 }
 
 /// Returns the kind of device in a file: a disk unless the file clearly says otherwise.

@@ -1,5 +1,5 @@
-//! Devices: disks and solid-state drives by name or from a TOML file, and constant-rate servers by
-//! spec.
+//! Devices: disks, solid-state drives and cloud volumes by name or from a TOML file, and
+//! constant-rate servers by spec.
 //!
 //! The bundled files are compiled in, so that names work anywhere. Each error in a file is reported
 //! in one message with the file, the line, what was found, what was expected, and how to fix it.
@@ -22,6 +22,7 @@ mod ssd;
 mod summary;
 pub mod validate;
 mod vary;
+pub mod volume;
 pub mod write;
 
 use std::borrow::Cow;
@@ -42,7 +43,7 @@ use closed::Host;
 pub use evidence::{Basis, Evidence};
 use file::{DeviceFile, DeviceKind};
 pub use price::Price;
-pub use sources::Sources;
+pub use sources::{FigureSource, Sources};
 use ssd::SsdFile;
 pub use vary::Varied;
 
@@ -108,6 +109,8 @@ pub struct OpenDevice {
     drive: Option<DriveSpec>,
     /// The range of a drive's catch margin, if it is a guess.
     catch_margin_range: Option<[Nanos; 2]>,
+    /// The type and the choices of a volume.
+    pub volume: Option<Box<volume::ChosenVolume>>,
 }
 
 impl OpenDevice {
@@ -170,7 +173,7 @@ impl OpenDevice {
                 let drive = DriveSpec { disk: still(&drive.disk), ..drive.clone() };
                 DeviceModel::Drive(Box::new(Drive::new(&drive).ok()?))
             }
-            DeviceModel::Fixed(_) | DeviceModel::Ssd(_) => return None,
+            DeviceModel::Fixed(_) | DeviceModel::Ssd(_) | DeviceModel::Throttled(_) => return None,
         };
         Some(OpenDevice { model, ..self.clone() })
     }
@@ -252,8 +255,9 @@ pub enum DevicesError {
 
 /// Opens the device called `name_or_path`: a bundled name, `fixed:RATE`, or a path to a device file
 /// (which ends in `.toml` or contains a folder). Modifiers may follow: `:plain` for arm and
-/// platters alone, with one command at a time; `:queue-depth=1`; `:write-cache=off`; or, for a
-/// solid-state drive, how full it is and its spare flash.
+/// platters alone, with one command at a time; `:queue-depth=1`; `:write-cache=off`; for a
+/// solid-state drive, how full it is and its spare flash; for a volume, what was provisioned
+/// (`ebs-gp3:gib=500:iops=6000`).
 pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
     let whole = name_or_path.trim();
     let spec = Spec::parse(whole);
@@ -276,6 +280,7 @@ pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
             mechanics: None,
             drive: None,
             catch_margin_range: None,
+            volume: None,
         });
     }
     let (name, changes) = name_and_changes(whole)?;
@@ -293,6 +298,9 @@ fn name_and_changes(whole: &str) -> Result<(&str, Option<Spec>), SpecError> {
 fn file_called(name: &str) -> Result<(PathBuf, Cow<'static, str>), DevicesError> {
     if let Some((stem, text)) = BUNDLED.iter().find(|(stem, _)| stem.eq_ignore_ascii_case(name)) {
         return Ok((PathBuf::from(format!("devices/{stem}.toml")), Cow::Borrowed(*text)));
+    }
+    if let Some(volume) = volume::text_of(name) {
+        return Ok(volume);
     }
     let path = Path::new(name);
     if !is_path(path) {
@@ -316,7 +324,9 @@ fn name_of(whole: &str) -> (&str, bool) {
 
 fn is_bundled_or_path(name: &str) -> bool {
     let name = name.trim();
-    BUNDLED.iter().any(|(stem, _)| stem.eq_ignore_ascii_case(name)) || is_path(Path::new(name))
+    BUNDLED.iter().any(|(stem, _)| stem.eq_ignore_ascii_case(name))
+        || volume::is_bundled(name)
+        || is_path(Path::new(name))
 }
 
 /// Returns the file that `name` refers to; empty if it is bundled.
@@ -332,7 +342,7 @@ pub fn and_kept<'a>(
     names.into_iter().fold(kept, |kept, name| kept.and_file(file_of(name)))
 }
 
-/// Returns all bundled devices, sorted by name.
+/// Returns all bundled drives, sorted by name.
 pub fn list() -> Result<Vec<OpenDevice>, DevicesError> {
     BUNDLED.iter().map(|(stem, _)| open(stem)).collect()
 }
@@ -359,7 +369,7 @@ pub fn cautions(devices: &[&OpenDevice]) -> Vec<String> {
     told
 }
 
-/// Returns the names of the bundled devices.
+/// Returns the names of the bundled drives.
 pub fn bundled_names() -> impl Iterator<Item = &'static str> {
     BUNDLED.iter().map(|(stem, _)| *stem)
 }
@@ -390,9 +400,9 @@ pub fn open_spec(name_or_path: &str) -> Result<(String, DiskSpec), DevicesError>
     }
     let (name, changes) = name_and_changes(name)?;
     let (path, text) = file_called(name)?;
-    if file::kind(&text) == DeviceKind::Ssd {
+    if let Some(kind) = not_a_disk(&text) {
         return Err(SpecError(format!(
-            "'{name}': got a solid-state drive, expected a disk; `forebay devices` lists them"
+            "'{name}': got a {kind}, expected a disk; `forebay devices` lists them"
         ))
         .into());
     }
@@ -410,8 +420,8 @@ fn read_spec_changed(
     changes: Option<&Spec>,
 ) -> Result<(String, DiskSpec), DevicesError> {
     let malformed = |fault| malformed(path, text, fault);
-    if file::kind(text) == DeviceKind::Ssd {
-        let what = "got a solid-state drive, expected a disk (kind = \"hdd\")".to_string();
+    if let Some(kind) = not_a_disk(text) {
+        let what = format!("got a {kind}, expected a disk (kind = \"hdd\")");
         return Err(malformed((None, what)));
     }
     let file = DeviceFile::parse(text).map_err(malformed)?;
@@ -420,6 +430,15 @@ fn read_spec_changed(
     let (disk, drive) = file.changed(changes).map_err(|wrong| told(wrong, malformed))?;
     let spec = drive.map_or(DiskSpec::Hdd(disk), |drive| DiskSpec::Drive(Box::new(drive)));
     Ok((changes.map_or(file.name, |changes| changes.text().to_string()), spec))
+}
+
+/// Returns what the file `text` describes, unless it is a disk.
+fn not_a_disk(text: &str) -> Option<&'static str> {
+    match file::kind(text) {
+        DeviceKind::Hdd => None,
+        DeviceKind::Ssd => Some("solid-state drive"),
+        DeviceKind::Volume => Some("volume"),
+    }
 }
 
 fn told(wrong: DriveError, malformed: impl Fn(file::TomlError) -> DevicesError) -> DevicesError {
@@ -461,6 +480,9 @@ fn read_changed(
     changes: Option<&Spec>,
 ) -> Result<OpenDevice, DevicesError> {
     let malformed = |fault| malformed(path, text, fault);
+    if file::kind(text) == DeviceKind::Volume {
+        return volume::open(path, text, changes);
+    }
     if file::kind(text) == DeviceKind::Ssd {
         let file = SsdFile::parse(text).map_err(malformed)?;
         let (model, summary) = file.model(changes).map_err(|wrong| told(wrong, malformed))?;
@@ -487,6 +509,7 @@ fn read_changed(
             mechanics,
             drive,
             catch_margin_range: None,
+            volume: None,
         });
     }
     let file = DeviceFile::parse(text).map_err(malformed)?;
@@ -521,6 +544,7 @@ fn read_changed(
         mechanics,
         drive,
         catch_margin_range,
+        volume: None,
     })
 }
 
@@ -546,7 +570,7 @@ fn line(text: &str, at: usize) -> usize {
 }
 
 fn known() -> String {
-    let names: Vec<&str> = BUNDLED.iter().map(|(stem, _)| *stem).collect();
+    let names: Vec<&str> = bundled_names().chain(volume::names()).collect();
     names.join(", ")
 }
 
@@ -556,7 +580,7 @@ fn hint(nearest: &Option<&'static str>) -> String {
 
 /// Returns the bundled device that was probably meant.
 fn nearest(name: &str) -> Option<&'static str> {
-    let names: Vec<&'static str> = BUNDLED.iter().map(|(stem, _)| *stem).collect();
+    let names: Vec<&'static str> = bundled_names().chain(volume::names()).collect();
     near::nearest(name, &names)
 }
 

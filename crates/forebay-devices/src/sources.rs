@@ -18,40 +18,74 @@ pub struct Sources {
 }
 
 /// Tables that do not affect times.
-const NOT_OF_TIMES: &[&str] = &["power", "precondition", "price", "host", "evidence"];
+const NOT_OF_TIMES: &[&str] =
+    &["power", "precondition", "price", "host", "evidence", "knobs", "limit"];
 
 /// Tables of a drive's controller, which a plain disk does not have.
 pub(super) const CONTROLLER: &[&str] =
     &["format", "overheads", "bus", "buffer", "write_cache", "queue"];
 
-/// The range of a figure is not itself a figure.
-const RANGE: &str = "catch_margin_range_ms";
+/// Keys that are not figures: the range of one, and what a bucket counts and limits.
+const NOT_FIGURES: &[&str] = &["catch_margin_range_ms", "of", "direction"];
+
+/// A figure of a device file, and the comment behind it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FigureSource {
+    /// The table that contains the figure.
+    pub table: String,
+    /// The key of the figure.
+    pub key: String,
+    /// The figure as it is written.
+    pub value: String,
+    /// The source; empty if none is stated.
+    pub source: String,
+}
+
+impl FigureSource {
+    /// Returns the figures in `text`, each on a line of its own.
+    pub(super) fn all(text: &str) -> Vec<FigureSource> {
+        let (mut figures, mut table) = (Vec::new(), String::new());
+        for line in text.lines().map(str::trim) {
+            if let Some(header) = header(line) {
+                table = header.to_string();
+            } else if let Some((key, value, source)) = figure(line).filter(|_| !table.is_empty()) {
+                let [key, value, source] = [key, value, source].map(str::to_string);
+                figures.push(FigureSource { table: table.clone(), key, value, source });
+            }
+        }
+        figures
+    }
+}
+
+/// Returns the name of the table that a line begins.
+fn header(line: &str) -> Option<&str> {
+    let name = line.strip_prefix('[')?.trim_start_matches('[');
+    Some(name.split(']').next().unwrap_or_default().trim())
+}
+
+/// Splits a line into a key, its value and the comment behind it.
+fn figure(line: &str) -> Option<(&str, &str, &str)> {
+    let (key, rest) = line.split_once('=')?;
+    let key = key.trim();
+    let (value, source) = rest.split_once('#').unwrap_or((rest, ""));
+    (is_key(key) && !NOT_FIGURES.contains(&key)).then_some((key, value.trim(), source.trim()))
+}
 
 impl Sources {
     /// Examines the figures in `text`, except those in the tables `left_out`.
     pub(super) fn of(text: &str, left_out: &[&str]) -> Sources {
         let (mut sources, mut counts) = (Sources::default(), false);
         for line in text.lines().map(str::trim) {
-            if let Some(table) = line.strip_prefix('[') {
-                let table = table.split(']').next().unwrap_or_default().trim();
+            if let Some(table) = header(line) {
                 counts = ![NOT_OF_TIMES, left_out].iter().any(|tables| tables.contains(&table));
                 continue;
             }
-            let Some((key, rest)) = line.split_once('=').filter(|(key, _)| is_key(key.trim()))
-            else {
-                continue;
-            };
-            let is_figure = key.trim() != RANGE;
-            if !counts || !is_figure {
-                continue;
-            }
+            let Some((key, _, source)) = figure(line).filter(|_| counts) else { continue };
             sources.figures += 1;
-            let source = rest.split_once('#').map_or("", |(_, source)| source.trim());
-            let key = key.trim().to_string();
             if source.starts_with("assumed") {
-                sources.assumed.push(key);
+                sources.assumed.push(key.to_string());
             } else if source.starts_with("derived") {
-                sources.derived.push(key);
+                sources.derived.push(key.to_string());
             }
         }
         sources

@@ -204,6 +204,13 @@ fn the_documented_example_is_a_device_file() {
     let example = page.split("```").nth(3).unwrap().strip_prefix("toml\n").unwrap();
     let device = read(Path::new("example.toml"), example).unwrap();
     assert!(matches!(device.model, DeviceModel::Ssd(_)));
+    let blocks = page.split("```").filter_map(|block| block.strip_prefix("toml\n"));
+    let example = blocks.last().unwrap();
+    let device = read(Path::new("example.toml"), example).unwrap();
+    let DeviceModel::Throttled(volume) = &device.model else { panic!("no volume") };
+    assert_eq!((volume.throttle().buckets.len(), volume.throttle().capacity_bytes), (2, 128 << 30));
+    let chosen = device.volume.unwrap();
+    assert_eq!(chosen.volume.price(&chosen.knobs).unwrap().amount, 9.5);
 }
 
 #[test]

@@ -155,6 +155,13 @@ impl Target {
         self.block_bytes
     }
 
+    /// Returns whether less than half of a file occupies space, so that most reads would come from
+    /// holes; false for a device.
+    pub fn is_sparse(&self) -> bool {
+        self.kind != TargetKind::BlockDevice
+            && self.file.metadata().is_ok_and(|found| found.blocks() * 1024 < found.len())
+    }
+
     /// Returns notes for the user, one sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes

@@ -14,6 +14,7 @@ mod late;
 mod on;
 mod page;
 mod play_target;
+pub mod probe;
 mod result;
 mod targets;
 mod verb;

@@ -43,6 +43,7 @@ use forebay::retrodict::RetrodictAsk;
 use forebay::simulate::SimulateAsk;
 use forebay_play::PlayAsk;
 use forebay_play::capture::CaptureAsk;
+use forebay_play::probe::DeviceProbeAsk;
 use forebay_play::volume::{
     VolumeCheckAsk, VolumeCreateAsk, VolumeGrowAsk, VolumeReplaceAsk, VolumeStatusAsk,
 };
@@ -80,6 +81,7 @@ verbs! {
     DescribeAsk,
     DeviceFitAsk,
     DeviceImportAsk,
+    DeviceProbeAsk,
     DeviceValidateAsk,
     DevicesAsk,
     FitAsk,

@@ -68,6 +68,7 @@ def words(tmp_path_factory):
         "describe": {"trace": trace, "threads": True},
         "device_fit": {"measurements": folder / "fio", "output": out / "d.toml", "capacity": 10**12},
         "device_import": {"file": folder / "x.diskspecs"},
+        "device_probe": {"target": trace, "output": out / "p.toml"},
         "device_validate": {"device": "sata250", "trace": trace},
         "devices": {},
         "fit": {"trace": trace},

@@ -25,6 +25,7 @@ use crate::jobs;
 use crate::progress::{ProgressReport, Telling, untold};
 use crate::simulate::{Bed, Replay, Run, RunResult, Setup};
 use crate::slices::{Resampled, Slices};
+use crate::throttling::Throttling;
 
 mod available;
 mod capacity;
@@ -194,6 +195,8 @@ pub struct Advice {
     /// The savings of the recommended scheduler when assumed drive parameters are halved and
     /// doubled.
     pub sensitivity: Vec<Sensitivity>,
+    /// How the limits of a volume delay the requests; none for any other device.
+    pub throttling: Option<Throttling>,
     /// The redundancy scheme that pays off on an array; none if it was not requested.
     pub redundancy: Option<Redundancy>,
     /// A description of the trace.
@@ -389,7 +392,9 @@ pub fn advise(
         Some(it) => Some(Today::of(it.scheduler(), rotates).with_queues(it.queues)),
         None => today,
     };
+    let throttling = Throttling::of(input, device, setup.intensity.times())?;
     let case = findings::Case {
+        throttling: throttling.as_ref(),
         remedies: &remedies,
         flash,
         input,
@@ -431,6 +436,7 @@ pub fn advise(
         defragmentation,
         plain,
         sensitivity,
+        throttling,
         redundancy: None,
         remedies,
         baseline: baseline.policy.clone(),

@@ -39,6 +39,7 @@ mod shingled;
 pub mod simulate;
 pub mod slices;
 pub mod statistics;
+pub mod throttling;
 pub mod verb;
 pub mod words;
 

@@ -38,6 +38,7 @@ const ASKED: &[(&str, &str)] = &[
     ("advise", "advise mine.csv -o r.html --array 6"),
     ("advise", "advise small.spc -o r.html"),
     ("advise", "advise mine.csv --device d7-p5520 -o r.html"),
+    ("advise", "advise mine.csv --device iotune:total-iops-sec=9 -o r.html"),
     ("advise", "advise mine.csv --device st1000nm0011 --fit-device -o r.html"),
     ("cache", "cache mine.csv --sizes-mib 1,64"),
     ("cache", "cache small.spc"),
@@ -106,7 +107,7 @@ const ASKED: &[(&str, &str)] = &[
 const TOP: &str = "top";
 /// Verbs that no test here runs, because they need a disk to capture, a measured drive, or
 /// DiskSim's files.
-const NOT_ASKED: &[&str] = &["capture", "device fit", "device import"];
+const NOT_ASKED: &[&str] = &["capture", "device fit", "device import", "device probe"];
 
 fn path() -> PathBuf {
     shell::root().join("docs/schema/forebay.json")

@@ -8,6 +8,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use crate::contract::near;
 use crate::contract::time::Nanos;
 
 /// An error in a spec: one line that also says what would be right.
@@ -126,11 +127,28 @@ impl Spec {
         Ok(value)
     }
 
-    /// Returns the index of the value of parameter `key` among `choices`.
+    /// Returns parameter `key` as a number of `range`; None if it is not given.
+    pub fn number(
+        &self,
+        key: &str,
+        range: RangeInclusive<f64>,
+        expected: &str,
+    ) -> Result<Option<f64>, SpecError> {
+        let Some(value) = self.raw(key) else { return Ok(None) };
+        let number = value.parse().ok().filter(|number| range.contains(number));
+        number.map(Some).ok_or_else(|| self.wrong(key, value, expected))
+    }
+
+    /// Returns the index of the value of parameter `key` among `choices`, by default the first.
     pub fn choice(&self, key: &str, choices: &[&str]) -> Result<usize, SpecError> {
-        let Some(value) = self.raw(key) else { return Ok(0) };
+        Ok(self.chosen(key, choices)?.unwrap_or(0))
+    }
+
+    /// Returns the index of the value of parameter `key` among `choices`; None if it is not given.
+    pub fn chosen(&self, key: &str, choices: &[&str]) -> Result<Option<usize>, SpecError> {
+        let Some(value) = self.raw(key) else { return Ok(None) };
         let found = choices.iter().position(|choice| value.eq_ignore_ascii_case(choice));
-        found.ok_or_else(|| self.wrong(key, value, &choices.join(" or ")))
+        found.map(Some).ok_or_else(|| self.wrong(key, value, &choices.join(" or ")))
     }
 
     /// Parameter `key` as the spec of another policy: `+` stands for `:` there, and `++` for `+`.
@@ -148,9 +166,11 @@ impl Spec {
         }
         for (key, _) in &self.parameters {
             if !asked.contains(key) {
+                let names: Vec<&str> = asked.iter().map(String::as_str).collect();
                 return Err(SpecError(format!(
-                    "'{}': no parameter '{key}', expected {}",
+                    "'{}': no parameter '{key}'{}, expected {}",
                     self.text,
+                    near::suggestion(key, &names),
                     known(&asked)
                 )));
             }
@@ -211,7 +231,8 @@ mod tests {
         assert!(said("cfq:quantum=0").contains("at least 1"));
         assert!(said("cfq:quantum=two").contains("got 'two'"));
         assert!(said("cfq:quantum=1:quantum=2").contains("twice"));
-        assert!(said("cfq:quantun=2").ends_with("expected one of quantum, form"));
+        let near = "no parameter 'quantun' (did you mean quantum?), expected one of quantum, form";
+        assert!(said("cfq:quantun=2").ends_with(near));
         assert!(said("cfq:form=bsd").contains("linux or paper"));
         assert!(said("cfq:8").contains("got '8'"));
         let spec = Spec::parse("bid:wait-ms=1e300").unwrap();

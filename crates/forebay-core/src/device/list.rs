@@ -11,6 +11,7 @@ use crate::device::drive::Drive;
 use crate::device::fixed::Fixed;
 use crate::device::hdd::Hdd;
 use crate::device::ssd::{Ssd, Wear};
+use crate::device::throttled::Throttled;
 
 /// The kinds that [`build`] makes from a spec alone, each with what it is.
 pub const KINDS: &[(&str, &str)] = &[("fixed:RATE", "a server of RATE I/Os per second")];
@@ -27,6 +28,8 @@ pub enum DeviceModel {
     Ssd(Ssd),
     /// A disk with a controller.
     Drive(Box<Drive>),
+    /// A volume behind token buckets.
+    Throttled(Box<Throttled>),
 }
 
 /// Returns the device that `spec` names by kind.
@@ -55,6 +58,7 @@ impl DeviceModel {
             DeviceModel::Hdd(_) => "one command at a time, without the drive's cache",
             DeviceModel::Ssd(_) => "with its own queues and write buffer",
             DeviceModel::Drive(_) => "with the drive's own queue and cache as its file says",
+            DeviceModel::Throttled(_) => "any number at once, as fast as its token buckets allow",
         }
     }
 
@@ -82,6 +86,7 @@ macro_rules! each {
             DeviceModel::Hdd($device) => $answer,
             DeviceModel::Ssd($device) => $answer,
             DeviceModel::Drive($device) => $answer,
+            DeviceModel::Throttled($device) => $answer,
         }
     };
 }

@@ -14,6 +14,9 @@ use forebay_core::device::ssd;
 use forebay_core::device::ssd::{
     Ceiling, Collection, Entrance, Mode, Modes, Precondition, Ssd, SsdSpec,
 };
+use forebay_core::device::throttled::{
+    Bucket, Count, Direction, Measure, Queues, Throttle, Throttled,
+};
 use forebay_core::{Nanos, Spec};
 
 fn disk(heads: u32, zones: Vec<Zone>, seek: SeekSpec, skew: Option<Nanos>) -> DeviceModel {
@@ -205,6 +208,31 @@ fn fitted_flash() -> DeviceModel {
     DeviceModel::Ssd(Ssd::new(spec).unwrap())
 }
 
+/// Returns a volume whose buckets limit both directions and writes alone.
+fn throttled(queues: Queues) -> DeviceModel {
+    let bucket = |measure, direction, rate_per_s: f64| Bucket {
+        measure,
+        direction,
+        rate_per_s,
+        depth: rate_per_s / 100.0,
+        start_share: 0.5,
+    };
+    let buckets = vec![
+        bucket(Measure::Ops, Direction::Both, 500.0),
+        bucket(Measure::Bytes, Direction::Write, 1e8),
+    ];
+    let throttle = Throttle {
+        count: Count::Units { unit_bytes: 262_144 },
+        merges: true,
+        queues,
+        read_latency: Nanos(700_000),
+        write_latency: Nanos(900_000),
+        capacity_bytes: 1 << 40,
+        ..Throttle::of(buckets)
+    };
+    DeviceModel::Throttled(Box::new(Throttled::new(throttle).unwrap()))
+}
+
 /// Returns every kind of device, mechanical ones from the smallest to a zoned one.
 pub(crate) fn models() -> Vec<(&'static str, DeviceModel)> {
     let zone = |first_cylinder, last_cylinder, sectors_per_track| Zone {
@@ -227,6 +255,8 @@ pub(crate) fn models() -> Vec<(&'static str, DeviceModel)> {
     };
     let zoned = vec![zone(0, 999, 1_999), zone(1_000, 2_499, 1_501), zone(2_500, 2_999, 997)];
     vec![
+        ("throttled", throttled(Queues::Shared)),
+        ("throttled by direction", throttled(Queues::PerDirection)),
         ("fixed:500", build(&Spec::parse("fixed:500").unwrap()).unwrap()),
         ("one sector", disk(1, vec![zone(0, 0, 1)], flat.clone(), None)),
         ("the paper's", disk(1, vec![zone(0, 99, 100)], flat, None)),

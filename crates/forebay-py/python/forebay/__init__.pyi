@@ -40,6 +40,7 @@ __all__ = [
     "describe",
     "device_fit",
     "device_import",
+    "device_probe",
     "device_validate",
     "devices",
     "fit",
@@ -561,6 +562,15 @@ def device_import(
 ) -> dict[str, Any]:
     """Make a device file from a DiskSim .diskspecs and the .model, .seek and .parv beside it."""
 
+def device_probe(
+    target: _Path,
+    output: _Path,
+    *,
+    name: str | None = None,
+    driver: Literal["io_uring", "threads"] | None = None,
+) -> dict[str, Any]:
+    """Measure the limits of a cloud volume or a throttled disk, and write a device file."""
+
 def device_validate(
     device: _Path,
     trace: _Path | Sequence[_Path],
@@ -572,7 +582,7 @@ def device_validate(
 def devices(
     device: _Path | Sequence[_Path] | None = None,
 ) -> dict[str, Any]:
-    """List the bundled devices, or describe some of them or device files."""
+    """List the bundled drives and volume types, or describe some of them or device files."""
 
 def fit(
     trace: _Source,

@@ -21,6 +21,7 @@ use crate::devices::OpenDevice;
 use crate::input::Input;
 use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::{Replay, RunResult, SERVE_ROUND_TRIP, Setup};
+use crate::throttling::Throttling;
 
 /// The share of the time from which on a device that keeps up is nearly saturated.
 const SATURATED_SHARE: f64 = 0.85;
@@ -51,6 +52,8 @@ pub(super) struct Case<'a> {
     pub(super) behind: Option<&'a RunResult>,
     /// The disks or flash that would keep up.
     pub(super) enough: Option<&'a Enough>,
+    /// How the limits of a volume delay the requests, if the device is one.
+    pub(super) throttling: Option<&'a Throttling>,
 }
 
 impl Case<'_> {
@@ -239,7 +242,11 @@ impl Case<'_> {
 
     /// Returns what to call the device.
     pub(super) fn drive(&self) -> &'static str {
-        if self.device.model.cylinders() > 0 { "disk" } else { "device" }
+        match self.throttling {
+            Some(_) => "volume",
+            None if self.device.model.cylinders() > 0 => "disk",
+            None => "device",
+        }
     }
 
     /// Formats the share of the time that the device is busy.
@@ -455,6 +462,7 @@ impl Case<'_> {
             return first.into_iter().chain(self.one_sided()).collect();
         }
         let mut findings = vec![self.in_full()];
+        findings.extend(self.throttling.map(Throttling::told));
         findings.extend(self.price());
         findings.extend(self.under_other());
         findings.extend([self.load(), self.head_movement()]);

@@ -105,6 +105,10 @@ impl Case<'_> {
     /// Says why the scheduler should stay.
     fn keep(&self) -> String {
         let keep = format!("Keep {}", self.baseline.policy);
+        let is_short = matches!(self.verdict, Verdict::TooShort | Verdict::NoTimes);
+        if let Some(throttling) = self.throttling.filter(|_| !is_short) {
+            return format!("{keep}: {}.", throttling.in_short());
+        }
         match self.verdict {
             Verdict::NothingToGain | Verdict::BaselineIsBest if self.is_saturated() => format!(
                 "The {} is nearly saturated, busy {} of the time, and no scheduler is sure to help.",
@@ -149,6 +153,10 @@ impl Case<'_> {
         let between = contention.between_streams_s / moving_s.max(1e-9);
         let tells = self.input.names_submitters && between >= BETWEEN_THAT_MATTERS;
         match contention.fights.first().filter(|_| tells) {
+            _ if self.throttling.is_some() => {
+                "a volume delays requests by its limits, which no order of requests changes"
+                    .to_string()
+            }
             _ if self.verdict == Verdict::LoadTooLow => {
                 let how = match tail_of(self.baseline) <= TAIL_FINE_MS {
                     true => "requests seldom meet",

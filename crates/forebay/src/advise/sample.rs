@@ -222,6 +222,7 @@ pub(crate) fn advice() -> Advice {
     Advice {
         plain: None,
         sensitivity: Vec::new(),
+        throttling: None,
         redundancy: None,
         trace: "hadoop-eternity10.sdb".to_string(),
         device: "st1000nm0011".to_string(),

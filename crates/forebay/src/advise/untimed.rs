@@ -56,6 +56,7 @@ pub(super) fn advice(
         cache_sizing: Some(sizing),
         defragmentation: None,
         plain: None,
+        throttling: None,
         sensitivity: Vec::new(),
         redundancy: None,
         description: input.description.clone(),

@@ -6,12 +6,13 @@ use forebay_show::plural::{counted, listed};
 use forebay_show::table::{Cell, Column, Row, Table};
 use serde::Serialize;
 
-use crate::devices::{self, Evidence, OpenDevice};
+use crate::devices::volume::{self, Knob, VolumeType};
+use crate::devices::{self, Evidence, FigureSource, OpenDevice};
 use crate::error::Error;
 use crate::verb::{Answered, DeviceInput, Session, Verb};
 
 forebay_ask::ask! {
-    /// List the bundled devices, or describe some of them or device files
+    /// List the bundled drives and volume types, or describe some of them or device files
     pub struct DevicesAsk("devices") {
         /// Bundled devices or device files to describe; without any, the bundled devices are listed
         device: Vec<DeviceInput> [.positional()],
@@ -27,18 +28,22 @@ impl Verb for DevicesAsk {
     type Beyond = ();
 
     fn run(self, _: &mut dyn Session) -> Result<Answered, Error> {
-        let found = match self.device.is_empty() {
-            true => devices::list()?,
-            false => {
-                let open = |device: &DeviceInput| devices::open(&device.0);
-                self.device.iter().map(open).collect::<Result<Vec<_>, _>>()?
+        let (mut found, mut volumes) = (Vec::new(), Vec::new());
+        if self.device.is_empty() {
+            (found, volumes) = (devices::list()?, volume::list()?);
+        }
+        for DeviceInput(name) in &self.device {
+            match volume::named(name)? {
+                Some(volume) => volumes.push(volume),
+                None => found.push(devices::open(name)?),
             }
-        };
+        }
         let page = match self.device.is_empty() {
-            true => all_page(&found),
-            false => named_page(&found),
+            true => all_page(&found, &volumes),
+            false => named_page(&found, &volumes),
         };
-        let rows = found.into_iter().map(ListedDevice::of).collect();
+        let volumes = volumes.into_iter().map(ListedDevice::of_volume);
+        let rows = found.into_iter().map(ListedDevice::of).chain(volumes).collect();
         Answered::new(&DevicesAnswer { rows }, page)
     }
 }
@@ -64,6 +69,43 @@ struct ListedDevice {
     derived: Vec<String>,
     /// The source of its service times, and their error compared with the real drive.
     evidence: Evidence,
+    /// What to choose of a volume type, as in `ebs-gp3:gib=500`; empty for any other device.
+    knobs: Vec<ListedKnob>,
+    /// The limits between knobs, as formulas.
+    limits: Vec<String>,
+    /// The names of the sizes that the type is sold in; empty if every size is.
+    tiers: Vec<String>,
+    /// The figures of a volume, each with its source.
+    sources: Vec<FigureSource>,
+}
+
+/// A knob of a volume type.
+#[derive(Serialize)]
+struct ListedKnob {
+    /// The key in the spec.
+    key: String,
+    /// The least value.
+    least: f64,
+    /// The greatest value.
+    most: f64,
+    /// The value if none is given; null if one must be given.
+    default: Option<f64>,
+}
+
+impl ListedKnob {
+    fn of(knob: &Knob) -> ListedKnob {
+        let Knob { least, most, default, .. } = *knob;
+        ListedKnob { key: knob.key(), least, most, default }
+    }
+
+    /// Describes the knob: `iops from 3000 to 80000, by default 3000`.
+    fn text(&self) -> String {
+        let default = match self.default {
+            Some(default) => format!(", by default {default}"),
+            None => ", required".to_string(),
+        };
+        format!("{} from {} to {}{default}", self.key, self.least, self.most)
+    }
 }
 
 impl ListedDevice {
@@ -78,8 +120,39 @@ impl ListedDevice {
             assumed: device.sources.assumed,
             derived: device.sources.derived,
             evidence: device.evidence,
+            knobs: Vec::new(),
+            limits: Vec::new(),
+            tiers: Vec::new(),
+            sources: device.volume.map_or(Vec::new(), |chosen| chosen.volume.figures),
         }
     }
+
+    fn of_volume(volume: VolumeType) -> ListedDevice {
+        ListedDevice {
+            commands: VOLUME_COMMANDS.to_string(),
+            summary: choices(&volume),
+            notes: Vec::new(),
+            figures: volume.sources.figures,
+            knobs: volume.knobs().iter().map(ListedKnob::of).collect(),
+            limits: volume.rules().collect(),
+            tiers: volume.tiers().iter().map(|tier| tier.name.clone()).collect(),
+            device: volume.name,
+            description: volume.description,
+            assumed: volume.sources.assumed,
+            derived: volume.sources.derived,
+            evidence: volume.evidence,
+            sources: volume.figures,
+        }
+    }
+}
+
+const VOLUME_COMMANDS: &str = "any number at once, as fast as its token buckets allow";
+
+/// Names the knobs of a volume type with their ranges.
+fn choices(volume: &VolumeType) -> String {
+    let knobs: Vec<String> =
+        volume.knobs().iter().map(|knob| ListedKnob::of(knob).text()).collect();
+    knobs.join("; ")
 }
 
 fn titled(headline: String) -> Page {
@@ -88,20 +161,26 @@ fn titled(headline: String) -> Page {
 }
 
 /// Makes the page of all bundled devices: their names by kind, then their figures.
-fn all_page(found: &[OpenDevice]) -> Page {
+fn all_page(found: &[OpenDevice], volumes: &[VolumeType]) -> Page {
     let names = |is_disk: bool| -> Vec<&str> {
         let of_kind = found.iter().filter(|device| is_a_disk(device) == is_disk);
         of_kind.map(|device| device.name.as_str()).collect()
     };
     let (disks, ssds) = (names(true), names(false));
+    let volume_names: Vec<&str> = volumes.iter().map(|volume| volume.name.as_str()).collect();
     let mut page = titled(format!(
-        "Forebay has models of {} and {}.",
+        "Forebay has models of {}, {} and {}.",
         counted(disks.len() as u64, "disk"),
-        counted(ssds.len() as u64, "solid-state drive")
+        counted(ssds.len() as u64, "solid-state drive"),
+        counted(volumes.len() as u64, "volume type")
     ));
     let names = vec![
         format!("Disks: {}", disks.join(", ")),
         format!("Solid-state drives: {}", ssds.join(", ")),
+        format!(
+            "Volumes and throttles: {}. Choose size and speed, as in ebs-gp3:gib=500:iops=6000",
+            volume_names.join(", ")
+        ),
         "A server of RATE I/Os a second, one at a time: fixed:RATE".to_string(),
         "Your own drive: FILE.toml. The bundled files are examples".to_string(),
     ];
@@ -114,6 +193,10 @@ fn all_page(found: &[OpenDevice]) -> Page {
         let what = format!("{description}: {summary}. Times are {}.", evidence.told());
         table.rows.push(Row::new([Cell::from(name.as_str()), Cell::from(what)]));
     }
+    for volume in volumes {
+        let what = format!("{}: {}.", volume.description, choices(volume));
+        table.rows.push(Row::new([Cell::from(volume.name.as_str()), Cell::from(what)]));
+    }
     page.add("Bundled devices", Place::Detail, vec![Block::Table(table)]);
     page
 }
@@ -122,16 +205,19 @@ fn is_a_disk(device: &OpenDevice) -> bool {
     matches!(device.model, DeviceModel::Hdd(_) | DeviceModel::Drive(_))
 }
 
-/// Makes the page of the given devices.
-fn named_page(found: &[OpenDevice]) -> Page {
-    let names: Vec<&str> = found.iter().map(|device| device.name.as_str()).collect();
-    let mut page = titled(match found {
-        [one] => format!("{}: {}.", one.name, one.description),
-        _ => format!("{}.", listed(&names)),
+/// Makes the page of the given devices and volume types.
+fn named_page(found: &[OpenDevice], volumes: &[VolumeType]) -> Page {
+    let of_devices = found.iter().map(|device| (&*device.name, &*device.description));
+    let of_volumes = volumes.iter().map(|volume| (&*volume.name, &*volume.description));
+    let named: Vec<(&str, &str)> = of_devices.chain(of_volumes).collect();
+    let is_only = named.len() == 1;
+    let mut page = titled(match named[..] {
+        [(name, description)] => format!("{name}: {description}."),
+        _ => format!("{}.", listed(&named.iter().map(|(name, _)| *name).collect::<Vec<_>>())),
     });
     for device in found {
         let mut said = vec![format!("figures: {}", device.summary)];
-        if found.len() > 1 {
+        if !is_only {
             said.insert(0, format!("{}: {}", device.name, device.description));
         }
         said.push(format!("takes commands: {}", device.model.commands()));
@@ -144,9 +230,42 @@ fn named_page(found: &[OpenDevice]) -> Page {
         let guesses = guesses.into_iter().filter(|(_, keys)| !keys.is_empty());
         let guesses: Vec<String> =
             guesses.map(|(kind, keys)| format!("{kind}: {}", keys.join(", "))).collect();
-        let place = if found.len() == 1 { Place::FirstScreen } else { Place::Detail };
+        let place = if is_only { Place::FirstScreen } else { Place::Detail };
         let guesses = (!guesses.is_empty()).then_some(Block::List(guesses));
         page.add("Guessed figures", place, guesses.into_iter().collect());
+        if let Some(chosen) = &device.volume {
+            add_sources(&mut page, &chosen.volume, Place::Detail);
+        }
+    }
+    for volume in volumes {
+        let place = if is_only { Place::FirstScreen } else { Place::Detail };
+        add_volume(&mut page, volume);
+        add_sources(&mut page, volume, place);
     }
     page
+}
+
+/// Adds what to choose of a volume type, and what follows from it.
+fn add_volume(page: &mut Page, volume: &VolumeType) {
+    let mut said: Vec<String> =
+        volume.knobs().iter().map(|knob| ListedKnob::of(knob).text()).collect();
+    said.extend(volume.rules());
+    if !volume.tiers().is_empty() {
+        let tiers: Vec<&str> = volume.tiers().iter().map(|tier| tier.name.as_str()).collect();
+        said.push(format!("tier, instead of gib: {}", tiers.join(", ")));
+    }
+    said.extend(volume.options());
+    said.extend(volume.sources.told(&volume.name));
+    page.add(&volume.name, Place::FirstScreen, vec![Block::List(said)]);
+}
+
+/// Adds a table of the figures of a volume type with their sources.
+fn add_sources(page: &mut Page, volume: &VolumeType, place: Place) {
+    let mut table = Table::new(["figure", "value", "source"].map(Column::words));
+    let figures = volume.figures.iter().filter(|figure| !figure.source.is_empty());
+    for FigureSource { table: of, key, value, source } in figures {
+        let cells = [format!("{of}.{key}"), value.clone(), source.clone()];
+        table.rows.push(Row::new(cells.map(Cell::Words)));
+    }
+    page.add("Figures and their sources", place, vec![Block::Table(table)]);
 }

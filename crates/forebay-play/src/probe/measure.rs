@@ -1,0 +1,170 @@
+//! Reads of a target in phases, and when each read was answered.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use forebay_core::{Flags, Nanos, Op, Piece, Request};
+use forebay_live::Lanes;
+
+/// One phase of a probe.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Phase {
+    /// What the phase measures, for progress.
+    pub(super) name: &'static str,
+    /// The idle time before the phase, in which buckets fill.
+    pub(super) quiet: Nanos,
+    /// The length of each read.
+    pub(super) len: u32,
+    /// Whether each read continues the one before.
+    pub(super) is_sequential: bool,
+    /// The most reads under way.
+    pub(super) depth: usize,
+    /// The idle time after each answer; only with a depth of 1.
+    pub(super) pause: Nanos,
+    /// The longest time of the phase.
+    pub(super) length: Nanos,
+    /// The most reads.
+    pub(super) reads_max: u64,
+}
+
+const fn phase(name: &'static str, len: u32, depth: usize) -> Phase {
+    Phase {
+        name,
+        quiet: Nanos::from_secs(4),
+        len,
+        is_sequential: false,
+        depth,
+        pause: Nanos::ZERO,
+        length: Nanos::from_secs(6),
+        reads_max: 60_000,
+    }
+}
+
+/// The phases: single reads, small ones, large ones, sequential ones, and larger ones than any
+/// known counting unit. They take 43 s and read 9.6 GB at most.
+pub(super) const PHASES: [Phase; 5] = [
+    Phase {
+        quiet: Nanos::ZERO,
+        pause: Nanos::from_millis(20),
+        length: Nanos::from_secs(3),
+        reads_max: 100,
+        ..phase("single reads", 4096, 1)
+    },
+    phase("random reads of 4 KiB", 4096, 256),
+    Phase { reads_max: 12_000, ..phase("random reads of 256 KiB", 1 << 18, 128) },
+    Phase { is_sequential: true, ..phase("sequential reads of 32 KiB", 1 << 15, 128) },
+    Phase { reads_max: 4_000, ..phase("random reads of 1 MiB", 1 << 20, 64) },
+];
+
+/// When the reads of a phase were answered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct PhaseTimes {
+    /// The answers, in seconds since the first read, in order.
+    pub(super) done_s: Vec<f64>,
+    /// How long each read took, in seconds, in the order of the answers.
+    pub(super) took_s: Vec<f64>,
+}
+
+/// Why a probe ended early.
+#[derive(Debug)]
+pub(super) enum ProbeError {
+    /// The driver failed.
+    Driver(io::Error),
+    /// A read failed, as described.
+    Read(String),
+    /// The user interrupted the probe.
+    Stopped,
+}
+
+impl From<io::Error> for ProbeError {
+    fn from(error: io::Error) -> ProbeError {
+        ProbeError::Driver(error)
+    }
+}
+
+/// Draws the offsets of reads.
+struct Offsets {
+    blocks: u64,
+    len: u64,
+    is_sequential: bool,
+    state: u64,
+}
+
+impl Offsets {
+    fn next(&mut self) -> u64 {
+        if self.is_sequential {
+            self.state += 1;
+            return self.state % self.blocks * self.len;
+        }
+        // SplitMix64: a probe draws the same offsets every time.
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut drawn = self.state;
+        drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (drawn ^ (drawn >> 31)) % self.blocks * self.len
+    }
+}
+
+/// Runs one phase on lane 0 of `lanes`, whose target holds `capacity_bytes`. `id` names the reads
+/// and counts on.
+pub(super) fn run(
+    lanes: &mut dyn Lanes,
+    capacity_bytes: u64,
+    phase: &Phase,
+    id: &mut u64,
+    stop: &AtomicBool,
+) -> Result<PhaseTimes, ProbeError> {
+    let len = u64::from(phase.len);
+    let blocks = (capacity_bytes / len).max(1);
+    // Phases begin at different places, so that none reads what the one before left in a cache.
+    let state = if phase.is_sequential { blocks / 3 } else { *id };
+    let mut offsets = Offsets { blocks, len, is_sequential: phase.is_sequential, state };
+    let (mut ended, mut times, mut started) = (Vec::new(), PhaseTimes::default(), 0);
+    let begin = lanes.reap(Nanos::MAX, &mut ended)? + phase.quiet;
+    let end = begin + phase.length;
+    let (mut next_start, mut until) = (begin, begin);
+    loop {
+        let now = lanes.reap(until, &mut ended)?;
+        for done in ended.drain(..) {
+            if let Some(failure) = done.failure {
+                let io = done.completion.io;
+                return Err(ProbeError::Read(format!("a read at {} failed: {failure}", io.offset)));
+            }
+            times.done_s.push((done.completion.at - begin).as_secs_f64());
+            times.took_s.push((done.completion.at - done.completion.started).as_secs_f64());
+            next_start = next_start.max(now + phase.pause);
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Err(ProbeError::Stopped);
+        }
+        let is_over = now >= end || started >= phase.reads_max;
+        if is_over && lanes.under_way() == 0 {
+            return Ok(times);
+        }
+        while !is_over
+            && started < phase.reads_max
+            && now >= next_start
+            && lanes.under_way() < phase.depth
+            && lanes.room(0)
+        {
+            let io = Request {
+                at: now,
+                offset: offsets.next(),
+                id: *id,
+                len: phase.len,
+                stream: 0,
+                lane: 0,
+                op: Op::Read,
+                flags: Flags::NONE,
+            };
+            *id += 1;
+            started += 1;
+            lanes.start(now, io, &[Piece { buf: 0, at: 0, len: phase.len }]);
+        }
+        until = if next_start > now { next_start } else { Nanos::MAX };
+        lanes.proceed(until.min(now + PATIENCE))?;
+    }
+}
+
+/// How long a probe waits for an answer before it looks again.
+const PATIENCE: Nanos = Nanos::from_millis(100);
