@@ -72,9 +72,9 @@ impl Throttling {
     /// Says in a few words how much is delayed, and which limit delays most.
     pub fn in_short(&self) -> String {
         match self.decisive() {
-            None => "the volume's limits delay no request".to_string(),
+            None => "its limits delay no request".to_string(),
             Some(limit) => format!(
-                "the volume delays {} of the requests, up to {}, mostly by its {}",
+                "it delays {} of the requests, up to {}, mostly by its {}",
                 percent(self.delayed_share),
                 millis(self.longest_delay_ms),
                 limit.limit.split(" (").next().unwrap_or_default()

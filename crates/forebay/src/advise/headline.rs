@@ -29,6 +29,12 @@ impl Case<'_> {
 
     /// Says how far a device falls behind, and what would not.
     fn overload(&self, behind: &RunResult) -> String {
+        if let Some(throttling) = self.throttling {
+            return format!(
+                "This volume is too small: {}. `forebay plan volume` finds one.",
+                throttling.in_short()
+            );
+        }
         let (drive, needs_s) = (self.drive(), self.baseline.figures.makespan_s);
         let enough = self.enough.and_then(|enough| enough.said());
         if needs_s > self.span_s * (1.0 + LATE_SHARE) {
@@ -107,7 +113,7 @@ impl Case<'_> {
         let keep = format!("Keep {}", self.baseline.policy);
         let is_short = matches!(self.verdict, Verdict::TooShort | Verdict::NoTimes);
         if let Some(throttling) = self.throttling.filter(|_| !is_short) {
-            return format!("{keep}: {}.", throttling.in_short());
+            return format!("{keep} on this volume: {}.", throttling.in_short());
         }
         match self.verdict {
             Verdict::NothingToGain | Verdict::BaselineIsBest if self.is_saturated() => format!(
