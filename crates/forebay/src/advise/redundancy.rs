@@ -83,14 +83,7 @@ pub fn redundancy(
     let mut tried = Vec::new();
     let steps = input.description.records.max(1) as f64;
     for (nth, (name, what, failures_survived)) in TRIED.into_iter().enumerate() {
-        // At most what the array holds, and what fits the parameter's type.
-        let bare = format!("array:{what}:disk={scheduler}");
-        let usable_bytes = volume_bytes(&bare, &bed.lanes())?.unwrap_or(0);
-        let layout = bed.placement(input, &bare, setup);
-        let filled = if layout.moves() { input.used_bytes() } else { layout.span() };
-        let filled_mib = filled.div_ceil(1 << 20);
-        let filled_mib = filled_mib.min(usable_bytes >> 20).min(u32::MAX.into());
-        let policy = format!("array:{what}:filled-mib={filled_mib}:disk={scheduler}");
+        let (policy, usable_bytes) = with_data(input, bed, what, scheduler, setup)?;
         let doing = format!("trying {name} on {drives} drives");
         let mut told = ProgressReport { doing, done_share: 0.0 };
         let mut tell = |done: u64| {
@@ -104,6 +97,24 @@ pub fn redundancy(
     let (recommended, why) = judged(&tried, setup.replay.total_name());
     let of = format!("{drives} drives like {}", device.name);
     Ok(Redundancy { drives, recommended, said: format!("On {of} {why}"), tried })
+}
+
+/// Returns the policy of an array `what` that already holds the trace's data, and the bytes that it
+/// can hold. Without the data, reads would cost nothing.
+pub(super) fn with_data(
+    input: &Input,
+    bed: Bed<'_>,
+    what: &str,
+    scheduler: &str,
+    setup: Setup,
+) -> Result<(String, u64), Error> {
+    let bare = format!("array:{what}:disk={scheduler}");
+    let usable_bytes = volume_bytes(&bare, &bed.lanes())?.unwrap_or(0);
+    let layout = bed.placement(input, &bare, setup);
+    let filled = if layout.moves() { input.used_bytes() } else { layout.span() };
+    // At most what the array holds, and what fits the parameter's type.
+    let filled_mib = filled.div_ceil(1 << 20).min(usable_bytes >> 20).min(u32::MAX.into());
+    Ok((format!("array:{what}:filled-mib={filled_mib}:disk={scheduler}"), usable_bytes))
 }
 
 fn redundant(

@@ -145,8 +145,8 @@ impl<'a> Bed<'a> {
         devices::cautions(&models).into_iter().chain(named).chain(worn).collect()
     }
 
-    /// Lists the requested options that have no effect on `input` under `policies`; a sentence
-    /// each.
+    /// Lists what the user may not expect of `input` under `policies`: requested options without
+    /// effect, and reads without cost; a sentence each.
     pub fn idle_parts(&self, input: &Input, policies: &[String]) -> Vec<String> {
         let mut told = Vec::new();
         let volumes = input.extents.len().max(1);
@@ -161,6 +161,14 @@ impl<'a> Bed<'a> {
                 if idle == 1 { "s" } else { "" },
                 counted(volumes as u64, "volume")
             ));
+        }
+        let is_empty = |name: &String| is_array(name) && !name.contains("filled-mib");
+        if policies.iter().any(is_empty) && input.description.reads > 0 {
+            told.push(
+                "the array is empty at the start, so reads of what the trace did not write before \
+                 cost nothing; with filled-mib=MIB it holds data"
+                    .to_string(),
+            );
         }
         let uses = |name: &str| is_placement(name) || array_ssds(name) > 0;
         if let Some(flash) = self.flash.filter(|_| !policies.iter().any(|name| uses(name))) {
