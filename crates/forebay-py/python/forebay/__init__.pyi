@@ -54,6 +54,7 @@ __all__ = [
     "plan_consolidate",
     "plan_power",
     "plan_sla",
+    "plan_volume",
     "play",
     "policies",
     "read",
