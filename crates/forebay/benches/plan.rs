@@ -8,7 +8,7 @@
 use std::time::Instant;
 
 use forebay::plan::search::least_capacities;
-use forebay::plan::volume::drain::{Before, Costed, Drain, Limits, late};
+use forebay::plan::volume::drain::{Costed, Drain, Limits, late};
 use forebay_ask::Share;
 use forebay_core::device::throttled::{Bucket, Cost, Direction, Measure};
 use forebay_core::{Nanos, Op};
@@ -67,7 +67,7 @@ fn through_buckets(gaps: &Gaps) {
     let mut count = 0;
     for _ in 0..RUNS {
         let watch = Watch::start();
-        count = late(&requests, &drains, limits, Before::Nothing, u64::MAX);
+        count = late(&requests, &drains, limits, u64::MAX);
         seconds.push(watch.seconds());
     }
     seconds.sort_by(f64::total_cmp);

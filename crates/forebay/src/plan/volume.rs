@@ -23,7 +23,7 @@ mod verb;
 
 use forebay_ask::{Share, named};
 use forebay_core::Nanos;
-use forebay_core::device::throttled::{Bucket, Count, Throttle};
+use forebay_core::device::throttled::{Bucket, Count, Queues, Throttle};
 use forebay_core::replay::Intensity;
 use serde::Serialize;
 
@@ -32,9 +32,9 @@ use crate::clock::Times;
 use crate::devices::volume::{ChosenVolume, Knobs, VolumeType};
 use crate::error::Error;
 use crate::input::Input;
-use crate::jobs::each_told;
+use crate::jobs::{each_told, on_all_cores};
 use crate::progress::Telling;
-use drain::{Before, Costed};
+use drain::Costed;
 use find::{Bound, Case};
 use kind::Shape;
 use row::Finder;
@@ -89,7 +89,7 @@ pub struct Question<'a> {
     /// The latency of released requests, if it is not that of the type.
     pub base_latency: Option<Nanos>,
     /// The limits of an EC2 instance.
-    pub instance: &'a [Bucket],
+    pub instance: Option<&'a ChosenVolume>,
     /// The volume that the user has.
     pub current: Option<&'a ChosenVolume>,
     /// Whether to trust the trace's times even if its clock seems too coarse for the promise.
@@ -159,19 +159,26 @@ pub fn answer(
     let requests = any.len() as u64;
     let late_max = requests - question.fraction.of(requests).min(requests);
     let bound = Bound { within: question.within, late_max };
-    let load = Load { input, growth, counted: &counted };
-    let finders = offered.iter().flat_map(|of| of.finders(question, bound, &load));
+    let finders = offered.iter().flat_map(|of| of.finders(question, bound, &counted));
     let finders: Vec<Finder<'_>> = finders.collect();
     let called = |finder: &Finder<'_>| finder.case.kind.name.clone();
-    let found = each_told(&finders, called, 0.0..1.0, Finder::find, progress)?;
+    let found = each_told(&finders, called, 0.0..0.8, Finder::find, progress)?;
+    let mut rows: Vec<VolumeRow> = found.into_iter().flatten().collect();
+    row::rank(&mut rows);
     let mut owned = Vec::new();
     if let (Some(of), Some(chosen)) = (&current, question.current) {
-        for finder in of.finders(question, bound, &load) {
+        for finder in of.finders(question, bound, &counted) {
             owned.push(finder.of_setting(&chosen.knobs)?);
         }
     }
-    let mut rows: Vec<VolumeRow> = found.into_iter().flatten().collect();
-    row::rank(&mut rows);
+    if input.known_latency_share() > 0.0 {
+        let mut offered = first_kept(&mut rows);
+        offered.extend(&mut owned);
+        let replayed = on_all_cores(&offered, |row| row.dependent(input, question.within, growth))?;
+        for (row, share) in offered.into_iter().zip(replayed) {
+            row.dependent_in_time_fraction = Some(share);
+        }
+    }
     let best = rows.iter().find(|row| row.keeps);
     let latency = Nanos::from_millis_f64(best.map_or(0.0, |row| row.base_read_ms.max(row.base_write_ms)));
     let shaped = best.and_then(|_| shaped::shaped(any, bound, latency));
@@ -197,6 +204,15 @@ pub fn answer(
     })
 }
 
+/// The rows at each depth that are also replayed with requests that wait for one another.
+const REPLAYED_ROWS: usize = 3;
+
+/// Returns the first rows at each depth that keep the promise.
+fn first_kept(rows: &mut [VolumeRow]) -> Vec<&mut VolumeRow> {
+    let by_depth = rows.chunk_by_mut(|a, b| a.depth_ms == b.depth_ms);
+    by_depth.flat_map(|rows| rows.iter_mut().filter(|row| row.keeps).take(REPLAYED_ROWS)).collect()
+}
+
 fn nothing_to_try() -> Error {
     Error::Unfit(format!(
         "nothing to try: got no type that is sold by its size and rates, expected at least one; \
@@ -217,8 +233,8 @@ impl<'a> Offered<'a> {
     fn new(kind: &'a VolumeType) -> Option<Offered<'a>> {
         let shape = kind::shape(kind)?;
         let highest = kind::highest(kind, &shape, &Knobs::default())?;
-        let counting = counting(&kind.at(&highest).ok()?);
-        Some(Offered { kind, shape, counting })
+        let throttle = kind.at(&highest).ok().filter(|of| of.queues == Queues::Shared)?;
+        Some(Offered { kind, shape, counting: counting(&throttle) })
     }
 
     /// Returns a search for each depth.
@@ -226,14 +242,13 @@ impl<'a> Offered<'a> {
         &'a self,
         question: &'a Question<'_>,
         bound: Bound,
-        load: &Load<'a>,
+        counted: &'a [(Counting, Costed)],
     ) -> impl Iterator<Item = Finder<'a>> {
-        let Load { input, growth, counted } = *load;
         let of_way = counted.iter().find(|(way, _)| *way == self.counting);
         let requests = of_way.into_iter().map(|(_, requests)| requests);
         requests.flat_map(move |requests| {
             let cases = self.cases(question, bound);
-            cases.map(move |case| Finder { case, shape: &self.shape, input, growth, requests })
+            cases.map(move |case| Finder { case, shape: &self.shape, requests })
         })
     }
 
@@ -246,23 +261,20 @@ impl<'a> Offered<'a> {
             base.depth_ms = Some(*depth_ms);
             base.start_share = Some(start_share);
             base.latency_us = question.base_latency.map(|latency| latency.as_millis_f64() * 1e3);
-            let before = match question.credit {
-                Credit::Steady => Before::Trace,
-                Credit::Full | Credit::Empty => Before::Nothing,
-            };
-            let is_aws = kind.name.starts_with(apply::AWS);
-            let instance = if is_aws { question.instance } else { &[] };
-            Case { kind, base, gib: question.gib, bound, before, instance }
+            let instance = question.instance.filter(|_| kind.name.starts_with(apply::AWS));
+            let instance = instance.map(|of| buckets(of, &base)).unwrap_or_default();
+            let is_steady = question.credit == Credit::Steady;
+            Case { kind, base, gib: question.gib, bound, is_steady, instance }
         })
     }
 }
 
-/// The trace, and its requests in each way of counting operations.
-#[derive(Clone, Copy)]
-struct Load<'a> {
-    input: &'a Input,
-    growth: Intensity,
-    counted: &'a [(Counting, Costed)],
+/// Returns the buckets of an instance with the same assumptions as those of a volume.
+fn buckets(instance: &ChosenVolume, base: &Knobs) -> Vec<Bucket> {
+    let mut knobs = instance.knobs.clone();
+    (knobs.depth_ms, knobs.start_share) = (base.depth_ms, base.start_share);
+    // The limits were checked when they were read.
+    instance.volume.at(&knobs).map(|throttle| throttle.buckets).unwrap_or_default()
 }
 
 /// How operations are counted: the count, whether bytes are counted in whole units, and whether

@@ -86,6 +86,14 @@ impl Costed {
         self.at_ns.iter().map(|at_ns| Nanos(*at_ns as u64))
     }
 
+    /// Calls `each` with the arrival, the direction and the costs of every request.
+    pub fn for_each(&self, mut each: impl FnMut(f64, usize, Cost)) {
+        for (nth, &at_ns) in self.at_ns.iter().enumerate() {
+            let cost = Cost { ops: self.ops[nth].into(), bytes: self.bytes[nth].into() };
+            each(at_ns, self.side[nth].into(), cost);
+        }
+    }
+
     /// Returns the same requests, each of which costs one operation.
     pub fn each_as_one(&self) -> Costed {
         Costed { ops: vec![1; self.len()], ..self.clone() }
@@ -120,16 +128,22 @@ impl Costed {
         state: &mut Levels<N>,
         mut each: impl FnMut(usize, f64, f64, &Levels<N>) -> bool,
     ) {
-        let costs: [&[u32]; N] = drains.map(|drain| &self.costs(drain.measure)[..self.len()]);
-        for (nth, &at_ns) in self.at_ns.iter().enumerate() {
+        let len = self.len();
+        let (ops, side) = (&self.ops[..len], &self.side[..len]);
+        let costs: [&[u32]; N] = drains.map(|drain| &self.costs(drain.measure)[..len]);
+        for nth in 0..len {
+            let (at_ns, side) = (self.at_ns[nth], usize::from(side[nth] & 1));
             // Flushes and trims cost nothing, so they wait only for the requests before them.
-            let side = usize::from(self.side[nth] & 1);
-            let release_ns = match self.ops[nth] {
+            let release_ns = match ops[nth] {
                 0 => later(at_ns, state.released_ns),
                 _ => state.release(drains, at_ns, side),
             };
             let goes_on = each(nth, at_ns, release_ns, state);
-            state.charge(drains, release_ns, side, |bucket| f64::from(costs[bucket][nth]));
+            state.released_ns = release_ns;
+            for bucket in 0..N {
+                let cost_ns = f64::from(costs[bucket][nth]) * drains[bucket].unit_ns[side];
+                state.empty_ns[bucket] = later(state.empty_ns[bucket], release_ns) + cost_ns;
+            }
             if !goes_on {
                 return;
             }
@@ -154,37 +168,17 @@ impl<const N: usize> Levels<N> {
     #[inline(always)]
     fn release(&self, drains: &[Drain; N], at_ns: f64, side: usize) -> f64 {
         let mut release_ns = later(at_ns, self.released_ns);
-        for (empty_ns, drain) in self.empty_ns.iter().zip(drains) {
-            release_ns = later(release_ns, empty_ns - drain.ahead_ns[side]);
+        for bucket in 0..N {
+            let passes_ns = self.empty_ns[bucket] - drains[bucket].ahead_ns[side];
+            release_ns = later(release_ns, passes_ns);
         }
         release_ns
-    }
-
-    #[inline(always)]
-    fn charge(
-        &mut self,
-        drains: &[Drain; N],
-        release_ns: f64,
-        side: usize,
-        cost: impl Fn(usize) -> f64,
-    ) {
-        self.released_ns = release_ns;
-        for (bucket, drain) in drains.iter().enumerate() {
-            self.empty_ns[bucket] =
-                later(self.empty_ns[bucket], release_ns) + cost(bucket) * drain.unit_ns[side];
-        }
     }
 
     /// Returns whether all buckets are empty at `at_ns`, so that nothing before matters any more.
     #[inline(always)]
     fn is_idle(&self, at_ns: f64) -> bool {
         self.released_ns <= at_ns && self.empty_ns.iter().all(|empty_ns| *empty_ns <= at_ns)
-    }
-
-    /// Moves to a clock on which everything happens `by_ns` earlier.
-    fn earlier(&mut self, by_ns: f64) {
-        self.released_ns -= by_ns;
-        self.empty_ns.iter_mut().for_each(|empty_ns| *empty_ns -= by_ns);
     }
 }
 
@@ -211,24 +205,14 @@ impl Limits {
     }
 }
 
-/// What happens before the requests that are counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Before {
-    /// Nothing.
-    Nothing,
-    /// The whole trace. Each repetition begins a mean gap after the previous one ends.
-    Trace,
-}
-
 /// Counts the requests that are late. Counting stops above `late_max`.
 pub fn late<const N: usize>(
     requests: &Costed,
     drains: &[Drain; N],
     limits: Limits,
-    before: Before,
     late_max: u64,
 ) -> u64 {
-    let mut levels = started(requests, drains, before);
+    let mut levels = Levels::new(drains);
     let mut late = 0;
     requests.run(drains, &mut levels, |nth, at_ns, release_ns, _| {
         late += u64::from(limits.is_late(release_ns - at_ns, requests.side[nth]));
@@ -237,21 +221,16 @@ pub fn late<const N: usize>(
     late
 }
 
-/// Returns the levels before the first request.
-fn started<const N: usize>(
-    requests: &Costed,
-    drains: &[Drain; N],
-    before: Before,
-) -> Levels<N> {
+/// Returns how much of each bucket is spent, as time to refill it, when the trace begins again
+/// after it passed once.
+pub fn spent_ns<const N: usize>(requests: &Costed, drains: &[Drain; N]) -> [f64; N] {
     let mut levels = Levels::new(drains);
-    if before == Before::Trace {
-        requests.run(drains, &mut levels, |_, _, _, _| true);
-        levels.earlier(period_ns(requests));
-    }
-    levels
+    requests.run(drains, &mut levels, |_, _, _, _| true);
+    let begins_ns = period_ns(requests);
+    levels.empty_ns.map(|empty_ns| (empty_ns - begins_ns).max(0.0))
 }
 
-/// Returns the time after which the trace begins again if it is repeated.
+/// Returns the time after which the trace begins again if it is repeated, a mean gap after its end.
 pub fn period_ns(requests: &Costed) -> f64 {
     let gaps = requests.len().saturating_sub(1).max(1) as f64;
     requests.span_ns() * (1.0 + 1.0 / gaps)
@@ -314,7 +293,6 @@ pub fn delays<const N: usize>(
     requests: &Costed,
     drains: &[Drain; N],
     limits: Limits,
-    before: Before,
 ) -> Delays {
     let mut found = Delays {
         each_ns: Vec::with_capacity(requests.len()),
@@ -324,7 +302,7 @@ pub fn delays<const N: usize>(
     };
     // The bucket that determined the latest release that was not at an arrival.
     let mut cause = 0;
-    let mut levels = started(requests, drains, before);
+    let mut levels = Levels::new(drains);
     requests.run(drains, &mut levels, |nth, at_ns, release_ns, levels| {
         let delay_ns = release_ns - at_ns;
         found.each_ns.push(delay_ns.round() as u64);
@@ -395,7 +373,7 @@ mod tests {
 
     fn delays_us(requests: &Costed, drains: &[Drain; 2]) -> Vec<f64> {
         let limits = Limits::new(Nanos::ZERO, Nanos::ZERO, Nanos::ZERO);
-        let found = delays(requests, drains, limits, Before::Nothing);
+        let found = delays(requests, drains, limits);
         found.each_ns.iter().map(|ns| *ns as f64 / 1e3).collect()
     }
 
@@ -413,7 +391,7 @@ mod tests {
         let ahead = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1e3, 2e3, 3e3, 4e3];
         assert_eq!(passed(1000.0, 5e6), ahead);
         let limits = Limits::new(Nanos::from_millis(3), Nanos::ZERO, Nanos::ZERO);
-        let late = |iops| late(&requests, &pair(iops, 1e6, 0.0), limits, Before::Nothing, 10);
+        let late = |iops| late(&requests, &pair(iops, 1e6, 0.0), limits, 10);
         // All within 3 ms take 9 / 3 ms; nine of ten take 8 / 3 ms.
         assert_eq!([3000.0, 2999.0, 2667.0, 2666.0].map(late), [0, 1, 1, 2]);
     }
@@ -452,13 +430,13 @@ mod tests {
         let requests = costed(&[(0, 1, 512); 30]);
         let credits = bucket(Measure::Ops, 100.0, 20.0);
         let limits = Limits::new(Nanos::ZERO, Nanos::ZERO, Nanos::ZERO);
-        let late = |drain, before| late(&requests, &[drain], limits, before, 99);
-        assert_eq!(late(credits, Before::Nothing), 9);
+        let late = |drain| late(&requests, &[drain], limits, 99);
+        assert_eq!(late(credits), 9);
         let empty = Drain { spent_ns: credits.depth_ns, ..credits };
-        assert_eq!(late(empty, Before::Nothing), 29);
+        assert_eq!(late(empty), 29);
         // All requests arrive at one instant, so nothing is refilled before the trace repeats.
-        assert_eq!(late(credits, Before::Trace), 30);
-        let found = delays(&requests, &[credits], limits, Before::Nothing);
+        assert_eq!(spent_ns(&requests, &[credits]), [30.0 * 1e7]);
+        let found = delays(&requests, &[credits], limits);
         assert_eq!((found.late, found.least_left_share[0]), (9, 0.0));
     }
 
@@ -472,7 +450,7 @@ mod tests {
             Drain::of(&Bucket { measure: Measure::Ops, direction, rate_per_s, depth: 0.0, start_share: 1.0 })
         };
         let limits = Limits::new(Nanos::ZERO, Nanos::ZERO, Nanos::ZERO);
-        let found = |drains: &[Drain; 2]| delays(&requests, drains, limits, Before::Nothing).each_ns;
+        let found = |drains: &[Drain; 2]| delays(&requests, drains, limits).each_ns;
         let apart = [of(Direction::Write, 100.0), of(Direction::Read, 50.0)];
         // One queue: a read waits for the writes before it, and is not charged for them.
         let in_ms: Vec<u64> = found(&apart).iter().map(|ns| ns / 1_000_000).collect();
@@ -513,7 +491,7 @@ mod tests {
                 [ops, bytes, Drain::of(&one)]
             };
             let limits = Limits::new(Nanos::ZERO, Nanos::ZERO, Nanos::ZERO);
-            let of = |drains| delays(&requests, &drains, limits, Before::Nothing).each_ns;
+            let of = |drains| delays(&requests, &drains, limits).each_ns;
             let low = of(drains(iops, mibps, depth_ms));
             let high = of(drains(iops + more.0, mibps + more.1, depth_ms + more.2));
             prop_assert!(low.iter().zip(&high).all(|(low, high)| high <= low), "{low:?} {high:?}");
@@ -532,9 +510,9 @@ mod tests {
             let limits = Limits::new(within, Nanos::from_micros(300), Nanos::from_millis(within_ms / 2));
             let kept = that_may_be_late(&requests, &drains(iops, mibps), limits);
             let high = drains(iops + more.0, mibps + more.1);
-            let count = |of| late(of, &high, limits, Before::Nothing, u64::MAX);
+            let count = |of| late(of, &high, limits, u64::MAX);
             prop_assert_eq!(count(&kept), count(&requests));
-            let found = delays(&requests, &high, limits, Before::Nothing);
+            let found = delays(&requests, &high, limits);
             prop_assert_eq!(found.late, count(&requests));
             let waited: f64 = found.waited_ns.iter().sum();
             let all: u64 = found.each_ns.iter().sum();

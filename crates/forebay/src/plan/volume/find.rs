@@ -4,10 +4,13 @@
 //! sizes are tried from the cheapest on. All of it relies on delays that never grow with a rate or
 //! a depth ([`drain`]), so each result is exact for requests that arrive as recorded.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use forebay_core::device::throttled::{Bucket, Queues, Throttle};
 use forebay_core::{Nanos, SpecError};
 
-use super::drain::{self, Before, Costed, Delays, Drain, Limits};
+use super::drain::{self, Costed, Delays, Drain, Limits};
 use super::kind::{self, Rate, Shape};
 use super::staircase::{self, Pairs, first};
 use crate::devices::volume::{Knobs, VolumeType};
@@ -28,17 +31,18 @@ pub(super) struct Case<'a> {
     /// The least size, in GiB.
     pub gib: u64,
     pub bound: Bound,
-    pub before: Before,
+    /// Whether the trace is repeated, so that it begins with the credit that it leaves.
+    pub is_steady: bool,
     /// Buckets of the instance, which limit the requests as well.
-    pub instance: &'a [Bucket],
+    pub instance: Vec<Bucket>,
 }
 
-/// The longest time that a bucket of unknown depth may overdraw. Longer ones hold credit.
-const FLAT_MAX_NS: f64 = 10e9;
+/// The greatest depth that may be assumed where it is unknown. Deeper buckets hold credit.
+pub(super) const DEPTH_MAX: Nanos = Nanos::from_secs(10);
 
 /// Returns whether a bucket holds credit that lasts, and not only what may pass at once.
 pub(super) fn holds_credit(bucket: &Bucket) -> bool {
-    bucket.depth > bucket.rate_per_s * (FLAT_MAX_NS / 1e9)
+    bucket.depth > bucket.rate_per_s * DEPTH_MAX.as_secs_f64()
 }
 
 /// Calls `$run` with the buckets as an array.
@@ -62,56 +66,60 @@ macro_rules! with_drains {
 pub(super) const BUCKETS_MAX: usize = 12;
 
 impl Case<'_> {
-    /// Returns the throttle of a setting, with the buckets of the instance.
+    /// Returns the throttle of a setting, with the buckets of the instance. If the trace is
+    /// repeated, its credit at the start is what `requests` leave.
     ///
     /// # Errors
     /// A setting that the type does not permit, or limits of a kind that cannot be searched.
-    pub(super) fn throttle(&self, knobs: &Knobs) -> Result<Throttle, SpecError> {
+    pub(super) fn throttle(
+        &self,
+        knobs: &Knobs,
+        requests: &Costed,
+    ) -> Result<Throttle, SpecError> {
         let mut throttle = self.kind.at(knobs)?;
-        throttle.buckets.extend_from_slice(self.instance);
-        match throttle.queues == Queues::Shared && throttle.buckets.len() <= BUCKETS_MAX {
-            true => Ok(throttle),
-            false => Err(SpecError(format!(
+        throttle.buckets.extend_from_slice(&self.instance);
+        if throttle.queues != Queues::Shared || throttle.buckets.len() > BUCKETS_MAX {
+            return Err(SpecError(format!(
                 "{}: got queues by direction or more than {BUCKETS_MAX} buckets, expected one \
                  queue of reads and writes",
                 self.kind.name
-            ))),
+            )));
         }
+        if self.is_steady && throttle.buckets.iter().any(holds_credit) {
+            let spent_ns: Vec<f64> = with_drains!(throttle.buckets, drains => {
+                drain::spent_ns(requests, drains).to_vec()
+            });
+            for (bucket, spent_ns) in throttle.buckets.iter_mut().zip(spent_ns) {
+                if holds_credit(bucket) {
+                    bucket.start_share = 1.0 - spent_ns / 1e9 * bucket.rate_per_s / bucket.depth;
+                }
+            }
+        }
+        Ok(throttle)
     }
 
     fn limits(&self, throttle: &Throttle) -> Limits {
         Limits::new(self.bound.within, throttle.read_latency, throttle.write_latency)
     }
 
-    /// Returns what precedes the counted requests. Only credit remembers it.
-    fn before(&self, throttle: &Throttle) -> Before {
-        match throttle.buckets.iter().any(holds_credit) {
-            true => self.before,
-            false => Before::Nothing,
-        }
-    }
-
-    /// Returns whether the load uses up credit faster than it is refilled, so that no queue ever
-    /// ends if the trace is repeated.
+    /// Returns whether the load uses up credit faster than it is refilled, so that the queue grows
+    /// without end if the trace is repeated.
     pub(super) fn is_exhausted(&self, throttle: &Throttle, requests: &Costed) -> bool {
         let period_ns = drain::period_ns(requests);
-        self.before == Before::Trace
-            && throttle.buckets.iter().filter(|bucket| holds_credit(bucket)).any(|bucket| {
-                requests.total_ns(&Drain::of(bucket)) > period_ns
-            })
+        let credits = throttle.buckets.iter().filter(|bucket| holds_credit(bucket));
+        self.is_steady
+            && credits.map(Drain::of).any(|drain| requests.total_ns(&drain) > period_ns)
     }
 
     /// Counts the late requests of a setting, up to `late_max`. A setting that is not permitted
     /// makes all of them late.
     fn late(&self, requests: &Costed, knobs: &Knobs, late_max: u64) -> u64 {
-        let Ok(throttle) = self.throttle(knobs) else { return u64::MAX };
+        let Ok(throttle) = self.throttle(knobs, requests) else { return u64::MAX };
         if self.is_exhausted(&throttle, requests) {
             return u64::MAX;
         }
-        let (limits, before) = (self.limits(&throttle), self.before(&throttle));
-        with_drains!(throttle.buckets, drains => {
-            drain::late(requests, drains, limits, before, late_max)
-        })
+        let limits = self.limits(&throttle);
+        with_drains!(throttle.buckets, drains => drain::late(requests, drains, limits, late_max))
     }
 
     fn keeps(&self, requests: &Costed, knobs: &Knobs) -> bool {
@@ -119,25 +127,16 @@ impl Case<'_> {
     }
 
     /// Computes the delay of every request in a setting.
-    ///
-    /// # Errors
-    /// If the setting is not permitted.
     pub(super) fn delays(&self, requests: &Costed, throttle: &Throttle) -> Delays {
-        let (limits, before) = (self.limits(throttle), self.before(throttle));
-        with_drains!(throttle.buckets, drains => drain::delays(requests, drains, limits, before))
+        let limits = self.limits(throttle);
+        with_drains!(throttle.buckets, drains => drain::delays(requests, drains, limits))
     }
 
     /// Finds the cheapest setting; `None` if no setting keeps the promise.
     pub(super) fn find(&self, shape: &Shape, requests: &Costed) -> Option<Knobs> {
         match shape {
             Shape::Sizes(sizes) => self.cheapest_size(sizes, requests),
-            Shape::Size => {
-                let [least, most] = kind::sizes(self.kind)?;
-                let sized = |gib: u64| self.base.clone().with(kind::SIZE, gib as f64);
-                let keeps = |gib: u64| self.keeps(requests, &sized(gib));
-                let least = self.gib.max(least);
-                (least <= most && keeps(most)).then(|| sized(first(least, most, keeps)))
-            }
+            Shape::Size => self.least_size(requests),
             Shape::One(rate) => self.least_rate(rate, requests),
             Shape::Two(x, y) => self.cheapest_pair(x, y, requests),
         }
@@ -158,23 +157,48 @@ impl Case<'_> {
         priced.into_iter().map(|(_, knobs)| knobs).find(|knobs| self.keeps(requests, knobs))
     }
 
+    fn least_size(&self, requests: &Costed) -> Option<Knobs> {
+        let [least, most] = kind::sizes(self.kind)?;
+        let sized = |gib: u64| Some(self.base.clone().with(kind::SIZE, gib as f64));
+        self.least(self.gib.max(least), most, requests, sized)
+    }
+
     fn least_rate(&self, rate: &Rate, requests: &Costed) -> Option<Knobs> {
         let settled = |value: u64| kind::settled(self.kind, &self.base, self.gib, &[(rate, value)]);
-        let keeps = |value: u64| settled(value).is_some_and(|knobs| self.keeps(requests, &knobs));
-        if keeps(rate.most) {
-            return settled(first(rate.least, rate.most, keeps));
-        }
         // The highest rates may need a larger size than there is.
-        if settled(rate.most).is_some() {
+        let most = match settled(rate.most) {
+            Some(_) => rate.most,
+            None => first(rate.least, rate.most, |value| settled(value).is_none()).checked_sub(1)?,
+        };
+        self.least(rate.least, most, requests, settled)
+    }
+
+    /// Returns the first setting from `low` to `high` that keeps the promise.
+    fn least(
+        &self,
+        low: u64,
+        high: u64,
+        requests: &Costed,
+        setting: impl Fn(u64) -> Option<Knobs>,
+    ) -> Option<Knobs> {
+        let mut trials = Trials { case: self, all: requests, few: None };
+        let mut keeps = |value: u64| {
+            let Some(knobs) = setting(value) else { return false };
+            let keeps = trials.keeps((value, 0), &knobs);
+            if !keeps {
+                trials.begin_at((value, 0), &knobs);
+            }
+            keeps
+        };
+        if low > high || !keeps(high) {
             return None;
         }
-        let barred = first(rate.least, rate.most, |value| settled(value).is_none());
-        let most = barred.checked_sub(1).filter(|most| *most >= rate.least && keeps(*most))?;
-        settled(first(rate.least, most, keeps))
+        setting(first(low, high, keeps))
     }
 
     fn cheapest_pair(&self, x: &Rate, y: &Rate, requests: &Costed) -> Option<Knobs> {
-        let mut rates = Rates { case: self, x, y, all: requests, few: None };
+        let trials = Trials { case: self, all: requests, few: None };
+        let mut rates = Rates { trials, x, y, lifts: RefCell::default() };
         let (x, y) = staircase::cheapest(&mut rates, x.least..=x.most, y.least..=y.most)?;
         rates.settled(x, y)
     }
@@ -205,52 +229,86 @@ fn unpriced(kind: &VolumeType, knobs: &Knobs) -> f64 {
     kind.knobs().iter().map(|knob| worth(&knob.name) * knobs.get(&knob.name).unwrap_or(0.0)).sum()
 }
 
+/// Trials of settings with rates or sizes that rise.
+struct Trials<'a> {
+    case: &'a Case<'a>,
+    all: &'a Costed,
+    /// The requests that may be late in settings at least as high as this one.
+    few: Option<((u64, u64), Costed)>,
+}
+
+impl Trials<'_> {
+    /// Returns the requests that may be late at `at` and above.
+    fn requests(&self, at: (u64, u64)) -> &Costed {
+        match &self.few {
+            Some((from, few)) if from.0 <= at.0 && from.1 <= at.1 => few,
+            _ => self.all,
+        }
+    }
+
+    fn keeps(&self, at: (u64, u64), knobs: &Knobs) -> bool {
+        self.case.keeps(self.requests(at), knobs)
+    }
+
+    /// Leaves out the requests that are late in no setting at least as high as `knobs`, the only
+    /// settings to be tried from now on. Credit remembers all requests, so none is left out.
+    fn begin_at(&mut self, at: (u64, u64), knobs: &Knobs) {
+        if self.few.as_ref().is_some_and(|(from, _)| *from == at) {
+            return;
+        }
+        let Ok(throttle) = self.case.throttle(knobs, self.all) else { return };
+        if throttle.buckets.iter().any(holds_credit) {
+            return;
+        }
+        let limits = self.case.limits(&throttle);
+        let few = with_drains!(throttle.buckets, drains => {
+            drain::that_may_be_late(self.requests(at), drains, limits)
+        });
+        self.few = Some((at, few));
+    }
+}
+
 /// Two rates of a type of volume, as knobs of the search.
 struct Rates<'a> {
-    case: &'a Case<'a>,
+    trials: Trials<'a>,
     x: &'a Rate,
     y: &'a Rate,
-    all: &'a Costed,
-    /// The requests that may be late at these rates and above.
-    few: Option<((u64, u64), Costed)>,
+    /// For each y that was tried, the least x that is permitted with it.
+    lifts: RefCell<BTreeMap<u64, u64>>,
 }
 
 impl Rates<'_> {
     fn settled(&self, x: u64, y: u64) -> Option<Knobs> {
-        let case = self.case;
+        let x = x.max(self.lift(y));
+        self.of(x, y)
+    }
+
+    fn of(&self, x: u64, y: u64) -> Option<Knobs> {
+        let case = self.trials.case;
         kind::settled(case.kind, &case.base, case.gib, &[(self.x, x), (self.y, y)])
     }
 
-    /// Returns the setting with these rates, whether or not it is permitted together with the size.
-    fn throttle(&self, x: u64, y: u64) -> Option<Throttle> {
-        self.case.throttle(&self.settled(x, y)?).ok()
+    /// Returns the least x that is permitted with `y`. Finding it takes many trials of formulas, so
+    /// that is done once.
+    fn lift(&self, y: u64) -> u64 {
+        let least = || self.of(self.x.least, y).and_then(|knobs| knobs.get(&self.x.name));
+        let mut lifts = self.lifts.borrow_mut();
+        *lifts.entry(y).or_insert_with(|| least().map_or(self.x.least, |x| x as u64))
     }
 }
 
 impl Pairs for Rates<'_> {
     fn keeps(&mut self, x: u64, y: u64) -> bool {
-        let Some(knobs) = self.settled(x, y) else { return false };
-        let requests = match &self.few {
-            Some((from, few)) if from.0 <= x && from.1 <= y => few,
-            _ => self.all,
-        };
-        self.case.keeps(requests, &knobs)
+        self.settled(x, y).is_some_and(|knobs| self.trials.keeps((x, y), &knobs))
     }
 
     fn price(&self, x: u64, y: u64) -> f64 {
-        self.settled(x, y).map_or(f64::INFINITY, |knobs| self.case.price(&knobs))
+        self.settled(x, y).map_or(f64::INFINITY, |knobs| self.trials.case.price(&knobs))
     }
 
     fn begin_at(&mut self, x: u64, y: u64) {
-        let Some(throttle) = self.throttle(x, y) else { return };
-        if throttle.buckets.iter().any(holds_credit) {
-            return;
+        if let Some(knobs) = self.settled(x, y) {
+            self.trials.begin_at((x, y), &knobs);
         }
-        let limits = self.case.limits(&throttle);
-        let from = self.few.as_ref().map_or(self.all, |(_, few)| few);
-        let few = with_drains!(throttle.buckets, drains => {
-            drain::that_may_be_late(from, drains, limits)
-        });
-        self.few = Some(((x, y), few));
     }
 }

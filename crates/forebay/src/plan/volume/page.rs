@@ -7,7 +7,7 @@ use forebay_show::quantities::NONE;
 use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
 
 use super::row::{CheaperSetting, Setting, VolumeRow};
-use super::said::{choice, throughput};
+use super::said::{choice, passes, throughput};
 use super::{Answer, apply, shaped};
 use crate::plan::page::{about_load, key};
 use crate::quantities::{bound, percent, promised};
@@ -43,7 +43,7 @@ pub(super) fn page(answer: &Answer) -> Page {
     for depth_ms in &answer.depths_ms {
         let rows: Vec<&VolumeRow> =
             answer.rows.iter().filter(|row| row.depth_ms == *depth_ms).collect();
-        let title = format!("Every type, if {} of the rate pass at once", bound(*depth_ms));
+        let title = format!("Every type, if {} passes at once beyond the rate", passes(*depth_ms));
         page.add(&title, Place::Detail, vec![Block::Table(in_detail(&rows))]);
     }
     if let Some(best) = best.filter(|best| !best.cheaper.is_empty()) {
@@ -100,7 +100,7 @@ fn add_first(page: &mut Page, answer: &Answer) {
         page.add("Why, and what is uncertain", Place::FirstScreen, said.collect());
         if let Some(create) = answer.apply.as_ref().and_then(|apply| apply.create.as_ref()) {
             let lines = wrapped(create);
-            page.add("", Place::FirstScreen, vec![Block::Commands(lines)]);
+            page.add("To create it", Place::FirstScreen, vec![Block::Commands(lines)]);
         }
     } else {
         let said = answer.said.iter().cloned().map(Block::Text);

@@ -1,5 +1,6 @@
 //! One type of volume at one depth: the setting, its figures and its neighbors.
 
+use forebay_core::Nanos;
 use forebay_core::device::throttled::{Bucket, Measure, Throttle};
 use forebay_core::replay::Intensity;
 use serde::Serialize;
@@ -28,7 +29,8 @@ pub struct VolumeRow {
     pub setting: Setting,
     /// The share answered in time if requests arrive as recorded, by simulation.
     pub in_time_fraction: f64,
-    /// The same if requests wait for one another; none if the trace records no latencies.
+    /// The same if requests wait for one another. Known for the user's volume and the first rows
+    /// that keep the promise at each depth, if the trace records latencies.
     pub dependent_in_time_fraction: Option<f64>,
     /// The latency that 99.9 % of the requests do not exceed.
     pub p999_ms: f64,
@@ -52,6 +54,9 @@ pub struct VolumeRow {
     pub cheaper: Vec<CheaperSetting>,
     /// The smallest setting of the type.
     pub smallest: Option<CheaperSetting>,
+    /// The limits of the setting.
+    #[serde(skip)]
+    throttle: Throttle,
 }
 
 /// The choices for a volume, and its price.
@@ -116,12 +121,27 @@ impl Decides {
     }
 }
 
+impl VolumeRow {
+    /// Replays `input` with requests that wait for one another as recorded, and returns the share
+    /// answered in time.
+    ///
+    /// # Errors
+    /// If the trace cannot be read again.
+    pub(super) fn dependent(
+        &self,
+        input: &Input,
+        within: Nanos,
+        growth: Intensity,
+    ) -> Result<f64, Error> {
+        let replay = (Replay::Dependent, growth);
+        Ok(simulated::run(input, &self.throttle, within, replay)?.share())
+    }
+}
+
 /// Finds the row of one case.
 pub(super) struct Finder<'a> {
     pub case: Case<'a>,
     pub shape: &'a Shape,
-    pub input: &'a Input,
-    pub growth: Intensity,
     /// The requests as the type counts them.
     pub requests: &'a Costed,
 }
@@ -159,12 +179,8 @@ impl Finder<'_> {
     /// Computes the figures of a setting.
     fn row(&self, knobs: &Knobs) -> Result<VolumeRow, Error> {
         let case = &self.case;
-        let throttle = case.throttle(knobs)?;
+        let throttle = case.throttle(knobs, self.requests)?;
         let delays = case.delays(self.requests, &throttle);
-        let in_time_fraction = self.in_time(&throttle, Replay::Open)?;
-        let has_latencies = self.input.known_latency_share() > 0.0;
-        let dependent =
-            has_latencies.then(|| self.in_time(&throttle, Replay::Dependent)).transpose()?;
         let latencies = self.requests.latencies(&delays.each_ns, &throttle);
         let credit = throttle.buckets.iter().zip(&delays.least_left_share);
         let credit = credit.filter(|(bucket, _)| holds_credit(bucket)).map(|(_, left)| *left);
@@ -175,8 +191,8 @@ impl Finder<'_> {
             depth_ms: knobs.depth_ms.unwrap_or_default(),
             keeps: delays.late <= case.bound.late_max && !is_exhausted,
             setting: setting(case.kind, knobs, &throttle),
-            in_time_fraction,
-            dependent_in_time_fraction: dependent,
+            in_time_fraction: self.in_time(&throttle),
+            dependent_in_time_fraction: None,
             p999_ms: latencies.p999_ns as f64 / 1e6,
             longest_ms: latencies.longest_ns as f64 / 1e6,
             base_read_ms: throttle.read_latency.as_millis_f64(),
@@ -188,12 +204,12 @@ impl Finder<'_> {
             credit_least_share: credit.reduce(f64::min),
             cheaper: Vec::new(),
             smallest: None,
+            throttle,
         })
     }
 
-    fn in_time(&self, throttle: &Throttle, replay: Replay) -> Result<f64, Error> {
-        let within = self.case.bound.within;
-        Ok(simulated::run(self.input, throttle, within, (replay, self.growth))?.share())
+    fn in_time(&self, throttle: &Throttle) -> f64 {
+        simulated::open(self.requests, throttle, self.case.bound.within).share()
     }
 
     /// Returns the settings one step below `knobs` in one choice each.
@@ -210,9 +226,9 @@ impl Finder<'_> {
     }
 
     fn cheaper_setting(&self, knobs: &Knobs) -> Result<CheaperSetting, Error> {
-        let throttle = self.case.throttle(knobs)?;
+        let throttle = self.case.throttle(knobs, self.requests)?;
         Ok(CheaperSetting {
-            in_time_fraction: self.in_time(&throttle, Replay::Open)?,
+            in_time_fraction: self.in_time(&throttle),
             setting: setting(self.case.kind, knobs, &throttle),
         })
     }

@@ -110,25 +110,25 @@ fn cheaper(best: &VolumeRow) -> Option<String> {
     (!all.is_empty()).then(|| format!("Less is not enough. In time are with {}.", all.join("; with ")))
 }
 
+/// Describes what passes at once beyond the rate.
+pub(super) fn passes(depth_ms: f64) -> String {
+    if depth_ms == 0.0 { "nothing".into() } else { format!("{} of the rate", bound(depth_ms)) }
+}
+
 /// Says how the unknown depth changes the result.
 fn depth(best: &VolumeRow, rows: &[VolumeRow]) -> Option<String> {
     let same = rows.iter().filter(|row| row.kind == best.kind && row.depth_ms != best.depth_ms);
     let other = same.max_by(|a, b| a.depth_ms.total_cmp(&b.depth_ms))?;
-    let at = |row: &VolumeRow| bound(row.depth_ms);
-    if other.setting == best.setting {
-        return Some(format!(
-            "The result is the same whether the volume lets {} or {} of its rate pass at once.",
-            at(best),
-            at(other)
-        ));
+    let [less, more] = [best, other].map(|row| passes(row.depth_ms));
+    let unknown = "No provider says how much passes at once beyond the rate";
+    if choice(&other.setting) == choice(&best.setting) {
+        return Some(format!("{unknown}; with {less} and with {more} the answer is the same."));
     }
     Some(format!(
-        "No provider says how much passes at once. With {} of the rate, {}{} are enough; the {} above assume {}.",
-        at(other),
+        "{unknown}. If it is {more}, {}{} are enough; {} are needed if it is {less}.",
         choice(&other.setting),
         priced(&other.setting),
-        choice(&best.setting),
-        at(best)
+        choice(&best.setting)
     ))
 }
 

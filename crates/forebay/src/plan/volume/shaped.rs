@@ -10,7 +10,7 @@ use forebay_core::device::throttled::{Bucket, Direction, Measure};
 use forebay_core::rtt::{Gaps, RATE_MAX_IOPS};
 use serde::Serialize;
 
-use super::drain::{self, Before, Costed, Drain, Limits};
+use super::drain::{self, Costed, Drain, Limits};
 use super::find::Bound;
 use super::staircase::first;
 use crate::plan::search::least_capacities;
@@ -53,7 +53,7 @@ fn fifo_iops(requests: &Costed, within: Nanos, late_max: u64) -> Option<u64> {
             depth: 0.0,
             start_share: 1.0,
         });
-        drain::late(requests, &[drain], limits, Before::Nothing, late_max) <= late_max
+        drain::late(requests, &[drain], limits, late_max) <= late_max
     };
     keeps(RATE_MAX_IOPS).then(|| first(1, RATE_MAX_IOPS, keeps))
 }

@@ -1,7 +1,7 @@
 //! A trace on a throttled device: the requests with their costs, and the replay of all requests.
 
 use forebay_core::contract::policy::Done;
-use forebay_core::device::throttled::{Meter, Throttle, Throttled};
+use forebay_core::device::throttled::{Meter, Releases, Throttle, Throttled, to_nanos};
 use forebay_core::replay::Intensity;
 use forebay_core::{Device, Nanos, Null, Workload};
 
@@ -59,6 +59,19 @@ impl InTime {
     }
 }
 
+/// Passes `requests` through the buckets of a device with this `throttle` at their recorded times,
+/// which is all that such a device does in open replay.
+pub(super) fn open(requests: &Costed, throttle: &Throttle, within: Nanos) -> InTime {
+    let mut releases = Releases::new(throttle);
+    let latency = [throttle.read_latency, throttle.write_latency];
+    let mut count = InTime { requests: requests.len() as u64, in_time: 0 };
+    requests.for_each(|at_ns, side, cost| {
+        let done = to_nanos(releases.pass(side, at_ns, cost)) + latency[side];
+        count.in_time += u64::from(done - Nanos(at_ns as u64) <= within);
+    });
+    count
+}
+
 /// Replays `input` on a device with this `throttle`. No scheduler is in between, because a device
 /// that takes any number of requests never lets one choose.
 ///
@@ -89,5 +102,57 @@ pub(super) fn run(
     match workload.failed() {
         Some(error) => Err(error.into()),
         None => Ok(count),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_core::device::throttled::{Bucket, Count, Direction, Measure};
+    use forebay_core::{Flags, Op};
+    use forebay_trace::Record;
+
+    /// Returns bursts of reads and writes, some of which are longer than a unit.
+    fn bursts() -> Input {
+        let record = |nth: u64| Record {
+            at: Nanos::from_millis(nth / 30 * 100 + nth % 7),
+            offset: nth % 11 * 65_536,
+            latency: Some(Nanos::from_micros(300)),
+            len: if nth.is_multiple_of(5) { 1 << 20 } else { 4096 },
+            stream: 0,
+            volume: 0,
+            op: if nth.is_multiple_of(3) { Op::Write } else { Op::Read },
+            flags: Flags::NONE,
+        };
+        let mut records: Vec<Record> = (0..3000).map(record).collect();
+        records.sort_by_key(|record| record.at);
+        Input::from_records(records, vec!["a".into()])
+    }
+
+    #[test]
+    fn open_replay_on_the_device_is_what_its_buckets_say() {
+        let input = bursts();
+        let bucket = |measure, rate_per_s, depth| Bucket {
+            measure,
+            direction: Direction::Both,
+            rate_per_s,
+            depth,
+            start_share: 1.0,
+        };
+        let throttle = Throttle {
+            count: Count::Units { unit_bytes: 1 << 18 },
+            read_latency: Nanos::from_micros(700),
+            write_latency: Nanos::from_micros(900),
+            ..Throttle::of(vec![bucket(Measure::Ops, 500.0, 3.0), bucket(Measure::Bytes, 7e7, 1e5)])
+        };
+        let requests = costed(&input, &throttle, Intensity::RECORDED).unwrap();
+        let within = Nanos::from_millis(20);
+        let run = |replay| run(&input, &throttle, within, (replay, Intensity::RECORDED)).unwrap();
+        let found = run(Replay::Open);
+        assert_eq!(found, open(&requests, &throttle, within));
+        assert!(found.in_time > 300 && found.in_time < 2700, "{found:?}");
+        // The only task waits for its answers, so its bursts are thinner.
+        let dependent = run(Replay::Dependent);
+        assert!(dependent.in_time > found.in_time, "{dependent:?} {found:?}");
     }
 }

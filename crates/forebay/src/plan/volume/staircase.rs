@@ -76,6 +76,9 @@ impl Best {
     }
 }
 
+/// After so many splits, the knobs learn which pairs are not tried any more.
+const SPLITS_BETWEEN: usize = 16;
+
 /// Finds the cheapest pair from the ranges `xs` and `ys` that keeps the promise; of several, the one
 /// with the smallest y. `None` if no permitted pair does.
 pub(super) fn cheapest(
@@ -87,16 +90,36 @@ pub(super) fn cheapest(
     if xs.is_empty() || ys.is_empty() || !knobs.keeps(x_most, y_most) {
         return None;
     }
-    knobs.begin_at(*xs.start(), *ys.start());
-    let x_alone = first(*xs.start(), x_most, |x| knobs.keeps(x, y_most));
-    let y_alone = first(*ys.start(), y_most, |y| knobs.keeps(x_most, y));
-    knobs.begin_at(x_alone, y_alone);
-    let mut best: Option<Best> = None;
+    let (x_least, y_least) = (*xs.start(), *ys.start());
+    knobs.begin_at(x_least, y_least);
+    let x_alone = first(x_least, x_most, |x| {
+        let keeps = knobs.keeps(x, y_most);
+        if !keeps {
+            knobs.begin_at(x + 1, y_least);
+        }
+        keeps
+    });
+    let y_alone = first(y_least, y_most, |y| {
+        let keeps = knobs.keeps(x_most, y);
+        if !keeps {
+            knobs.begin_at(x_alone, y + 1);
+        }
+        keeps
+    });
+    let (mut best, mut splits): (Option<Best>, usize) = (None, 0);
     let mut parts = BinaryHeap::new();
     push(&mut parts, knobs, (y_alone, y_most, x_alone, x_most), best);
     while let Some(part) = parts.pop() {
         if !Best::is_beaten_by(best, part.price_floor, part.y_from) {
             break;
+        }
+        splits += 1;
+        if splits % SPLITS_BETWEEN == 0 {
+            let floor = |all: fn(&Part) -> u64| parts.iter().map(all).chain([all(&part)]).min();
+            let floors = (floor(|part| part.x_floor), floor(|part| part.y_from));
+            if let (Some(x), Some(y)) = floors {
+                knobs.begin_at(x, y);
+            }
         }
         let y = part.y_from + (part.y_to - part.y_from) / 2;
         // The least x below y, and the greatest above it.

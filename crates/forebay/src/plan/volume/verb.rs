@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 
 use forebay_ask::{AskError, Choice, Delay, Share, Value};
 use forebay_core::Nanos;
-use forebay_core::device::throttled::Bucket;
 use forebay_trace::streams::StreamBy;
 
+use super::find::DEPTH_MAX;
 use super::kind::SIZE;
 use super::{Credit, Question, answer, apply, page, prices};
 use crate::devices::volume::{self, ChosenVolume, VolumeType};
 use crate::error::Error;
 use crate::input::Input;
 use crate::progress::ProgressReport;
+use crate::quantities::bound;
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all};
 
 forebay_ask::ask! {
@@ -106,9 +107,9 @@ impl Verb for VolumeAsk {
             current: current.as_ref(),
             kinds: &kinds,
             credit: self.credit,
-            depths_ms: depths_ms(&self.depth),
+            depths_ms: depths_ms(&self.depth)?,
             base_latency: self.base_latency.map(|latency| latency.0),
-            instance: &instance,
+            instance: instance.as_ref(),
             trust_times: self.trust_times,
         };
         session.begin("searching for settings", None);
@@ -119,11 +120,20 @@ impl Verb for VolumeAsk {
 }
 
 /// Returns each depth once, the smallest first.
-fn depths_ms(given: &[Delay]) -> Vec<f64> {
+fn depths_ms(given: &[Delay]) -> Result<Vec<f64>, AskError> {
     let mut all: Vec<Nanos> = given.iter().map(|depth| depth.0).collect();
     all.sort_unstable();
     all.dedup();
-    all.into_iter().map(Nanos::as_millis_f64).collect()
+    match all.last() {
+        Some(most) if *most <= DEPTH_MAX => {
+            Ok(all.into_iter().map(Nanos::as_millis_f64).collect())
+        }
+        most => {
+            let got = most.map_or("nothing".into(), |most| bound(most.as_millis_f64()));
+            let most = bound(DEPTH_MAX.as_millis_f64());
+            Err(AskError::new("depth", format!("got {got}, expected 0 s to {most}")))
+        }
+    }
 }
 
 /// Returns the size that holds the trace's data, in GiB.
@@ -148,9 +158,9 @@ impl VolumeAsk {
         }
     }
 
-    /// Returns the buckets of the instance.
-    fn instance(&self) -> Result<Vec<Bucket>, Error> {
-        let Some(limits) = &self.instance else { return Ok(Vec::new()) };
+    /// Returns the instance with its limits.
+    fn instance(&self) -> Result<Option<ChosenVolume>, Error> {
+        let Some(limits) = &self.instance else { return Ok(None) };
         let wrong = |error: &dyn std::fmt::Display| {
             let said = format!(
                 "got '{limits}': {error}; expected as in baseline-iops=2500:maximum-iops=40000:\
@@ -160,7 +170,8 @@ impl VolumeAsk {
         };
         let spec = format!("ebs-instance:{limits}");
         let chosen = volume::choose(&spec).map_err(|error| wrong(&error))?;
-        Ok(chosen.volume.at(&chosen.knobs).map_err(|error| wrong(&error.0))?.buckets)
+        chosen.volume.at(&chosen.knobs).map_err(|error| wrong(&error.0))?;
+        Ok(Some(chosen))
     }
 }
 
@@ -226,6 +237,10 @@ mod tests {
     #[test]
     fn depths_rise_and_come_once() {
         let given = ["100ms", "0s", "100ms"].map(|text| Delay::parse(text).unwrap());
-        assert_eq!(depths_ms(&given), [0.0, 100.0]);
+        assert_eq!(depths_ms(&given).unwrap(), [0.0, 100.0]);
+        for wrong in [&[][..], &[Delay(Nanos::from_secs(11))]] {
+            let said = depths_ms(wrong).unwrap_err().said;
+            assert!(said.ends_with("expected 0 s to 10 s"), "{said}");
+        }
     }
 }
