@@ -147,12 +147,11 @@ impl Case<'_> {
         kind::highest(self.kind, shape, &self.base)
     }
 
-    /// Tries fixed sizes from the cheapest on.
+    /// Tries fixed sizes from the cheapest on; those without a price come last, the smallest first.
     fn cheapest_size(&self, sizes: &[f64], requests: &Costed) -> Option<Knobs> {
         let large = sizes.iter().filter(|gib| **gib >= self.gib as f64);
         let sized = large.map(|gib| self.base.clone().with(kind::SIZE, *gib));
         let mut priced: Vec<(f64, Knobs)> = sized.map(|one| (self.price(&one), one)).collect();
-        // A stable sort: without prices, the smallest comes first.
         priced.sort_by(|a, b| a.0.total_cmp(&b.0));
         priced.into_iter().map(|(_, knobs)| knobs).find(|knobs| self.keeps(requests, knobs))
     }
@@ -199,34 +198,20 @@ impl Case<'_> {
     fn cheapest_pair(&self, x: &Rate, y: &Rate, requests: &Costed) -> Option<Knobs> {
         let trials = Trials { case: self, all: requests, few: None };
         let mut rates = Rates { trials, x, y, lifts: RefCell::default() };
-        let (x, y) = staircase::cheapest(&mut rates, x.least..=x.most, y.least..=y.most)?;
+        let (xs, ys) = (x.least..=x.most, y.least..=y.most);
+        let is_priced = rates.price(x.least, y.least).is_finite();
+        let (x, y) = match is_priced {
+            true => staircase::cheapest(&mut rates, xs, ys)?,
+            false => staircase::balanced(&mut rates, xs, ys)?,
+        };
         rates.settled(x, y)
     }
 
-    /// Returns the price by which settings of this type are compared: the monthly one, or if that is
-    /// unknown, a number that grows with every rate.
+    /// Returns the monthly price, in millionths, so that prices that differ only by how their parts
+    /// were rounded are equal; infinite if it is unknown.
     fn price(&self, knobs: &Knobs) -> f64 {
-        let price = match self.kind.price(knobs) {
-            Some(price) => price.amount,
-            None => unpriced(self.kind, knobs),
-        };
-        // Prices that differ only by how their parts were rounded are equal.
-        (price * 1e6).round()
+        self.kind.price(knobs).map_or(f64::INFINITY, |price| (price.amount * 1e6).round())
     }
-}
-
-/// The operations per second that count as much as a MiB/s where no prices are known. For gp3 they
-/// cost about the same.
-const OPS_PER_MIBPS: f64 = 8.0;
-
-/// Returns a substitute for the price of a setting.
-fn unpriced(kind: &VolumeType, knobs: &Knobs) -> f64 {
-    let worth = |name: &str| match name {
-        "iops" => 1.0,
-        kind::SIZE => 1e-3,
-        _ => OPS_PER_MIBPS,
-    };
-    kind.knobs().iter().map(|knob| worth(&knob.name) * knobs.get(&knob.name).unwrap_or(0.0)).sum()
 }
 
 /// Trials of settings with rates or sizes that rise.

@@ -87,25 +87,7 @@ pub(super) fn cheapest(
     ys: RangeInclusive<u64>,
 ) -> Option<(u64, u64)> {
     let (x_most, y_most) = (*xs.end(), *ys.end());
-    if xs.is_empty() || ys.is_empty() || !knobs.keeps(x_most, y_most) {
-        return None;
-    }
-    let (x_least, y_least) = (*xs.start(), *ys.start());
-    knobs.begin_at(x_least, y_least);
-    let x_alone = first(x_least, x_most, |x| {
-        let keeps = knobs.keeps(x, y_most);
-        if !keeps {
-            knobs.begin_at(x + 1, y_least);
-        }
-        keeps
-    });
-    let y_alone = first(y_least, y_most, |y| {
-        let keeps = knobs.keeps(x_most, y);
-        if !keeps {
-            knobs.begin_at(x_alone, y + 1);
-        }
-        keeps
-    });
+    let (x_alone, y_alone) = alone(knobs, xs, ys)?;
     let (mut best, mut splits): (Option<Best>, usize) = (None, 0);
     let mut parts = BinaryHeap::new();
     push(&mut parts, knobs, (y_alone, y_most, x_alone, x_most), best);
@@ -142,6 +124,59 @@ pub(super) fn cheapest(
         }
     }
     best.map(|best| best.pair)
+}
+
+/// Finds the pair that raises both knobs by the same share above what each needs alone, and then
+/// lowers y and x as far as possible, for knobs without a price. `None` if no pair keeps the
+/// promise.
+pub(super) fn balanced(
+    knobs: &mut impl Pairs,
+    xs: RangeInclusive<u64>,
+    ys: RangeInclusive<u64>,
+) -> Option<(u64, u64)> {
+    let (x_most, y_most) = (*xs.end(), *ys.end());
+    let (x_alone, y_alone) = alone(knobs, xs, ys)?;
+    let raised = |alone: u64, most: u64, mille: u64| {
+        (u128::from(alone) * u128::from(1000 + mille)).div_ceil(1000).min(most.into()) as u64
+    };
+    let pair = |mille: u64| (raised(x_alone, x_most, mille), raised(y_alone, y_most, mille));
+    let mille_most = 1000 * (x_most / x_alone.max(1)).max(y_most / y_alone.max(1)) + 1000;
+    let mille = first(0, mille_most, |mille| {
+        let (x, y) = pair(mille);
+        knobs.keeps(x, y)
+    });
+    let (x, y) = pair(mille);
+    let y = first(y_alone, y, |y| knobs.keeps(x, y));
+    Some((first(x_alone, x, |x| knobs.keeps(x, y)), y))
+}
+
+/// Returns the least x with the highest y, and the least y with the highest x; `None` if no pair
+/// keeps the promise.
+fn alone(
+    knobs: &mut impl Pairs,
+    xs: RangeInclusive<u64>,
+    ys: RangeInclusive<u64>,
+) -> Option<(u64, u64)> {
+    let ((x_least, x_most), (y_least, y_most)) = (xs.into_inner(), ys.into_inner());
+    if x_least > x_most || y_least > y_most || !knobs.keeps(x_most, y_most) {
+        return None;
+    }
+    knobs.begin_at(x_least, y_least);
+    let x_alone = first(x_least, x_most, |x| {
+        let keeps = knobs.keeps(x, y_most);
+        if !keeps {
+            knobs.begin_at(x + 1, y_least);
+        }
+        keeps
+    });
+    let y_alone = first(y_least, y_most, |y| {
+        let keeps = knobs.keeps(x_most, y);
+        if !keeps {
+            knobs.begin_at(x_alone, y + 1);
+        }
+        keeps
+    });
+    Some((x_alone, y_alone))
 }
 
 /// Adds a part unless it cannot hold a pair that is better than the best.
@@ -243,6 +278,14 @@ mod tests {
             let found = cheapest(&mut knobs, 0..=18, 0..=22);
             prop_assert_eq!(found.map(|(x, y)| (knobs.price(x, y), y)), brute);
             prop_assert!(found.is_none_or(|(x, y)| knobs.keeps(x, y)));
+            // Neither knob of the balanced pair can be lowered.
+            let found = balanced(&mut knobs, 0..=18, 0..=22);
+            prop_assert_eq!(found.is_some(), knobs.keeps(18, 22));
+            if let Some((x, y)) = found {
+                prop_assert!(knobs.keeps(x, y));
+                prop_assert!(x == 0 || !knobs.keeps(x - 1, y));
+                prop_assert!(y == 0 || !knobs.keeps(x, y - 1));
+            }
         }
     }
 
