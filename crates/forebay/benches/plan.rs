@@ -11,8 +11,8 @@ use forebay::plan::search::least_capacities;
 use forebay::plan::volume::drain::{Costed, Drain, Limits, late};
 use forebay_ask::Share;
 use forebay_core::device::throttled::{Bucket, Cost, Direction, Measure};
-use forebay_core::{Nanos, Op};
 use forebay_core::rtt::{Gaps, Rtt};
+use forebay_core::{Nanos, Op};
 
 const REQUESTS: usize = 5_000_000;
 const RUNS: usize = 3;

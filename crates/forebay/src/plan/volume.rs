@@ -180,7 +180,8 @@ pub fn answer(
         }
     }
     let best = rows.iter().find(|row| row.keeps);
-    let latency = Nanos::from_millis_f64(best.map_or(0.0, |row| row.base_read_ms.max(row.base_write_ms)));
+    let latency =
+        Nanos::from_millis_f64(best.map_or(0.0, |row| row.base_read_ms.max(row.base_write_ms)));
     let shaped = best.and_then(|_| shaped::shaped(any, bound, latency));
     let of_trace = cautions(requests, Nanos::from_secs_f64(input.description.duration_s), times);
     Ok(Answer {

@@ -38,7 +38,8 @@ fn bursts_decide_the_iops_and_lengths_the_throughput() {
     };
     let answer = |trace: &std::path::Path| {
         let all = given(trace.to_str().unwrap());
-        let all: Vec<(&str, &str)> = all.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        let all: Vec<(&str, &str)> =
+            all.iter().map(|(name, text)| (*name, text.as_str())).collect();
         answered::<VolumeAsk>(&all)
     };
     let found = answer(&small);
@@ -135,7 +136,8 @@ fn an_instance_limits_its_volumes() {
     let limits = |iops: u64| {
         format!("baseline-iops={iops}:maximum-iops={iops}:baseline-mbps=500:maximum-mbps=500")
     };
-    let with = |limits: &str| answered::<VolumeAsk>(&[&given[..], &[("instance", limits)]].concat());
+    let with =
+        |limits: &str| answered::<VolumeAsk>(&[&given[..], &[("instance", limits)]].concat());
     assert_eq!(rows(&with(&limits(50_000)).data)[0]["keeps"], true);
     // 30 at once within less than 10 ms need more.
     assert_eq!(rows(&with(&limits(1000)).data)[0]["keeps"], false);

@@ -77,13 +77,14 @@ fn azure(name: &str, setting: &Setting) -> Option<(String, String)> {
     };
     let rates = option("disk-iops-read-write", setting.iops)
         + &option("disk-mbps-read-write", setting.mbps);
-    let what = format!("--resource-group GROUP --name NAME --sku {sku} --size-gb {}{rates}", setting.gib);
+    let what =
+        format!("--resource-group GROUP --name NAME --sku {sku} --size-gb {}{rates}", setting.gib);
     Some((format!("az disk create {what}"), format!("az disk update {what}")))
 }
 
 fn google(name: &str, setting: &Setting) -> (String, String) {
-    let rates = option("provisioned-iops", setting.iops)
-        + &option("provisioned-throughput", setting.mibps);
+    let rates =
+        option("provisioned-iops", setting.iops) + &option("provisioned-throughput", setting.mibps);
     let size = setting.gib;
     // gcloud resizes by a command of its own.
     let modify = match rates.is_empty() {
@@ -91,7 +92,9 @@ fn google(name: &str, setting: &Setting) -> (String, String) {
         false => format!("gcloud compute disks update NAME --zone ZONE --size {size}GB{rates}"),
     };
     (
-        format!("gcloud compute disks create NAME --zone ZONE --type {name} --size {size}GB{rates}"),
+        format!(
+            "gcloud compute disks create NAME --zone ZONE --type {name} --size {size}GB{rates}"
+        ),
         modify,
     )
 }
@@ -115,7 +118,10 @@ mod tests {
         assert!(create.ends_with(what) && modify.ends_with(what), "{create}\n{modify}");
         let (create, modify) = of("gcp-hyperdisk-balanced", setting(6000, Some(250), None));
         let rates = "--size 500GB --provisioned-iops 6000 --provisioned-throughput 250";
-        assert!(create.contains("--type hyperdisk-balanced ") && create.ends_with(rates), "{create}");
+        assert!(
+            create.contains("--type hyperdisk-balanced ") && create.ends_with(rates),
+            "{create}"
+        );
         assert!(modify.contains(" disks update ") && modify.ends_with(rates), "{modify}");
         let sized = Setting { gib: 500, ..Setting::default() };
         assert!(of("gcp-pd-ssd", sized.clone()).1.contains(" disks resize NAME "));

@@ -289,11 +289,7 @@ pub struct Delays {
 }
 
 /// Computes the delay of every request.
-pub fn delays<const N: usize>(
-    requests: &Costed,
-    drains: &[Drain; N],
-    limits: Limits,
-) -> Delays {
+pub fn delays<const N: usize>(requests: &Costed, drains: &[Drain; N], limits: Limits) -> Delays {
     let mut found = Delays {
         each_ns: Vec::with_capacity(requests.len()),
         late: 0,
@@ -378,7 +374,8 @@ mod tests {
     }
 
     fn pair(iops: f64, mibps: f64, depth_ns: f64) -> [Drain; 2] {
-        let flat = |measure, rate_per_s: f64| bucket(measure, rate_per_s, depth_ns / 1e9 * rate_per_s);
+        let flat =
+            |measure, rate_per_s: f64| bucket(measure, rate_per_s, depth_ns / 1e9 * rate_per_s);
         [flat(Measure::Ops, iops), flat(Measure::Bytes, mibps * f64::from(MIB))]
     }
 
@@ -447,7 +444,13 @@ mod tests {
             requests.push(Nanos::ZERO, op, Cost { ops: 1.0, bytes: 512.0 });
         }
         let of = |direction, rate_per_s| {
-            Drain::of(&Bucket { measure: Measure::Ops, direction, rate_per_s, depth: 0.0, start_share: 1.0 })
+            Drain::of(&Bucket {
+                measure: Measure::Ops,
+                direction,
+                rate_per_s,
+                depth: 0.0,
+                start_share: 1.0,
+            })
         };
         let limits = Limits::new(Nanos::ZERO, Nanos::ZERO, Nanos::ZERO);
         let found = |drains: &[Drain; 2]| delays(&requests, drains, limits).each_ns;

@@ -71,11 +71,7 @@ impl Case<'_> {
     ///
     /// # Errors
     /// A setting that the type does not permit, or limits of a kind that cannot be searched.
-    pub(super) fn throttle(
-        &self,
-        knobs: &Knobs,
-        requests: &Costed,
-    ) -> Result<Throttle, SpecError> {
+    pub(super) fn throttle(&self, knobs: &Knobs, requests: &Costed) -> Result<Throttle, SpecError> {
         let mut throttle = self.kind.at(knobs)?;
         throttle.buckets.extend_from_slice(&self.instance);
         if throttle.queues != Queues::Shared || throttle.buckets.len() > BUCKETS_MAX {
@@ -107,8 +103,7 @@ impl Case<'_> {
     pub(super) fn is_exhausted(&self, throttle: &Throttle, requests: &Costed) -> bool {
         let period_ns = drain::period_ns(requests);
         let credits = throttle.buckets.iter().filter(|bucket| holds_credit(bucket));
-        self.is_steady
-            && credits.map(Drain::of).any(|drain| requests.total_ns(&drain) > period_ns)
+        self.is_steady && credits.map(Drain::of).any(|drain| requests.total_ns(&drain) > period_ns)
     }
 
     /// Counts the late requests of a setting, up to `late_max`. A setting that is not permitted
@@ -167,7 +162,9 @@ impl Case<'_> {
         // The highest rates may need a larger size than there is.
         let most = match settled(rate.most) {
             Some(_) => rate.most,
-            None => first(rate.least, rate.most, |value| settled(value).is_none()).checked_sub(1)?,
+            None => {
+                first(rate.least, rate.most, |value| settled(value).is_none()).checked_sub(1)?
+            }
         };
         self.least(rate.least, most, requests, settled)
     }

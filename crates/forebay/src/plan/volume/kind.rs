@@ -115,7 +115,9 @@ fn first_ok(low: u64, high: u64, mut ok: impl FnMut(u64) -> bool) -> Option<u64>
 pub(super) fn smallest(kind: &VolumeType, shape: &Shape, base: &Knobs, gib: u64) -> Option<Knobs> {
     let sized = |gib: f64| base.clone().with(SIZE, gib);
     match shape {
-        Shape::Sizes(sizes) => sizes.iter().find(|size| **size >= gib as f64).map(|gib| sized(*gib)),
+        Shape::Sizes(sizes) => {
+            sizes.iter().find(|size| **size >= gib as f64).map(|gib| sized(*gib))
+        }
         Shape::Size => settled(kind, base, gib, &[]),
         Shape::One(rate) => settled(kind, base, gib, &[(rate, rate.least)]),
         Shape::Two(x, y) => settled(kind, base, gib, &[(x, x.least), (y, y.least)]),

@@ -68,7 +68,9 @@ fn promise(answer: &Answer) -> String {
 fn headline(answer: &Answer) -> String {
     let promise = promise(answer);
     match answer.best() {
-        Some(best) => format!("Buy {}, {}: it answers {promise}.", best.kind, choice(&best.setting)),
+        Some(best) => {
+            format!("Buy {}, {}: it answers {promise}.", best.kind, choice(&best.setting))
+        }
         None => format!("No volume that was tried answers {promise}."),
     }
 }
@@ -95,7 +97,11 @@ fn add_first(page: &mut Page, answer: &Answer) {
     let kept: Vec<&VolumeRow> = answer.kept().collect();
     if !kept.is_empty() {
         let first = &kept[..kept.len().min(FIRST_ROWS)];
-        page.add("What keeps the promise", Place::FirstScreen, vec![Block::Table(in_brief(first, answer))]);
+        page.add(
+            "What keeps the promise",
+            Place::FirstScreen,
+            vec![Block::Table(in_brief(first, answer))],
+        );
         let said = answer.said.iter().take(FIRST_SENTENCES).cloned().map(Block::Text);
         page.add("Why, and what is uncertain", Place::FirstScreen, said.collect());
         if let Some(create) = answer.apply.as_ref().and_then(|apply| apply.create.as_ref()) {
@@ -137,7 +143,11 @@ fn name(row: &VolumeRow) -> String {
 }
 
 fn in_brief(rows: &[&VolumeRow], answer: &Answer) -> Table {
-    let other_ms = answer.depths_ms.iter().copied().find(|ms| Some(ms) != rows.first().map(|row| &row.depth_ms));
+    let other_ms = answer
+        .depths_ms
+        .iter()
+        .copied()
+        .find(|ms| Some(ms) != rows.first().map(|row| &row.depth_ms));
     let mut heads = vec![
         Column::words("type"),
         Column::of("GiB", Unit::Count),
@@ -156,7 +166,8 @@ fn in_brief(rows: &[&VolumeRow], answer: &Answer) -> Table {
             price_cell(Some(&row.setting)),
         ];
         cells.extend(other_ms.map(|ms| {
-            let other = answer.rows.iter().find(|other| other.kind == row.kind && other.depth_ms == ms);
+            let other =
+                answer.rows.iter().find(|other| other.kind == row.kind && other.depth_ms == ms);
             price_cell(other.filter(|other| other.keeps).map(|other| &other.setting))
         }));
         TableRow { mark: mark(nth, row), cells }
@@ -240,14 +251,14 @@ fn applied(apply: &apply::Apply) -> Vec<Block> {
         let lines = command.as_ref().map(|command| vec![command.clone()]);
         lines.map(|lines| [Block::Text(title.into()), Block::Commands(lines)])
     };
-    let both = [
-        command("A new volume:", &apply.create),
-        command("An existing volume:", &apply.modify),
-    ];
+    let both =
+        [command("A new volume:", &apply.create), command("An existing volume:", &apply.modify)];
     let lines = |text: &str| text.lines().map(String::from).collect();
     let mut all: Vec<Block> = both.into_iter().flatten().flatten().collect();
     all.extend([
-        Block::Text("The same limits on a virtual disk (libvirt; the least of the volume's rates):".into()),
+        Block::Text(
+            "The same limits on a virtual disk (libvirt; the least of the volume's rates):".into(),
+        ),
         Block::Commands(lines(&apply.libvirt)),
         Block::Text("In io.max of cgroup v2, which limits reads and writes apart:".into()),
         Block::Commands(lines(&apply.cgroup)),
@@ -285,7 +296,8 @@ mod tests {
     fn long_commands_are_continued() {
         let short = "aws ec2 create-volume --size 500";
         assert_eq!(wrapped(short), [short]);
-        let long = format!("az disk create --name {} --sku PremiumV2_LRS --size-gb 500", "n".repeat(40));
+        let long =
+            format!("az disk create --name {} --sku PremiumV2_LRS --size-gb 500", "n".repeat(40));
         let lines = wrapped(&long);
         assert!(lines.len() == 2 && lines[0].ends_with(" \\"), "{lines:?}");
         assert!(lines.iter().all(|line| line.len() <= 80), "{lines:?}");

@@ -101,13 +101,13 @@ fn decides(best: &VolumeRow) -> String {
 
 /// Says what cheaper settings would do.
 fn cheaper(best: &VolumeRow) -> Option<String> {
-    let keeps = |of: &CheaperSetting| {
-        format!("{} {}", choice(&of.setting), achieved(of.in_time_fraction))
-    };
+    let keeps =
+        |of: &CheaperSetting| format!("{} {}", choice(&of.setting), achieved(of.in_time_fraction));
     let mut all: Vec<String> = best.cheaper.iter().map(keeps).collect();
     let smallest = best.smallest.as_ref().filter(|smallest| !best.cheaper.contains(smallest));
     all.extend(smallest.map(|of| format!("{}{}", keeps(of), priced(&of.setting))));
-    (!all.is_empty()).then(|| format!("Less is not enough. In time are with {}.", all.join("; with ")))
+    (!all.is_empty())
+        .then(|| format!("Less is not enough. In time are with {}.", all.join("; with ")))
 }
 
 /// Describes what passes at once beyond the rate.
@@ -136,7 +136,10 @@ fn depth(best: &VolumeRow, rows: &[VolumeRow]) -> Option<String> {
 fn dependent(best: &VolumeRow, question: &Question<'_>) -> Option<String> {
     let share = best.dependent_in_time_fraction?;
     let less = if share < question.fraction.as_f64() { ", less than promised" } else { "" };
-    Some(format!("If requests wait for one another as recorded, {} are in time{less}.", achieved(share)))
+    Some(format!(
+        "If requests wait for one another as recorded, {} are in time{less}.",
+        achieved(share)
+    ))
 }
 
 /// Says how long the credit of a volume lasts.
@@ -171,11 +174,17 @@ pub(super) fn cautions(rows: &[VolumeRow]) -> Vec<String> {
     let mut days: Vec<&str> = kept().filter_map(|row| row.setting.priced_on.as_deref()).collect();
     days.sort_unstable();
     if let (Some(first), Some(last)) = (days.first(), days.last()) {
-        let when = if first == last { format!("of {first}") } else { format!("of {first} to {last}") };
-        all.push(format!("Prices are third parties', {when}: check them, or give {}.", named("prices")));
+        let when =
+            if first == last { format!("of {first}") } else { format!("of {first} to {last}") };
+        all.push(format!(
+            "Prices are third parties', {when}: check them, or give {}.",
+            named("prices")
+        ));
     }
-    let mut unpriced: Vec<&str> =
-        kept().filter(|row| row.setting.price_month.is_none()).map(|row| row.kind.as_str()).collect();
+    let mut unpriced: Vec<&str> = kept()
+        .filter(|row| row.setting.price_month.is_none())
+        .map(|row| row.kind.as_str())
+        .collect();
     unpriced.sort_unstable();
     unpriced.dedup();
     if !unpriced.is_empty() {

@@ -263,7 +263,8 @@ mod tests {
                     sums[y][x] = left.max(above) + f64::from(price[y][x]);
                 }
             }
-            let permitted = |price: &mut f64| *price = if *price > limit { f64::INFINITY } else { *price };
+            let permitted =
+                |price: &mut f64| *price = if *price > limit { f64::INFINITY } else { *price };
             sums.iter_mut().flatten().for_each(permitted);
             Drawn { least_x, price: sums, trials: 0 }
         })

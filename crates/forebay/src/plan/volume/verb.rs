@@ -125,9 +125,7 @@ fn depths_ms(given: &[Delay]) -> Result<Vec<f64>, AskError> {
     all.sort_unstable();
     all.dedup();
     match all.last() {
-        Some(most) if *most <= DEPTH_MAX => {
-            Ok(all.into_iter().map(Nanos::as_millis_f64).collect())
-        }
+        Some(most) if *most <= DEPTH_MAX => Ok(all.into_iter().map(Nanos::as_millis_f64).collect()),
         most => {
             let got = most.map_or("nothing".into(), |most| bound(most.as_millis_f64()));
             let most = bound(DEPTH_MAX.as_millis_f64());
@@ -203,18 +201,19 @@ fn kind(name: &str, known: &[String]) -> Result<VolumeType, Error> {
     if !known.iter().any(|known| known == found) && !Path::new(name).is_file() {
         let names: Vec<&str> = known.iter().map(String::as_str).collect();
         let near = forebay_ask::suggestion(name, &names);
-        let said = format!(
-            "got '{name}', expected one of {}, or a file{near}",
-            names.join(", ")
-        );
+        let said = format!("got '{name}', expected one of {}, or a file{near}", names.join(", "));
         return Err(AskError::new("type", said).into());
     }
     let kind = volume::choose(found)?.volume;
     match super::kind::shape(&kind) {
         Some(_) => Ok(kind),
-        None => Err(AskError::new("type", format!(
-            "got '{name}', which is not sold by its size and rates, expected a type of volume"
-        )).into()),
+        None => Err(AskError::new(
+            "type",
+            format!(
+                "got '{name}', which is not sold by its size and rates, expected a type of volume"
+            ),
+        )
+        .into()),
     }
 }
 
