@@ -150,7 +150,7 @@ pub fn answer(
 ) -> Result<Answer, Error> {
     let growth = Intensity::new(question.growth).unwrap_or(Intensity::RECORDED);
     let offered: Vec<Offered<'_>> = question.kinds.iter().filter_map(Offered::new).collect();
-    let current = question.current.and_then(|chosen| Offered::new(&chosen.volume));
+    let current = question.current.and_then(Offered::of_chosen);
     let counted = counted(input, offered.iter().chain(&current), growth)?;
     let any = counted.first().map(|(_, requests)| requests).ok_or_else(nothing_to_try)?;
     let times = Times::among(any.times());
@@ -236,6 +236,14 @@ impl<'a> Offered<'a> {
         let highest = kind::highest(kind, &shape, &Knobs::default())?;
         let throttle = kind.at(&highest).ok().filter(|of| of.queues == Queues::Shared)?;
         Some(Offered { kind, shape, counting: counting(&throttle) })
+    }
+
+    /// Returns a volume that is not searched but has its choices; `None` if its queues are not one.
+    fn of_chosen(chosen: &'a ChosenVolume) -> Option<Offered<'a>> {
+        let throttle = chosen.volume.at(&chosen.knobs).ok();
+        let throttle = throttle.filter(|of| of.queues == Queues::Shared)?;
+        let counting = counting(&throttle);
+        Some(Offered { kind: &chosen.volume, shape: Shape::Size, counting })
     }
 
     /// Returns a search for each depth.

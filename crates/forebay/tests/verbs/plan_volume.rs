@@ -116,6 +116,25 @@ fn credit_lasts_once_but_not_if_the_trace_is_repeated() {
 }
 
 #[test]
+fn what_the_users_volume_does_is_said_beside() {
+    let traces = Traces::new();
+    let trace = traces.bursty("t.csv");
+    let given = [("trace", trace.to_str().unwrap()), ("type", "gp3"), ("current", "gp2:gib=200")];
+    let found = answered::<VolumeAsk>(&given);
+    let current = found.data["current"].as_array().unwrap();
+    // gp2 of 200 GiB lets 3,000 a second pass while its credit lasts: 30 at once take less than 10 ms.
+    assert_eq!((current.len(), &current[0]["keeps"]), (2, &true.into()));
+    assert_eq!((&current[0]["price_month"], &found.data["gib"]), (&20.0.into(), &200.into()));
+    let said = found.data["said"][0].as_str().unwrap();
+    assert!(said.starts_with("Your ebs-gp2, 200 GiB, answers "), "{said}");
+    assert!(said.ends_with("; this one costs 4.00 USD less."), "{said}");
+    let wrong = |spec| refused::<VolumeAsk>(&[given[0], ("current", spec)]);
+    for spec in ["gp9:gib=1", "gp2:gib=0", "iotune:total-iops-sec=100", "gp2"] {
+        assert!(wrong(spec).starts_with(&format!("--current: got '{spec}': ")), "{}", wrong(spec));
+    }
+}
+
+#[test]
 fn what_nothing_keeps_is_said_with_what_comes_closest() {
     let traces = Traces::new();
     let trace = traces.bursty("t.csv");

@@ -12,6 +12,7 @@ pub(super) fn choice(setting: &Setting) -> String {
     let rates: Vec<String> = iops.into_iter().chain(throughput(setting)).collect();
     match (&setting.tier, rates.as_slice()) {
         (Some(tier), _) => tier.clone(),
+        (None, []) if setting.gib == 0 => "as it is".into(),
         (None, []) => format!("{} GiB", setting.gib),
         (None, rates) => rates.join(" and "),
     }

@@ -143,7 +143,7 @@ mod tests {
             count: Count::Units { unit_bytes: 1 << 18 },
             read_latency: Nanos::from_micros(700),
             write_latency: Nanos::from_micros(900),
-            ..Throttle::of(vec![bucket(Measure::Ops, 500.0, 3.0), bucket(Measure::Bytes, 7e7, 1e5)])
+            ..Throttle::of(vec![bucket(Measure::Ops, 2000.0, 3.0), bucket(Measure::Bytes, 3e8, 1e5)])
         };
         let requests = costed(&input, &throttle, Intensity::RECORDED).unwrap();
         let within = Nanos::from_millis(20);

@@ -137,7 +137,8 @@ pub(super) fn balanced(
     let (x_most, y_most) = (*xs.end(), *ys.end());
     let (x_alone, y_alone) = alone(knobs, xs, ys)?;
     let raised = |alone: u64, most: u64, mille: u64| {
-        (u128::from(alone) * u128::from(1000 + mille)).div_ceil(1000).min(most.into()) as u64
+        let more = (u128::from(alone.max(1)) * u128::from(mille)).div_ceil(1000);
+        (u128::from(alone) + more).min(most.into()) as u64
     };
     let pair = |mille: u64| (raised(x_alone, x_most, mille), raised(y_alone, y_most, mille));
     let mille_most = 1000 * (x_most / x_alone.max(1)).max(y_most / y_alone.max(1)) + 1000;

@@ -1,9 +1,11 @@
 //! The verb `plan volume`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use forebay_ask::{AskError, Choice, Delay, Share, Value};
 use forebay_core::Nanos;
+use forebay_core::device::throttled::Queues;
 use forebay_trace::streams::StreamBy;
 
 use super::find::DEPTH_MAX;
@@ -95,7 +97,7 @@ impl Verb for VolumeAsk {
         let kinds = self.kinds()?;
         let instance = self.instance()?;
         let input = self.source.read(&self.trace, StreamBy::default(), session)?;
-        let current = self.current.as_ref().map(|spec| current(spec)).transpose()?;
+        let current = self.current()?;
         let of_current = current.as_ref().and_then(|chosen| chosen.knobs.get(SIZE));
         let of_current = of_current.map(|gib| gib as u64);
         let question = Question {
@@ -149,11 +151,26 @@ impl VolumeAsk {
             [] => bundled,
             some => some.iter().map(|name| kind(name, &known)).collect::<Result<_, _>>()?,
         };
-        kinds.dedup_by(|a, b| a.name == b.name);
+        let mut names = BTreeSet::new();
+        kinds.retain(|kind| names.insert(kind.name.clone()));
+        self.priced(kinds, &known)
+    }
+
+    /// Replaces the prices of `kinds` by those of the user, if there are any.
+    fn priced(&self, kinds: Vec<VolumeType>, known: &[String]) -> Result<Vec<VolumeType>, Error> {
         match &self.prices {
-            Some(path) => prices::replaced(path, kinds, &known),
+            Some(path) => prices::replaced(path, kinds, known),
             None => Ok(kinds),
         }
+    }
+
+    /// Returns the volume that the user has, if it was given.
+    fn current(&self) -> Result<Option<ChosenVolume>, Error> {
+        let Some(spec) = &self.current else { return Ok(None) };
+        let known: Vec<String> = volume::list()?.into_iter().map(|kind| kind.name).collect();
+        let mut chosen = chosen(spec, &known)?;
+        chosen.volume = self.priced(vec![chosen.volume], &known)?.remove(0);
+        Ok(Some(chosen))
     }
 
     /// Returns the instance with its limits.
@@ -181,18 +198,20 @@ fn whole_name(name: &str, known: &[String]) -> String {
 }
 
 /// Returns the volume of a spec such as `gp3:gib=500`.
-fn current(spec: &str) -> Result<ChosenVolume, Error> {
-    let known: Vec<String> = volume::list()?.into_iter().map(|kind| kind.name).collect();
+fn chosen(spec: &str, known: &[String]) -> Result<ChosenVolume, Error> {
     let (name, choices) = spec.split_once(':').unwrap_or((spec, ""));
-    let whole = format!("{}:{choices}", whole_name(name, &known));
+    let whole = format!("{}:{choices}", whole_name(name, known));
     let chosen = volume::choose(whole.trim_end_matches(':'));
     let wrong = |what: String| {
         let said = format!("got '{spec}': {what}; expected as in gp3:gib=500:iops=6000:mibps=250");
         Error::from(AskError::new("current", said))
     };
     let chosen = chosen.map_err(|error| wrong(error.to_string()))?;
-    chosen.volume.at(&chosen.knobs).map_err(|error| wrong(error.0))?;
-    Ok(chosen)
+    let throttle = chosen.volume.at(&chosen.knobs).map_err(|error| wrong(error.0))?;
+    match throttle.queues {
+        Queues::Shared => Ok(chosen),
+        Queues::PerDirection => Err(wrong("its reads and writes wait apart".into())),
+    }
 }
 
 /// Returns the type called `name`, with or without its provider, or the one in a file.
