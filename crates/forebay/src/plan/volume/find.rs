@@ -142,12 +142,14 @@ impl Case<'_> {
         kind::highest(self.kind, shape, &self.base)
     }
 
-    /// Tries fixed sizes from the cheapest on; those without a price come last, the smallest first.
+    /// Tries fixed sizes from the cheapest on, or from the smallest on if a price is unknown.
     fn cheapest_size(&self, sizes: &[f64], requests: &Costed) -> Option<Knobs> {
         let large = sizes.iter().filter(|gib| **gib >= self.gib as f64);
         let sized = large.map(|gib| self.base.clone().with(kind::SIZE, *gib));
         let mut priced: Vec<(f64, Knobs)> = sized.map(|one| (self.price(&one), one)).collect();
-        priced.sort_by(|a, b| a.0.total_cmp(&b.0));
+        if priced.iter().all(|(price, _)| price.is_finite()) {
+            priced.sort_by(|a, b| a.0.total_cmp(&b.0));
+        }
         priced.into_iter().map(|(_, knobs)| knobs).find(|knobs| self.keeps(requests, knobs))
     }
 
