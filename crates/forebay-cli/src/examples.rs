@@ -55,6 +55,13 @@ const EACH: &[Examples] = &[
         ],
     ),
     (
+        "plan volume",
+        &[
+            "forebay plan volume mine.parquet --within 10ms --fraction 0.99",
+            "forebay plan volume mine.parquet --within 50ms --type gp3,io2 --gib 500 --explain",
+        ],
+    ),
+    (
         "plan consolidate",
         &[
             "forebay plan consolidate mine.parquet other.parquet --within 10ms --fraction 0.9",

@@ -6,6 +6,7 @@ use forebay::plan::capacity::CapacityAsk;
 use forebay::plan::consolidate::ConsolidateAsk;
 use forebay::plan::power::PowerAsk;
 use forebay::plan::sla::SlaAsk;
+use forebay::plan::volume::VolumeAsk;
 
 use crate::verb::ParsedVerb;
 
@@ -23,6 +24,7 @@ enum Question {
     Sla(Box<ParsedVerb<SlaAsk>>),
     Power(Box<ParsedVerb<PowerAsk>>),
     Buy(Box<ParsedVerb<BuyAsk>>),
+    Volume(Box<ParsedVerb<VolumeAsk>>),
 }
 
 impl Plan {
@@ -33,6 +35,7 @@ impl Plan {
             Question::Sla(question) => question.run(),
             Question::Power(question) => question.run(),
             Question::Buy(question) => question.run(),
+            Question::Volume(question) => question.run(),
         }
     }
 }

@@ -38,6 +38,7 @@ const ASKED: [&str; 16] = [
     "plan consolidate @ t.spc --within 10ms --fraction 0.9",
     "plan sla tiers.toml @",
     "plan power @ --device st1000nm0011 --epoch 30s",
+    "plan volume @ --within 50ms --type gp3",
     "plan buy @ t.spc --within 100ms --fraction 0.9 --device hc550 --devices-max 2",
     "convert @ out.csv",
     "play @ --emulate fixed:1000 --policy noop --for 100ms",

@@ -39,6 +39,7 @@ use forebay::plan::capacity::CapacityAsk;
 use forebay::plan::consolidate::ConsolidateAsk;
 use forebay::plan::power::PowerAsk;
 use forebay::plan::sla::SlaAsk;
+use forebay::plan::volume::VolumeAsk;
 use forebay::retrodict::RetrodictAsk;
 use forebay::simulate::SimulateAsk;
 use forebay_play::PlayAsk;
@@ -94,6 +95,7 @@ verbs! {
     SimulateAsk,
     SlaAsk,
     StoreSimulateAsk,
+    VolumeAsk,
     VolumeCheckAsk,
     VolumeCreateAsk,
     VolumeGrowAsk,

@@ -81,6 +81,7 @@ def words(tmp_path_factory):
         "plan_consolidate": {"traces": [trace, trace], "within": "10ms", "fraction": 0.9},
         "plan_power": {"traces": trace},
         "plan_sla": {"promise": [(0.9, 20.0)], "trace": trace},
+        "plan_volume": {"trace": trace, "type": ["gp3", "gp2"]},
         "play": {"trace": trace, "emulate": "fixed:100000", "intensity": 1000.0},
         "policies": {},
         "read": {"path": trace},

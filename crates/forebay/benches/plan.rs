@@ -1,19 +1,23 @@
 //! How long the 4 x 6 table of capacities of five million requests takes on one core, beside a
-//! plain binary search that counts one capacity a pass. Both have to give the same table. Seconds
-//! are the processor's, so others on the machine do not count, where Linux tells them.
+//! plain binary search that counts one capacity a pass. Both have to give the same table. Then how
+//! many requests a second pass through the two token buckets of a volume. Seconds are the
+//! processor's, so others on the machine do not count, where Linux tells them.
 
 #![allow(clippy::unwrap_used)]
 
 use std::time::Instant;
 
 use forebay::plan::search::least_capacities;
+use forebay::plan::volume::drain::{Costed, Drain, Limits, late};
 use forebay_ask::Share;
-use forebay_core::Nanos;
+use forebay_core::device::throttled::{Bucket, Cost, Direction, Measure};
 use forebay_core::rtt::{Gaps, Rtt};
+use forebay_core::{Nanos, Op};
 
 const REQUESTS: usize = 5_000_000;
 const RUNS: usize = 3;
 const TARGET_S: f64 = 1.5;
+const BUCKETS_TARGET_PER_S: f64 = 20e6;
 
 fn main() {
     let gaps = arrivals();
@@ -43,6 +47,36 @@ fn main() {
         ours_s / TARGET_S
     );
     println!("  one capacity a pass        {plain_s:8.3} s  ({:.1} times)", plain_s / ours_s);
+    through_buckets(&gaps);
+}
+
+/// Prints how many requests a second pass through two token buckets, of operations and bytes.
+fn through_buckets(gaps: &Gaps) {
+    let mut requests = Costed::default();
+    for (nth, at) in gaps.times().enumerate() {
+        let bytes = 4096.0 * (1 + nth % 16) as f64;
+        requests.push(at, Op::Read, Cost { ops: 1.0, bytes });
+    }
+    let bucket = |measure, rate_per_s: f64| {
+        let (direction, depth) = (Direction::Both, rate_per_s / 10.0);
+        Drain::of(&Bucket { measure, direction, rate_per_s, depth, start_share: 1.0 })
+    };
+    let drains = [bucket(Measure::Ops, 1100.0), bucket(Measure::Bytes, 38e6)];
+    let limits = Limits::new(Nanos::from_millis(10), Nanos::ZERO, Nanos::ZERO);
+    let mut seconds = Vec::new();
+    let mut count = 0;
+    for _ in 0..RUNS {
+        let watch = Watch::start();
+        count = late(&requests, &drains, limits, u64::MAX);
+        seconds.push(watch.seconds());
+    }
+    seconds.sort_by(f64::total_cmp);
+    let per_s = requests.len() as f64 / seconds[RUNS / 2];
+    println!(
+        "{:.0} million requests a second through two buckets ({:.1} times the target), {count} late",
+        per_s / 1e6,
+        per_s / BUCKETS_TARGET_PER_S
+    );
 }
 
 /// Time of this thread on the processor, or by the clock where that is not told.

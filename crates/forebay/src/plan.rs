@@ -24,3 +24,4 @@ mod read;
 pub mod search;
 pub mod sla;
 mod spread;
+pub mod volume;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 /// The list that is the table of an answer, by its verb; the others are one row.
-const TABLES: [(&str, &str); 18] = [
+const TABLES: [(&str, &str); 19] = [
     ("describe", "by_thread"),
     ("simulate", "runs"),
     ("advise", "ranking"),
@@ -19,6 +19,7 @@ const TABLES: [(&str, &str); 18] = [
     ("plan consolidate --cost-us", "rows"),
     ("plan power", "traces"),
     ("plan buy", "rows"),
+    ("plan volume", "rows"),
     ("store simulate", "rows"),
     ("array score", "rows"),
     ("devices", "rows"),

@@ -86,6 +86,8 @@ const ASKED: &[(&str, &str)] = &[
         "plan buy",
         "plan buy mine.csv --within 100ms --fraction 0.9 --device hc550 --layout mirror --confidence 0.9",
     ),
+    ("plan volume", "plan volume mine.csv --within 50ms --type gp3,gp2,premium,ultra"),
+    ("plan volume", "plan volume mine.csv --within 1ms --type st1"),
     ("play", "play mine.csv --emulate st1000nm0011 --policy noop --for 300ms"),
     ("play", "play mine.csv --target scratch.img --for 300ms"),
     ("play", "play small.spc --emulate st1000nm0011 --fail one-in=2"),

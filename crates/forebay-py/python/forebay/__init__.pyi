@@ -54,6 +54,7 @@ __all__ = [
     "plan_consolidate",
     "plan_power",
     "plan_sla",
+    "plan_volume",
     "play",
     "policies",
     "read",
@@ -770,6 +771,30 @@ def store_simulate(
     stages: bool = False,
 ) -> dict[str, Any]:
     """Find by simulation how much sorting slows puts: the store's own code on models of disks."""
+
+def plan_volume(
+    trace: _Source,
+    *,
+    within: str = "10ms",
+    fraction: str | float = 0.99,
+    type: str | Sequence[str] | None = None,
+    gib: int | None = None,
+    growth: float = 1,
+    depth: str | Sequence[str] = ("0s", "100ms"),
+    credit: Literal["full", "empty", "steady"] = "steady",
+    base_latency: str | None = None,
+    current: str | None = None,
+    instance: str | None = None,
+    prices: _Path | None = None,
+    report: _Path | None = None,
+    trust_times: bool = False,
+    from_: str | None = None,
+    columns: str | None = None,
+    split_runs: bool = False,
+    model_seed: int = 0,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Find which cloud volume to buy, and with which IOPS and throughput, to keep a promise."""
 
 def volume_check(
     drives: _Path | Sequence[_Path],

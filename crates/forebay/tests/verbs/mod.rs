@@ -9,6 +9,7 @@ mod law;
 mod listings;
 mod offline;
 mod plan;
+mod plan_volume;
 mod retrodict;
 mod simulate;
 

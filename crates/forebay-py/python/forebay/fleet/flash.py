@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import Error
 from .finding import Finding, Row, number, percent, plural, size
-from .volumes import Asked, Traces, windows
+from .asked import Asked, Traces, windows
 
 Point = tuple[float, float]
 

@@ -10,7 +10,7 @@ from .. import Error
 from .._forebay import Together
 from ..sweep.work import fetch
 from .finding import Finding, Row, number, percent, plural
-from .volumes import Asked, Traces
+from .asked import Asked, Traces
 
 
 def needs(

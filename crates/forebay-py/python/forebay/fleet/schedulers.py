@@ -18,7 +18,7 @@ from typing import Any
 
 from .. import Error
 from .finding import Finding, Row, plural
-from .volumes import Asked, Traces
+from .asked import Asked, Traces
 
 _MATTERS = 0.03
 _NAMED = 20

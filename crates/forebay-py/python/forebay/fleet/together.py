@@ -1,7 +1,7 @@
 """Which volumes should share a server because their bursts do not coincide, and which should not.
 
 The need of a volume is the least number of requests per window that leaves out at most `1 - fraction` of its requests
-(`volumes.least`). The need of a pair is that of the sum of both volumes. The *saving* of a pair is the share of their
+(`asked.least`). The need of a pair is that of the sum of both volumes. The *saving* of a pair is the share of their
 separate needs that sharing avoids: 0 if their bursts always coincide, at most one half.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import Error
 from .finding import Finding, Row, number, percent, plural
-from .volumes import Traces, least, windows
+from .asked import Traces, least, windows
 
 Counts = dict[int, int]
 

@@ -1,141 +1,160 @@
-"""The volumes of a fleet and a sweep's answers about them, with consistent names and on a common clock."""
+"""Which cloud volume each volume of a fleet needs, what all cost a month, and which to change."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from .. import Error
-from ..sweep.ask import sweep
-from ..sweep.grid import Cell, _read
-from .finding import plural, shown
+from .asked import Asked, Traces
+from .finding import Finding, Row, percent, plural
 
-Traces = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-
-
-# The maximum number of reasons listed for missing answers.
-_REASONS = 3
+# A change that saves less than this share of the price is not worth it.
+_SAVES = 0.01
 
 
-class Asked:
-    """A question about each volume: maps names to answers in the order of the cells; `missing` describes volumes
-    without an answer.
+def volumes(
+    traces: Traces,
+    *,
+    output: str | os.PathLike[str],
+    within: str = "10ms",
+    fraction: float = 0.99,
+    type: str | None = None,
+    current: str | Mapping[str, str] | None = None,
+    prices: str | os.PathLike[str] | None = None,
+    trust_times: bool = False,
+    report: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> Finding:
+    """Finds the cheapest cloud volume for each volume of a fleet that answers `fraction` of its requests `within` a time.
+
+    `type` names the types to try, as in "gp3,io2". `current` is the volume that each has now, as in "gp2:gib=500", or a
+    mapping of names to such volumes; the answer then says which to change. `prices` is a file as for `forebay plan
+    volume`. How much volumes let pass at once is unknown, so each price is a range: `month` holds at any depth,
+    `month_low` if 100 ms of the rate pass at once. Each row is a volume, the dearest first.
     """
-
-    def __init__(self, question: Mapping[str, Mapping[str, Any]], traces: Traces, **options: Any) -> None:
-        if isinstance(traces, (str, os.PathLike)):
-            traces = [traces]
-        self.traces = [os.fspath(trace) for trace in traces]
-        # Each folder contains the traces of volumes.
-        options.setdefault("by_volume", None)
-        found = sweep(question, self.traces, **options)
-        self._short = short(self.traces)
-        self.storage = options.get("storage")
-        self.answers: list[tuple[str, Cell, dict[str, Any]]] = []
-        for cell, answer in found.whole():
-            if answer is not None:
-                self.answers.append((self._name(cell), cell, answer))
-        failed = found.failed()
-        self.missing = []
-        if failed:
-            self.missing.append(self._without(failed))
-        if not self.answers:
-            raise Error(self.missing[0] if failed else "traces: got no volume, expected at least one")
-
-    def _name(self, cell: Cell) -> str:
-        return self._named(cell.trace, cell.volume)
-
-    def _named(self, trace: str, volume: str) -> str:
-        called = self._short[trace]
-        if not volume:
-            return called
-        return volume if len(self._short) == 1 else f"{called}/{volume}"
-
-    def _without(self, failed: list[dict[str, Any]]) -> str:
-        """Lists the volumes without an answer, and the reasons."""
-        volumes: dict[str, list[str]] = {}
-        named = set()
-        for row in failed:
-            name = self._named(row["trace"], row["volume"])
-            if name not in named:
-                # Reasons that differ only in the trace's name are listed once.
-                files = {row["trace"], row["trace"].rstrip("/") + "/" + row["volume"] + ".parquet"}
-                why = row["error"]
-                for file in sorted(files, key=len, reverse=True):
-                    why = why.removeprefix(f"{file}: ")
-                volumes.setdefault(why, []).append(name)
-                named.add(name)
-        told = [f"{shown('names', names)}: {why}" for why, names in list(volumes.items())[:_REASONS]]
-        more = "; and for other reasons" if len(volumes) > _REASONS else ""
-        every = named | {name for name, _, _ in self.answers}
-        reasons = "; ".join(told) + more
-        if named == every:
-            return f"no volume has an answer: {reasons}"
-        verbs = "has no answer and is" if len(named) == 1 else "have no answer and are"
-        return f"{len(named):,} of {plural(len(every), 'volume')} {verbs} left out: {reasons}"
-
-    def began_ns(self) -> dict[str, int]:
-        """Returns when each volume's first request arrived, on its folder's clock; 0 for a single trace."""
-        begun: dict[tuple[str, str], int] = {}
-        for trace in {cell.trace for _, cell, _ in self.answers if cell.volume}:
-            manifest = json.loads(_read(f"{trace.rstrip('/')}/manifest.json", self.storage))
-            begun |= {(trace, part["volume"]): part["first_ns"] for part in manifest["parts"]}
-        return {name: begun.get((cell.trace, cell.volume), 0) for name, cell, _ in self.answers}
+    if not 0 < fraction <= 1:
+        raise Error(f"fraction: got {fraction}, expected above 0 and at most 1")
+    question: dict[str, Any] = {"within": within, "fraction": fraction}
+    given = {"type": type, "prices": None if prices is None else os.fspath(prices), "trust_times": trust_times or None}
+    question |= {name: value for name, value in given.items() if value is not None}
+    if current is not None:
+        # Each volume is asked about every volume that occurs; only its own answer is used.
+        question["current"] = sorted(set(current.values())) if isinstance(current, Mapping) else current
+    asked = Asked({"volume": question}, traces, output=output, **options)
+    rows = [
+        _row(name, answer)
+        for name, cell, answer in asked.answers
+        if not isinstance(current, Mapping) or current.get(name) == json.loads(cell.parameters)["current"]
+    ]
+    if not rows:
+        raise Error("current: got no volume of the fleet, expected names as in rows of forebay.fleet.needs")
+    rows.sort(key=lambda row: (-(row["month"] or 0.0), row["volume"]))
+    whole = _whole(rows)
+    cautions = [
+        "Volumes whose depth and base latency are assumed may need more or less: `forebay device probe` measures them.",
+        *_unpriced(rows),
+    ]
+    heads = {
+        "volume": "volume",
+        "advice": "advice",
+        "current": "now",
+        "current_month": "now a month",
+        "type": "best",
+        "gib": "GiB",
+        "iops": "IOPS",
+        "mibps": "MiB/s",
+        "month": "a month",
+        "month_low": "at 100 ms",
+    }
+    finding = Finding(
+        "Which volumes the fleet needs",
+        _said(rows, whole, within, fraction),
+        rows,
+        missing=asked.missing,
+        cautions=cautions,
+        of="Each volume",
+        heads=heads,
+        more=whole,
+    )
+    return finding.report(report)
 
 
-def short(traces: Sequence[str]) -> dict[str, str]:
-    """Shortens each trace's path to the shortest suffix that distinguishes it from the others."""
-    parts = {trace: trace.rstrip("/").split("/") for trace in traces}
-    names: dict[str, str] = {}
-    for count in range(1, max(map(len, parts.values()), default=0) + 1):
-        ends = {trace: "/".join(of[-count:]) for trace, of in parts.items()}
-        others = Counter("/".join(of[-count:]) for of in set(map(tuple, parts.values())))
-        for trace, end in ends.items():
-            # If one path is a suffix of another, the shorter one is used in full.
-            if trace not in names and (others[end] == 1 or count >= len(parts[trace])):
-                names[trace] = end or trace
-        if len(names) == len(parts):
-            break
-    return names
+def _row(name: str, answer: dict[str, Any]) -> Row:
+    kept = [row for row in answer["rows"] if row["keeps"]]
+    depths = answer["depths_ms"]
+    best = next((row for row in kept if row["depth_ms"] == depths[0]), None)
+    low = next((row for row in kept if row["depth_ms"] == depths[-1]), None)
+    now = answer["current"][0] if answer["current"] else None
+    one = best or {}
+    return {
+        "volume": name,
+        "requests": answer["requests"],
+        "advice": _advice(best, now),
+        "current": now and now["type"],
+        "current_month": now and now["price_month"],
+        "current_fraction": now and now["in_time_fraction"],
+        "type": one.get("type"),
+        "gib": one.get("gib"),
+        "iops": one.get("iops"),
+        "mibps": one.get("mibps"),
+        "month": one.get("price_month"),
+        "month_low": low and low["price_month"],
+        "currency": one.get("currency"),
+        "create": answer["apply"] and answer["apply"]["create"],
+        "modify": answer["apply"] and answer["apply"]["modify"],
+    }
 
 
-def windows(traces: Traces, window_ms: float, **options: Any) -> tuple[dict[str, dict[int, int]], list[str]]:
-    """Returns the number of requests of each volume in each non-empty window, on a common clock, and a description of
-    what is missing.
-
-    A volume's own windows begin with its first request; they are shifted to the common clock by whole windows.
-    """
-    asked = Asked({"windows": {"window_ms": window_ms}}, traces, **options)
-    begun = asked.began_ns()
-    counts = {}
-    for name, _, answer in asked.answers:
-        shift = round(begun[name] / (window_ms * 1e6))
-        pairs = zip(answer["windows"], answer["counts"], strict=True)
-        counts[name] = {window + shift: count for window, count in pairs}
-    return counts, asked.missing
+def _advice(best: dict[str, Any] | None, now: dict[str, Any] | None) -> str:
+    """Says what to do: `buy`, `keep`, `cheaper` (over-provisioned), `faster` (under-provisioned) or `none`."""
+    if best is None:
+        return "none"
+    if now is None:
+        return "buy"
+    if not now["keeps"]:
+        return "faster"
+    price, cost = best["price_month"], now["price_month"]
+    if price is None or cost is None or best["currency"] != now["currency"]:
+        return "keep"
+    return "cheaper" if price < cost * (1 - _SAVES) else "keep"
 
 
-def least(counts: Iterable[int], fraction: float) -> int:
-    """Returns the least number of requests per window that leaves out at most 1 - `fraction` of all requests. Excess
-    requests of a window are dropped and do not wait for the next one.
-    """
-    falling = sorted(counts, reverse=True)
-    total = sum(falling)
-    # Corrects floating-point errors, so that 0.9 of 10 is 9.
-    spare = total - -int(-(fraction * total - 1e-9) // 1)
-    if not falling:
-        return 0
-    # From the highest level down, count the requests above each level.
-    above, level = 0, falling[0]
-    for at in range(len(falling)):
-        below = falling[at + 1] if at + 1 < len(falling) else 0
-        width = at + 1
-        room = (spare - above) // width
-        if level - room > below:
-            return level - room
-        above += (level - below) * width
-        level = below
-    return level
+def _whole(rows: list[Row]) -> dict[str, Any]:
+    """Adds up what is paid now and what would be paid, for volumes whose prices are known."""
+    currencies = {row["currency"] for row in rows if row["month"] is not None}
+    if len(currencies) != 1:
+        return {"currency": None, "month": None, "month_low": None, "current_month": None}
+
+    def total(key: str) -> float | None:
+        known = [row[key] for row in rows if row[key] is not None]
+        return sum(known) if known else None
+
+    totals = {key: total(key) for key in ("month", "month_low", "current_month")}
+    return {"currency": currencies.pop(), **totals}
+
+
+def _said(rows: list[Row], whole: dict[str, Any], within: str, fraction: float) -> list[str]:
+    kept = sum(row["type"] is not None for row in rows)
+    promise = f"{percent(fraction)} of the requests within {within}"
+    if not kept:
+        return [f"No type that was tried answers {promise} on any of {plural(len(rows), 'volume')}."]
+    price = ""
+    if whole["month"] is not None:
+        low = "" if whole["month_low"] is None else f" (from {whole['month_low']:.2f} if 100 ms of the rate pass at once)"
+        price = f" for {whole['month']:.2f} {whole['currency']} a month{low}"
+    said = [f"{kept:,} of {plural(len(rows), 'volume')} can answer {promise}{price}."]
+    if whole["current_month"] is not None:
+        changes = {word: [row["volume"] for row in rows if row["advice"] == word] for word in ("cheaper", "faster")}
+        cost = f"They cost {whole['current_month']:.2f} {whole['currency']} a month now"
+        said.append(
+            f"{cost}; {len(changes['cheaper']):,} can be cheaper, and {len(changes['faster']):,} are too slow for the promise."
+        )
+    return said
+
+
+def _unpriced(rows: list[Row]) -> list[str]:
+    count = sum(row["type"] is not None and row["month"] is None for row in rows)
+    return [f"The total leaves out {plural(count, 'volume')} whose best type has no known price."] if count else []

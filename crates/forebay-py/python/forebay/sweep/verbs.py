@@ -22,6 +22,10 @@ def _plan(trace: str, within: str, fraction: float, **rest: Any) -> dict[str, An
     return forebay.plan_capacity(trace, within=[within], fraction=[fraction], **rest)
 
 
+def _volume(trace: str, within: str, fraction: float, **rest: Any) -> dict[str, Any]:
+    return forebay.plan_volume(trace, within=within, fraction=fraction, **rest)
+
+
 def _compare(trace: str, other: str, **rest: Any) -> dict[str, Any]:
     return forebay.compare(trace, other, **rest)
 
@@ -51,6 +55,7 @@ def _windows(trace: str, window_ms: float) -> dict[str, Any]:
 VERBS: dict[str, Callable[..., dict[str, Any]]] = {
     "simulate": _simulate,
     "plan": _plan,
+    "volume": _volume,
     "describe": forebay.describe,
     "fit": forebay.fit,
     "compare": _compare,
@@ -65,6 +70,7 @@ VERBS: dict[str, Callable[..., dict[str, Any]]] = {
 _REST: dict[str, Callable[..., Any]] = {
     "simulate": forebay.simulate,
     "plan": forebay.plan_capacity,
+    "volume": forebay.plan_volume,
     "compare": forebay.compare,
     "advise": forebay.advise,
 }

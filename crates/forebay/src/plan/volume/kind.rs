@@ -1,0 +1,155 @@
+//! What a type of volume leaves to choose, and which settings it permits.
+
+use crate::devices::volume::{Knobs, VolumeType};
+
+/// The knobs of a type that the search turns. The size is always chosen, too.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Shape {
+    /// The size decides everything; only these sizes in GiB are sold.
+    Sizes(Vec<f64>),
+    /// The size decides everything.
+    Size,
+    /// One rate.
+    One(Rate),
+    /// Two rates.
+    Two(Rate, Rate),
+}
+
+/// A rate that users choose.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Rate {
+    pub name: String,
+    pub least: u64,
+    pub most: u64,
+}
+
+/// The name of the knob for the size.
+pub(super) const SIZE: &str = "gib";
+
+/// Returns what `kind` leaves to choose; `None` for limits that are not sold, such as those of a
+/// hypervisor, and for more than two rates.
+pub(super) fn shape(kind: &VolumeType) -> Option<Shape> {
+    kind.knobs().iter().find(|knob| knob.name == SIZE)?;
+    if !kind.tiers().is_empty() {
+        return Some(Shape::Sizes(kind.tiers().iter().map(|tier| tier.gib).collect()));
+    }
+    let rates = kind.knobs().iter().filter(|knob| knob.name != SIZE).map(|knob| Rate {
+        name: knob.name.clone(),
+        least: knob.least as u64,
+        most: knob.most as u64,
+    });
+    match rates.collect::<Vec<_>>().as_slice() {
+        [] => Some(Shape::Size),
+        [one] => Some(Shape::One(one.clone())),
+        // The rate with the longer range is searched by bisection.
+        [a, b] if a.most >= b.most => Some(Shape::Two(a.clone(), b.clone())),
+        [a, b] => Some(Shape::Two(b.clone(), a.clone())),
+        _ => None,
+    }
+}
+
+/// Returns the range of sizes of `kind`, in whole GiB.
+pub(super) fn sizes(kind: &VolumeType) -> Option<[u64; 2]> {
+    let knob = kind.knobs().iter().find(|knob| knob.name == SIZE)?;
+    Some([knob.least as u64, knob.most as u64])
+}
+
+pub(super) fn is_permitted(kind: &VolumeType, knobs: &Knobs) -> bool {
+    kind.at(knobs).is_ok()
+}
+
+/// Finds the smallest permitted setting with at least these `rates` and at least `gib`: first the
+/// smallest size that permits the rates as they are, and otherwise the smallest rates that the
+/// size permits. `None` if nothing is permitted.
+pub(super) fn settled(
+    kind: &VolumeType,
+    base: &Knobs,
+    gib: u64,
+    rates: &[(&Rate, u64)],
+) -> Option<Knobs> {
+    let with = |gib: u64, rates: &[(&Rate, u64)]| {
+        rates.iter().fold(base.clone().with(SIZE, gib as f64), |knobs, (rate, value)| {
+            knobs.with(&rate.name, *value as f64)
+        })
+    };
+    let [least, most] = sizes(kind)?;
+    let gib = gib.max(least);
+    if gib > most || rates.iter().any(|(rate, value)| *value > rate.most) {
+        return None;
+    }
+    let is_ok = |gib: u64, rates: &[(&Rate, u64)]| is_permitted(kind, &with(gib, rates));
+    if let Some(gib) = first_ok(gib, most, |gib| is_ok(gib, rates)) {
+        return Some(with(gib, rates));
+    }
+    // A limit asks for more of the first rate, as where 4 IOPS are needed for each MiB/s.
+    let (&(rate, value), rest) = rates.split_first()?;
+    let raised = |value: u64| [&[(rate, value)], rest].concat();
+    let fits = |gib: u64| first_ok(value, rate.most, |value| is_ok(gib, &raised(value)));
+    if let Some(value) = fits(gib) {
+        return Some(with(gib, &raised(value)));
+    }
+    let gib = first_ok(gib, most, |gib| fits(gib).is_some())?;
+    Some(with(gib, &raised(fits(gib)?)))
+}
+
+/// Returns the least number from `low` to `high` that is `ok`. The numbers that are lie in one
+/// range, which spans at least a tenth of its lower end.
+fn first_ok(low: u64, high: u64, mut ok: impl FnMut(u64) -> bool) -> Option<u64> {
+    if ok(low) {
+        return Some(low);
+    }
+    let mut below = low;
+    loop {
+        if below >= high {
+            return None;
+        }
+        let next = (below + below / 10).max(below + 1).min(high);
+        if ok(next) {
+            return Some(super::staircase::first(below + 1, next, ok));
+        }
+        below = next;
+    }
+}
+
+/// Returns the smallest setting with at least `gib`.
+pub(super) fn smallest(kind: &VolumeType, shape: &Shape, base: &Knobs, gib: u64) -> Option<Knobs> {
+    let sized = |gib: f64| base.clone().with(SIZE, gib);
+    match shape {
+        Shape::Sizes(sizes) => {
+            sizes.iter().find(|size| **size >= gib as f64).map(|gib| sized(*gib))
+        }
+        Shape::Size => settled(kind, base, gib, &[]),
+        Shape::One(rate) => settled(kind, base, gib, &[(rate, rate.least)]),
+        Shape::Two(x, y) => settled(kind, base, gib, &[(x, x.least), (y, y.least)]),
+    }
+}
+
+/// Returns the highest setting.
+pub(super) fn highest(kind: &VolumeType, shape: &Shape, base: &Knobs) -> Option<Knobs> {
+    let [_, gib] = sizes(kind)?;
+    let sized = base.clone().with(SIZE, gib as f64);
+    let most = |knobs: Knobs, rate: &Rate| knobs.with(&rate.name, rate.most as f64);
+    let highest = match shape {
+        Shape::Sizes(_) | Shape::Size => sized,
+        Shape::One(rate) => most(sized, rate),
+        Shape::Two(x, y) => most(most(sized, x), y),
+    };
+    is_permitted(kind, &highest).then_some(highest)
+}
+
+/// Returns the settings that are one step below `knobs` in one choice each, where that is
+/// permitted. The size is a choice only where it decides the rates.
+pub(super) fn steps_below(kind: &VolumeType, shape: &Shape, knobs: &Knobs, gib: u64) -> Vec<Knobs> {
+    let less = |name: &str| knobs.get(name).map(|value| knobs.clone().with(name, value - 1.0));
+    let below = match shape {
+        Shape::Sizes(sizes) => {
+            let size = knobs.get(SIZE).unwrap_or_default();
+            let smaller = sizes.iter().rev().find(|other| **other < size && **other >= gib as f64);
+            vec![smaller.map(|gib| knobs.clone().with(SIZE, *gib))]
+        }
+        Shape::Size => vec![less(SIZE).filter(|knobs| knobs.get(SIZE) >= Some(gib as f64))],
+        Shape::One(rate) => vec![less(&rate.name)],
+        Shape::Two(x, y) => vec![less(&x.name), less(&y.name)],
+    };
+    below.into_iter().flatten().filter(|knobs| is_permitted(kind, knobs)).collect()
+}

@@ -1,0 +1,306 @@
+//! The page of `plan volume`: what to buy, why, what is uncertain, and the commands.
+
+use forebay_show::figure::{Figure, Unit};
+use forebay_show::html::paragraphs::called;
+use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
+use forebay_show::quantities::NONE;
+use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
+
+use super::row::{CheaperSetting, Setting, VolumeRow};
+use super::said::{choice, passes, throughput};
+use super::{Answer, apply, shaped};
+use crate::plan::page::{about_load, key};
+use crate::quantities::{bound, percent, promised};
+
+/// The number of rows on a terminal's first screen.
+const FIRST_ROWS: usize = 3;
+/// The longest line of a command on a terminal's first screen.
+const COMMAND_COLUMNS: usize = 74;
+
+const HOW: &str = "A volume is a list of token buckets: a request passes when no bucket is overdrawn and is then charged to \
+    all of them, so it may wait for operations and for bytes. IOPS and throughput are searched together, because the least \
+    of each alone is not enough for both. Every setting, and those one step below it, were replayed on the simulated volume.";
+
+/// Makes the page of `answer`.
+pub(super) fn page(answer: &Answer) -> Page {
+    let best = answer.best();
+    let mut about = about_load(&answer.trace, answer.requests, answer.duration_s);
+    about.push(("Promise".into(), promise(answer)));
+    about.push(("Size".into(), format!("{} GiB", answer.gib)));
+    let mut page = Page {
+        title: called("Volume", &[&answer.trace]),
+        verdict: match best {
+            Some(_) => Verdict::new(Tone::Good, "What to buy"),
+            None => Verdict::new(Tone::Calm, "Nothing keeps the promise"),
+        },
+        headline: headline(answer),
+        about,
+        key_figures: best.map_or(Vec::new(), key_figures),
+        ..Page::default()
+    };
+    add_first(&mut page, answer);
+    page.add_notes("Keep in mind", Place::Detail, answer.cautions.clone());
+    for depth_ms in &answer.depths_ms {
+        let rows: Vec<&VolumeRow> =
+            answer.rows.iter().filter(|row| row.depth_ms == *depth_ms).collect();
+        let title = format!("Every type, if {} passes at once beyond the rate", passes(*depth_ms));
+        page.add(&title, Place::Detail, vec![Block::Table(in_detail(&rows))]);
+    }
+    if let Some(best) = best.filter(|best| !best.cheaper.is_empty()) {
+        let table = Block::Table(cheaper(best));
+        page.add("What less would do", Place::Detail, vec![table]);
+    }
+    if let Some(shaped) = &answer.shaped {
+        page.add("With a shaper in front of the volume", Place::Detail, in_front(shaped));
+    }
+    if let Some(apply) = &answer.apply {
+        page.add("How to apply it", Place::Detail, applied(apply));
+    }
+    page.add("How it is found", Place::Detail, vec![Block::Text(HOW.into())]);
+    page
+}
+
+/// Formats the promise: `99 % within 10 ms`.
+fn promise(answer: &Answer) -> String {
+    format!("{} within {}", promised(answer.fraction), bound(answer.within_ms))
+}
+
+fn headline(answer: &Answer) -> String {
+    let promise = promise(answer);
+    match answer.best() {
+        Some(best) => {
+            format!("Buy {}, {}: it answers {promise}.", best.kind, choice(&best.setting))
+        }
+        None => format!("No volume that was tried answers {promise}."),
+    }
+}
+
+/// Returns the price of a month.
+fn price(setting: &Setting) -> Option<Figure> {
+    let currency = setting.currency.as_ref()?.as_bytes().try_into().ok()?;
+    Some(Figure::new(setting.price_month?, Unit::Money(currency)))
+}
+
+fn price_cell(setting: Option<&Setting>) -> Cell {
+    setting.and_then(price).map_or(Cell::Missing, Cell::Figure)
+}
+
+fn key_figures(best: &VolumeRow) -> Vec<KeyFigure> {
+    let price = price(&best.setting).map(|figure| key("a month", figure.value, figure.unit));
+    let in_time = key("in time", best.in_time_fraction, Unit::Achieved);
+    let p999 = key("99.9 % within", best.p999_ms / 1e3, Unit::Seconds);
+    price.into_iter().chain([in_time, p999]).collect()
+}
+
+/// Adds the sections of the first screen.
+fn add_first(page: &mut Page, answer: &Answer) {
+    let kept: Vec<&VolumeRow> = answer.kept().collect();
+    if !kept.is_empty() {
+        let first = &kept[..kept.len().min(FIRST_ROWS)];
+        page.add(
+            "What keeps the promise",
+            Place::FirstScreen,
+            vec![Block::Table(in_brief(first, answer))],
+        );
+        let said = answer.said.iter().take(FIRST_SENTENCES).cloned().map(Block::Text);
+        page.add("Why, and what is uncertain", Place::FirstScreen, said.collect());
+        if let Some(create) = answer.apply.as_ref().and_then(|apply| apply.create.as_ref()) {
+            let lines = wrapped(create);
+            page.add("To create it", Place::FirstScreen, vec![Block::Commands(lines)]);
+        }
+    } else {
+        let said = answer.said.iter().cloned().map(Block::Text);
+        page.add("Why", Place::FirstScreen, said.collect());
+    }
+    let more = answer.said.iter().skip(FIRST_SENTENCES).cloned().map(Block::Text);
+    page.add("What else is assumed", Place::Detail, more.collect());
+}
+
+/// The number of sentences on a terminal's first screen.
+const FIRST_SENTENCES: usize = 4;
+
+fn mark(nth: usize, row: &VolumeRow) -> RowMark {
+    match (nth, row.setting.price_month) {
+        (0, Some(_)) => RowMark::Best("cheapest".into()),
+        _ => RowMark::Plain,
+    }
+}
+
+fn count(value: Option<u64>) -> Cell {
+    Cell::value(value.map(|value| value as f64))
+}
+
+fn words(words: Option<String>) -> Cell {
+    words.unwrap_or_else(|| NONE.into()).into()
+}
+
+/// Returns the type, with its tier.
+fn name(row: &VolumeRow) -> String {
+    match &row.setting.tier {
+        Some(tier) => format!("{} {tier}", row.kind),
+        None => row.kind.clone(),
+    }
+}
+
+fn in_brief(rows: &[&VolumeRow], answer: &Answer) -> Table {
+    let other_ms = answer
+        .depths_ms
+        .iter()
+        .copied()
+        .find(|ms| Some(ms) != rows.first().map(|row| &row.depth_ms));
+    let mut heads = vec![
+        Column::words("type"),
+        Column::of("GiB", Unit::Count),
+        Column::of("IOPS", Unit::Count),
+        Column::words("throughput"),
+        Column::of("a month", Unit::Number),
+    ];
+    heads.extend(other_ms.map(|ms| Column::of(format!("at {}", bound(ms)), Unit::Number)));
+    let mut table = Table::new(heads);
+    table.rows.extend(rows.iter().enumerate().map(|(nth, row)| {
+        let mut cells = vec![
+            name(row).into(),
+            Cell::Value(row.setting.gib as f64),
+            count(row.setting.iops),
+            words(throughput(&row.setting)),
+            price_cell(Some(&row.setting)),
+        ];
+        cells.extend(other_ms.map(|ms| {
+            let other =
+                answer.rows.iter().find(|other| other.kind == row.kind && other.depth_ms == ms);
+            price_cell(other.filter(|other| other.keeps).map(|other| &other.setting))
+        }));
+        TableRow { mark: mark(nth, row), cells }
+    }));
+    table
+}
+
+fn in_detail(rows: &[&VolumeRow]) -> Table {
+    let mut table = Table::new([
+        Column::words("type"),
+        Column::of("GiB", Unit::Count),
+        Column::of("IOPS", Unit::Count),
+        Column::words("throughput"),
+        Column::of("a month", Unit::Number),
+        Column::words("keeps"),
+        Column::of("in time", Unit::Achieved),
+        Column::of("if they wait", Unit::Achieved),
+        Column::of("99.9 %", Unit::Seconds),
+        Column::of("longest", Unit::Seconds),
+        Column::words("waits for"),
+        Column::of("burst", Unit::Seconds),
+        Column::of("credit left", Unit::Share),
+    ]);
+    table.rows.extend(rows.iter().enumerate().map(|(nth, row)| TableRow {
+        mark: if row.keeps { mark(nth, row) } else { RowMark::Plain },
+        cells: vec![
+            name(row).into(),
+            Cell::Value(row.setting.gib as f64),
+            count(row.setting.iops),
+            words(throughput(&row.setting)),
+            price_cell(Some(&row.setting)),
+            if row.keeps { "yes" } else { "no" }.into(),
+            Cell::Value(row.in_time_fraction),
+            Cell::value(row.dependent_in_time_fraction),
+            Cell::Value(row.p999_ms / 1e3),
+            Cell::Value(row.longest_ms / 1e3),
+            words(row.decides.map(|decides| decides.name().into())),
+            Cell::value(row.burst_s),
+            Cell::value(row.credit_least_share),
+        ],
+    }));
+    table
+}
+
+/// Makes the table of settings below that of `best`.
+fn cheaper(best: &VolumeRow) -> Table {
+    let mut table = Table::new([
+        Column::of("GiB", Unit::Count),
+        Column::of("IOPS", Unit::Count),
+        Column::words("throughput"),
+        Column::of("a month", Unit::Number),
+        Column::of("in time", Unit::Achieved),
+    ]);
+    let all = best.cheaper.iter().chain(&best.smallest);
+    table.rows.extend(all.map(|CheaperSetting { setting, in_time_fraction }| {
+        TableRow::new([
+            Cell::Value(setting.gib as f64),
+            count(setting.iops),
+            words(throughput(setting)),
+            price_cell(Some(setting)),
+            Cell::Value(*in_time_fraction),
+        ])
+    }));
+    table
+}
+
+fn in_front(shaped: &shaped::Shaped) -> Vec<Block> {
+    let saved = 1.0 - shaped.shaped_iops as f64 / shaped.fifo_iops.max(1) as f64;
+    let said = format!(
+        "A volume serves requests first come, first served, which takes {} IOPS for this promise if each request counts as \
+         one. A shaper that puts aside what it cannot answer in time takes {}, {} less; requests that it puts aside wait longer.",
+        shaped.fifo_iops,
+        shaped.shaped_iops,
+        percent(saved)
+    );
+    vec![Block::Text(said), Block::Commands(vec![shaped.serve.clone()])]
+}
+
+fn applied(apply: &apply::Apply) -> Vec<Block> {
+    let command = |title: &str, command: &Option<String>| {
+        let lines = command.as_ref().map(|command| vec![command.clone()]);
+        lines.map(|lines| [Block::Text(title.into()), Block::Commands(lines)])
+    };
+    let both =
+        [command("A new volume:", &apply.create), command("An existing volume:", &apply.modify)];
+    let lines = |text: &str| text.lines().map(String::from).collect();
+    let mut all: Vec<Block> = both.into_iter().flatten().flatten().collect();
+    all.extend([
+        Block::Text(
+            "The same limits on a virtual disk (libvirt; the least of the volume's rates):".into(),
+        ),
+        Block::Commands(lines(&apply.libvirt)),
+        Block::Text("In io.max of cgroup v2, which limits reads and writes apart:".into()),
+        Block::Commands(lines(&apply.cgroup)),
+    ]);
+    all
+}
+
+/// Breaks a command into lines before its options.
+fn wrapped(command: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut parts = command.split(" --");
+    lines.extend(parts.next().map(String::from));
+    for part in parts {
+        match lines.last_mut() {
+            Some(line) if line.len() + 3 + part.len() <= COMMAND_COLUMNS => {
+                line.push_str(" --");
+                line.push_str(part);
+            }
+            _ => {
+                if let Some(line) = lines.last_mut() {
+                    line.push_str(" \\");
+                }
+                lines.push(format!("    --{part}"));
+            }
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_commands_are_continued() {
+        let short = "aws ec2 create-volume --size 500";
+        assert_eq!(wrapped(short), [short]);
+        let long =
+            format!("az disk create --name {} --sku PremiumV2_LRS --size-gb 500", "n".repeat(40));
+        let lines = wrapped(&long);
+        assert!(lines.len() == 2 && lines[0].ends_with(" \\"), "{lines:?}");
+        assert!(lines.iter().all(|line| line.len() <= 80), "{lines:?}");
+        assert_eq!(lines.join("").replace(" \\    --", " --"), long);
+    }
+}

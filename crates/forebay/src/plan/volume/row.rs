@@ -1,0 +1,313 @@
+//! One type of volume at one depth: the setting, its figures and its neighbors.
+
+use forebay_core::Nanos;
+use forebay_core::device::throttled::{Bucket, Measure, Throttle};
+use forebay_core::replay::Intensity;
+use serde::Serialize;
+
+use super::drain::{Costed, Delays};
+use super::find::{Case, holds_credit};
+use super::kind::{self, Shape};
+use super::simulated;
+use crate::devices::volume::{Knobs, VolumeType};
+use crate::error::Error;
+use crate::input::Input;
+use crate::replayed::Replay;
+
+/// The result for one type at one depth.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VolumeRow {
+    /// The type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The assumed depth.
+    pub depth_ms: f64,
+    /// Whether a setting keeps the promise. If not, the setting is the highest one.
+    pub keeps: bool,
+    /// The setting.
+    #[serde(flatten)]
+    pub setting: Setting,
+    /// The share answered in time if requests arrive as recorded, by simulation.
+    pub in_time_fraction: f64,
+    /// The same if requests wait for one another. Known for the user's volume and the first rows
+    /// that keep the promise at each depth, if the trace records latencies.
+    pub dependent_in_time_fraction: Option<f64>,
+    /// The latency that 99.9 % of the requests do not exceed.
+    pub p999_ms: f64,
+    /// The longest latency.
+    pub longest_ms: f64,
+    /// The assumed latency of a read after its release, which is part of every latency.
+    pub base_read_ms: f64,
+    /// The same for all other requests.
+    pub base_write_ms: f64,
+    /// What limits the setting; none if the smallest setting of the type is enough.
+    pub decides: Option<Decides>,
+    /// The share of all delay for which operations were waited for. The rest was for bytes.
+    pub delay_ops_share: Option<f64>,
+    /// The share of all delay for which credit was waited for.
+    pub delay_credit_share: Option<f64>,
+    /// How long full credit lasts at the highest rate.
+    pub burst_s: Option<f64>,
+    /// The smallest share of its credit that a bucket had left.
+    pub credit_least_share: Option<f64>,
+    /// The settings one step below, none of which is enough.
+    pub cheaper: Vec<CheaperSetting>,
+    /// The smallest setting of the type.
+    pub smallest: Option<CheaperSetting>,
+    /// The limits of the setting.
+    #[serde(skip)]
+    throttle: Throttle,
+}
+
+/// The choices for a volume, and its price.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Setting {
+    /// The provider's name of the size.
+    pub tier: Option<String>,
+    /// The size.
+    pub gib: u64,
+    /// The provisioned IOPS.
+    pub iops: Option<u64>,
+    /// The provisioned MiB/s.
+    pub mibps: Option<u64>,
+    /// The provisioned MB/s.
+    pub mbps: Option<u64>,
+    /// The operations per second that the volume sustains.
+    pub sustained_iops: Option<f64>,
+    /// The throughput that the volume sustains.
+    pub sustained_mb_per_s: Option<f64>,
+    /// The price of a month.
+    pub price_month: Option<f64>,
+    /// The three-letter code of its currency.
+    pub currency: Option<String>,
+    /// The year, month or day of the price.
+    pub priced_on: Option<String>,
+    /// Where the price holds.
+    pub region: Option<String>,
+}
+
+/// A cheaper setting and what it does.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CheaperSetting {
+    /// The setting.
+    #[serde(flatten)]
+    pub setting: Setting,
+    /// The share answered in time if requests arrive as recorded, by simulation.
+    pub in_time_fraction: f64,
+}
+
+/// What limits a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decides {
+    Operations,
+    Bytes,
+    OperationCredit,
+    ByteCredit,
+}
+
+impl Decides {
+    fn of(bucket: &Bucket) -> Decides {
+        match (bucket.measure, holds_credit(bucket)) {
+            (Measure::Ops, false) => Decides::Operations,
+            (Measure::Ops, true) => Decides::OperationCredit,
+            (Measure::Bytes, false) => Decides::Bytes,
+            (Measure::Bytes, true) => Decides::ByteCredit,
+        }
+    }
+
+    fn is_credit(self) -> bool {
+        matches!(self, Decides::OperationCredit | Decides::ByteCredit)
+    }
+}
+
+impl VolumeRow {
+    /// Replays `input` with requests that wait for one another as recorded, and returns the share
+    /// answered in time.
+    ///
+    /// # Errors
+    /// If the trace cannot be read again.
+    pub(super) fn dependent(
+        &self,
+        input: &Input,
+        within: Nanos,
+        growth: Intensity,
+    ) -> Result<f64, Error> {
+        let replay = (Replay::Dependent, growth);
+        Ok(simulated::run(input, &self.throttle, within, replay)?.share())
+    }
+}
+
+/// Finds the row of one case.
+pub(super) struct Finder<'a> {
+    pub case: Case<'a>,
+    pub shape: &'a Shape,
+    /// The requests as the type counts them.
+    pub requests: &'a Costed,
+}
+
+impl Finder<'_> {
+    /// # Errors
+    /// If the trace cannot be read again.
+    pub(super) fn find(&self) -> Result<Option<VolumeRow>, Error> {
+        let found = self.case.find(self.shape, self.requests);
+        let Some(knobs) = found.clone().or_else(|| self.case.highest(self.shape)) else {
+            return Ok(None);
+        };
+        let mut row = self.row(&knobs)?;
+        if found.is_some() {
+            row.cheaper = self.cheaper(&knobs)?;
+            row.smallest = self.smallest(&knobs)?;
+            if row.smallest.is_none() {
+                row.decides = None;
+            }
+        }
+        Ok(Some(row))
+    }
+
+    /// Computes the figures of the user's setting.
+    ///
+    /// # Errors
+    /// If the type does not permit it, or the trace cannot be read again.
+    pub(super) fn of_setting(&self, chosen: &Knobs) -> Result<VolumeRow, Error> {
+        let names = self.case.kind.knobs().iter().map(|knob| &knob.name);
+        let values = names.filter_map(|name| Some((name, chosen.get(name)?)));
+        let base = self.case.base.clone();
+        self.row(&values.fold(base, |knobs, (name, value)| knobs.with(name, value)))
+    }
+
+    /// Computes the figures of a setting.
+    fn row(&self, knobs: &Knobs) -> Result<VolumeRow, Error> {
+        let case = &self.case;
+        let throttle = case.throttle(knobs, self.requests)?;
+        let delays = case.delays(self.requests, &throttle);
+        let latencies = self.requests.latencies(&delays.each_ns, &throttle);
+        let credit = throttle.buckets.iter().zip(&delays.least_left_share);
+        let credit = credit.filter(|(bucket, _)| holds_credit(bucket)).map(|(_, left)| *left);
+        let waited = Waited::new(&throttle, &delays);
+        let is_exhausted = case.is_exhausted(&throttle, self.requests);
+        Ok(VolumeRow {
+            kind: case.kind.name.clone(),
+            depth_ms: knobs.depth_ms.unwrap_or_default(),
+            keeps: delays.late <= case.bound.late_max && !is_exhausted,
+            setting: setting(case.kind, knobs, &throttle),
+            in_time_fraction: self.in_time(&throttle),
+            dependent_in_time_fraction: None,
+            p999_ms: latencies.p999_ns as f64 / 1e6,
+            longest_ms: latencies.longest_ns as f64 / 1e6,
+            base_read_ms: throttle.read_latency.as_millis_f64(),
+            base_write_ms: throttle.write_latency.as_millis_f64(),
+            decides: waited.most,
+            delay_ops_share: waited.ops_share,
+            delay_credit_share: waited.credit_share,
+            burst_s: burst_s(&throttle),
+            credit_least_share: credit.reduce(f64::min),
+            cheaper: Vec::new(),
+            smallest: None,
+            throttle,
+        })
+    }
+
+    fn in_time(&self, throttle: &Throttle) -> f64 {
+        simulated::open(self.requests, throttle, self.case.bound.within).share()
+    }
+
+    /// Returns the settings one step below `knobs` in one choice each.
+    fn cheaper(&self, knobs: &Knobs) -> Result<Vec<CheaperSetting>, Error> {
+        let all = kind::steps_below(self.case.kind, self.shape, knobs, self.case.gib);
+        all.iter().map(|knobs| self.cheaper_setting(knobs)).collect()
+    }
+
+    /// Returns the smallest setting of the type, unless it is `knobs`.
+    fn smallest(&self, knobs: &Knobs) -> Result<Option<CheaperSetting>, Error> {
+        let smallest = kind::smallest(self.case.kind, self.shape, &self.case.base, self.case.gib);
+        let other = smallest.filter(|smallest| smallest != knobs);
+        other.map(|knobs| self.cheaper_setting(&knobs)).transpose()
+    }
+
+    fn cheaper_setting(&self, knobs: &Knobs) -> Result<CheaperSetting, Error> {
+        let throttle = self.case.throttle(knobs, self.requests)?;
+        Ok(CheaperSetting {
+            in_time_fraction: self.in_time(&throttle),
+            setting: setting(self.case.kind, knobs, &throttle),
+        })
+    }
+}
+
+/// What requests waited for.
+#[derive(Default)]
+struct Waited {
+    most: Option<Decides>,
+    ops_share: Option<f64>,
+    credit_share: Option<f64>,
+}
+
+impl Waited {
+    fn new(throttle: &Throttle, delays: &Delays) -> Waited {
+        let all_ns: f64 = delays.waited_ns.iter().sum();
+        if all_ns <= 0.0 {
+            return Waited::default();
+        }
+        let each = || throttle.buckets.iter().map(Decides::of).zip(&delays.waited_ns);
+        let share = |counts: &dyn Fn(Decides) -> bool| {
+            let ns: f64 = each().filter(|(of, _)| counts(*of)).map(|(_, ns)| ns).sum();
+            Some(ns / all_ns)
+        };
+        Waited {
+            most: each().max_by(|a, b| a.1.total_cmp(b.1)).map(|(of, _)| of),
+            ops_share: share(&|of| matches!(of, Decides::Operations | Decides::OperationCredit)),
+            credit_share: share(&Decides::is_credit),
+        }
+    }
+}
+
+/// Returns how long full credit lasts if the highest rate is used; the shortest of all buckets.
+fn burst_s(throttle: &Throttle) -> Option<f64> {
+    let credits = throttle.buckets.iter().filter(|bucket| holds_credit(bucket));
+    let lasts = credits.filter_map(|credit| {
+        let of_measure = throttle.buckets.iter().filter(|bucket| bucket.measure == credit.measure);
+        let most = of_measure
+            .filter(|bucket| !holds_credit(bucket))
+            .map(|bucket| bucket.rate_per_s)
+            .reduce(f64::min)?;
+        (most > credit.rate_per_s).then(|| credit.depth / (most - credit.rate_per_s))
+    });
+    lasts.reduce(f64::min)
+}
+
+/// Describes the setting `knobs` of `kind`.
+fn setting(kind: &VolumeType, knobs: &Knobs, throttle: &Throttle) -> Setting {
+    let whole = |name: &str| knobs.get(name).map(|value| value as u64);
+    let gib = whole(kind::SIZE).unwrap_or_default();
+    let sustained = |measure: Measure| {
+        let of = throttle.buckets.iter().filter(|bucket| bucket.measure == measure);
+        of.map(|bucket| bucket.rate_per_s).reduce(f64::min)
+    };
+    let price = kind.price(knobs);
+    Setting {
+        tier: kind.tier(gib as f64).map(|tier| tier.name.clone()),
+        gib,
+        iops: whole("iops"),
+        mibps: whole("mibps"),
+        mbps: whole("mbps"),
+        sustained_iops: sustained(Measure::Ops),
+        sustained_mb_per_s: sustained(Measure::Bytes).map(|rate| rate / 1e6),
+        price_month: price.as_ref().map(|price| price.amount),
+        currency: price.as_ref().map(|price| price.currency.clone()),
+        priced_on: price.as_ref().map(|price| price.on.clone()),
+        region: price.and_then(|price| price.region),
+    }
+}
+
+/// Orders rows: by depth; those that keep the promise first; by price, in the currency of the
+/// first priced one; then by name.
+pub(super) fn rank(rows: &mut [VolumeRow]) {
+    rows.sort_by(|a, b| {
+        let price = |row: &VolumeRow| row.setting.price_month.unwrap_or(f64::INFINITY);
+        let kept = |row: &VolumeRow| !row.keeps;
+        (a.depth_ms.total_cmp(&b.depth_ms))
+            .then(kept(a).cmp(&kept(b)))
+            .then(price(a).total_cmp(&price(b)))
+            .then_with(|| a.kind.cmp(&b.kind))
+    });
+}
