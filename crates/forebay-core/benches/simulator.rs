@@ -19,6 +19,9 @@ use forebay_core::catalog::{
 };
 use forebay_core::device::fixed::Fixed;
 use forebay_core::device::list::DeviceModel;
+use forebay_core::device::throttled::{
+    Bucket, Cost, Count, Direction, Measure, Meter, Releases, Throttle, Throttled,
+};
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{
     Completion, Device, Flags, Nanos, Observer, Op, Policy, Request, Workload, simulate,
@@ -97,6 +100,10 @@ fn main() {
     row("fixed", "noop", 15e6, || {
         with_policy("noop", u32::MAX, Timed(server(), arrivals())).unwrap()
     });
+    row("volume", "noop", 15e6, || {
+        with_policy("noop", u32::MAX, Timed(volume(), arrivals())).unwrap()
+    });
+    row("volume", "releases", 20e6, releases);
     for listed in POLICIES {
         let policy = listed.name;
         let target = match policy {
@@ -135,6 +142,43 @@ fn main() {
     ] {
         row("six", name, 2.5e6, || with_placed(spec, &six, TimedSix).unwrap());
     }
+}
+
+/// A volume with a limit of operations and one of bytes.
+fn volume() -> Throttled {
+    let bucket = |measure, rate_per_s: f64| Bucket {
+        measure,
+        direction: Direction::Both,
+        rate_per_s,
+        depth: rate_per_s / 10.0,
+        start_share: 1.0,
+    };
+    let buckets = vec![bucket(Measure::Ops, 1e6), bucket(Measure::Bytes, 4e9)];
+    let count = Count::Units { unit_bytes: 1 << 18 };
+    Throttled::new(Throttle { count, ..Throttle::of(buckets) }).unwrap()
+}
+
+/// The releases of requests in memory, whose costs are known.
+fn releases() -> f64 {
+    let throttle = volume().throttle().clone();
+    let mut meter = Meter::new(&throttle);
+    let mut state = 1;
+    let mut at_ns = 0;
+    let arrivals: Vec<(f64, Cost)> = (0..REQUESTS)
+        .map(|id| {
+            let dice = load::random(&mut state);
+            at_ns += dice % 2222;
+            let (at, offset, len, op) = (Nanos(at_ns), (dice >> 32) << 12, 4096, Op::Read);
+            let io = Request { at, offset, id, len, stream: 0, lane: 0, op, flags: Flags::NONE };
+            (at_ns as f64, meter.cost(&io))
+        })
+        .collect();
+    let mut releases = Releases::new(&throttle);
+    let begun = seconds();
+    let last = arrivals.iter().fold(0.0, |_, (at, cost)| releases.pass(0, *at, *cost));
+    let took = seconds() - begun;
+    assert!(last > 0.0);
+    took
 }
 
 /// Whole-chunk writes and reads of an array of six disks, with its I/Os counted.

@@ -44,6 +44,8 @@ pub struct Throttled {
     /// Reads, and all other requests, with their completions, which are in order.
     released: [VecDeque<(Nanos, StartedIo)>; 2],
     is_ordered: bool,
+    /// The next completion and its side.
+    due: Option<(Nanos, usize)>,
     started: u64,
     outstanding: usize,
     busy: Nanos,
@@ -63,6 +65,7 @@ impl Throttled {
             waiting: Waiting::new(),
             released: [VecDeque::new(), VecDeque::new()],
             is_ordered: throttle.is_ordered(),
+            due: None,
             started: 0,
             outstanding: 0,
             busy: Nanos::ZERO,
@@ -80,6 +83,7 @@ impl Throttled {
     /// once. If reads and writes wait apart for one bucket, only the requests that passed count.
     pub fn decides(&mut self, now: Nanos, op: Op) -> Option<usize> {
         self.advance(now.0 as f64);
+        self.due = self.earliest();
         self.releases.decides(side(op), now.0 as f64)
     }
 
@@ -91,12 +95,15 @@ impl Throttled {
         }
     }
 
-    fn release(&mut self, side: usize, release_ns: f64, started: StartedIo) {
+    #[inline]
+    fn release(&mut self, side: usize, release_ns: f64, started: StartedIo) -> Nanos {
         let done = to_nanos(release_ns) + self.throttle.latency(started.io.op);
         self.released[side].push_back((done, started));
+        done
     }
 
     /// Returns the next completion of a side, and its order among completions at the same time.
+    #[inline]
     fn next_of(&self, side: usize) -> Option<(Nanos, u64)> {
         if let Some((done, started)) = self.released[side].front() {
             return Some((*done, started.order));
@@ -107,11 +114,13 @@ impl Throttled {
         armed_ns.is_finite().then(|| (to_nanos(armed_ns) + latency, u64::MAX))
     }
 
-    /// Returns the side of the next completion.
-    fn next_side(&self) -> usize {
+    /// Returns the next completion and its side; the one that was started first at the same time.
+    #[inline]
+    fn earliest(&self) -> Option<(Nanos, usize)> {
         match (self.next_of(0), self.next_of(1)) {
-            (Some(read), Some(other)) => usize::from(other < read),
-            (read, _) => usize::from(read.is_none()),
+            (Some(read), Some(other)) if other < read => Some((other.0, 1)),
+            (Some((read, _)), _) => Some((read, 0)),
+            (None, other) => other.map(|(done, _)| (done, 1)),
         }
     }
 }
@@ -122,6 +131,7 @@ impl Device for Throttled {
         true
     }
 
+    #[inline]
     fn start(&mut self, now: Nanos, io: Request) {
         let started = StartedIo { io, started: now, order: self.started };
         self.started += 1;
@@ -132,29 +142,32 @@ impl Device for Throttled {
         let (side, at_ns, cost) = (side(io.op), now.0 as f64, self.meter.cost(&io));
         if self.is_ordered {
             let release_ns = self.releases.pass(side, at_ns, cost);
-            self.release(side, release_ns, started);
+            let done = self.release(side, release_ns, started);
+            if self.due.is_none_or(|(due, _)| done < due) {
+                self.due = Some((done, side));
+            }
         } else {
             self.advance(at_ns);
             self.waiting.push(&self.releases, side, at_ns, (cost, started));
+            self.due = self.earliest();
         }
     }
 
     #[inline]
     fn next(&self) -> Option<Nanos> {
-        match (self.next_of(0), self.next_of(1)) {
-            (Some((read, _)), Some((other, _))) => Some(read.min(other)),
-            (read, other) => read.or(other).map(|(done, _)| done),
-        }
+        self.due.map(|(done, _)| done)
     }
 
+    #[inline]
     fn finish(&mut self, now: Nanos) -> Completion {
-        let side = self.next_side();
+        let side = self.due.map_or(0, |(_, side)| side);
         if self.released[side].is_empty() {
             // The release is after `now` if rounding or saturation moved the completion forward.
             self.advance(self.waiting.armed_ns(side).max(now.0 as f64));
         }
         let (_, StartedIo { io, started, .. }) =
             self.released[side].pop_front().expect("a completion is due");
+        self.due = self.earliest();
         self.outstanding -= 1;
         if self.outstanding == 0 {
             self.busy += now - self.busy_since;

@@ -79,7 +79,7 @@ fn slope(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     let covariance: f64 = points.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
     let variance: f64 = points.iter().map(|(x, _)| (x - mean_x).powi(2)).sum();
     let slope = covariance / variance;
-    (slope.is_finite() && slope > 0.0).then(|| (slope, mean_y - slope * mean_x))
+    (slope.is_finite() && slope > 0.0).then_some((slope, mean_y - slope * mean_x))
 }
 
 /// A phase as the fit uses it: its answers, the length of its reads, and how many were under way.
