@@ -10,7 +10,7 @@ use crate::command::{Folder, SPC, ends, fails, forebay};
 use crate::shell;
 
 /// Commands that read `AT`, or write `AT/x.csv`, and what they call it.
-const EACH: [&str; 32] = [
+const EACH: [&str; 34] = [
     "describe AT",
     "simulate AT --device sata250 --policy noop",
     "simulate t.spc --device ./AT.toml --policy noop",
