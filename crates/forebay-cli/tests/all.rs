@@ -22,6 +22,7 @@ mod parameters;
 mod plan;
 mod plan_buy;
 mod play;
+mod probe;
 mod refusals;
 mod reports;
 mod schema;

@@ -241,6 +241,27 @@ fn an_emulated_device_does_what_the_simulator_says() {
 }
 
 #[test]
+fn an_emulated_volume_does_what_the_simulator_says() {
+    let folder = Folder::new();
+    let trace = trace_of(&folder, &rows(200, 400, true));
+    for volume in ["ebs-gp3:gib=600:depth-ms=1", "iotune:total-iops-sec=500:size-iops-sec=4096"] {
+        let options = ["--policy", "noop"];
+        let live = json(play(&folder, &trace).args(["--emulate", volume]).args(options));
+        let simulated = Command::new(assert_cmd::cargo::cargo_bin!("forebay"))
+            .arg("simulate")
+            .arg(&trace)
+            .args(["--device", volume, "--format", "json"])
+            .args(options)
+            .output()
+            .unwrap();
+        let simulated: Value = serde_json::from_slice(&simulated.stdout).unwrap();
+        for key in ["requests", "ios", "makespan_s", "wait_p99_ms"] {
+            assert_eq!(live[key], simulated["runs"][0][key], "{volume}: {key}");
+        }
+    }
+}
+
+#[test]
 fn time_and_an_interruption_end_it_with_the_results_so_far() {
     let folder = Folder::new();
     // An hour.

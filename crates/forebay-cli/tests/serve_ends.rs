@@ -203,6 +203,24 @@ fn interrupted_under_load_it_answers_what_is_under_way_and_ends_well() {
     assert!(answered.len() > 1, "{answered:?}");
 }
 
+/// Eleven writes find at most ten tokens used; the others leave at 100 a second.
+#[test]
+fn an_emulated_volume_answers_no_faster_than_its_limit() {
+    let folder = Folder::new();
+    folder.holes("disk", 8 << 20);
+    let begun = std::time::Instant::now();
+    let _serving = Serving::start(&folder, &["disk", "--emulate", "iotune:write-iops-sec=100"]);
+    let mut client = Client::simple(&folder.socket(), "");
+    for nth in 0..41 {
+        // Apart, so that no write is merged with another.
+        client.request((WRITE, 0), nth, (2 * nth * BLOCK, BLOCK as u32), &block(nth + 1));
+    }
+    let mut answers: Vec<u64> = (0..41).map(|_| client.answer(0).cookie).collect();
+    answers.sort_unstable();
+    assert_eq!(answers, (0..41).collect::<Vec<u64>>());
+    assert!(begun.elapsed().as_millis() >= 300, "{:?}", begun.elapsed());
+}
+
 #[test]
 fn a_second_interruption_ends_it_at_once() {
     let folder = Folder::new();

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use forebay_core::device::list::DeviceModel;
-use forebay_core::device::throttled::Throttled;
+use forebay_core::device::throttled::{Meter, Releases, Throttled, side, to_nanos};
 use forebay_core::{Device, Nanos, Request};
 use forebay_show::plural::listed;
 use serde::Serialize;
@@ -121,9 +121,12 @@ impl Throttling {
 /// The sums of a run.
 struct Tally {
     device: Throttled,
+    meter: Meter,
+    releases: Releases,
     delays: Latencies,
     delayed: u64,
-    /// The limit that decides for each delayed request under way, by its number from `first` on.
+    /// If reads and writes wait apart for one bucket: the limit that decides for each delayed
+    /// request under way, by its number from `first` on.
     decides: VecDeque<Option<usize>>,
     first: u64,
     /// The number of requests that each limit delays, and their delay in ns.
@@ -132,12 +135,32 @@ struct Tally {
 
 impl Tally {
     fn new(device: Throttled) -> Tally {
-        let limits = vec![(0, 0); device.throttle().buckets.len()];
-        let decides = VecDeque::new();
-        Tally { device, delays: Latencies::new(3), delayed: 0, decides, first: 0, limits }
+        let throttle = device.throttle();
+        Tally {
+            meter: Meter::new(throttle),
+            releases: Releases::new(throttle),
+            delays: Latencies::new(3),
+            delayed: 0,
+            decides: VecDeque::new(),
+            first: 0,
+            limits: vec![(0, 0); throttle.buckets.len()],
+            device,
+        }
     }
 
+    /// Adds a request. The order of releases is usually known at once, so that any backlog needs no
+    /// memory.
     fn add(&mut self, request: Request) {
+        if !self.device.throttle().is_ordered() {
+            return self.add_waiting(request);
+        }
+        let (side, at_ns) = (side(request.op), request.at.0 as f64);
+        let decides = self.releases.decides(side, at_ns);
+        let release_ns = self.releases.pass(side, at_ns, self.meter.cost(&request));
+        self.record(to_nanos(release_ns) - request.at, decides);
+    }
+
+    fn add_waiting(&mut self, request: Request) {
         self.take_until(request.at);
         if self.decides.is_empty() {
             self.first = request.id;
@@ -154,20 +177,11 @@ impl Tally {
         while let Some(at) = self.device.next().filter(|at| *at <= until) {
             let done = self.device.finish(at);
             let latency = self.device.throttle().latency(done.io.op);
-            let delay = (done.at - done.started) - latency;
-            self.delays.record(delay);
             let decides = self.decided(done.io.id);
+            self.record((done.at - done.started) - latency, decides);
             while self.decides.front() == Some(&None) {
                 self.decides.pop_front();
                 self.first += 1;
-            }
-            if delay > Nanos::ZERO {
-                self.delayed += 1;
-                if let Some((requests, delay_ns)) = decides.and_then(|one| self.limits.get_mut(one))
-                {
-                    *requests += 1;
-                    *delay_ns += u128::from(delay.0);
-                }
             }
         }
     }
@@ -176,6 +190,18 @@ impl Tally {
     fn decided(&mut self, id: u64) -> Option<usize> {
         let index = usize::try_from(id.checked_sub(self.first)?).ok()?;
         self.decides.get_mut(index)?.take()
+    }
+
+    fn record(&mut self, delay: Nanos, decides: Option<usize>) {
+        self.delays.record(delay);
+        if delay == Nanos::ZERO {
+            return;
+        }
+        self.delayed += 1;
+        if let Some((requests, delay_ns)) = decides.and_then(|one| self.limits.get_mut(one)) {
+            *requests += 1;
+            *delay_ns += u128::from(delay.0);
+        }
     }
 
     fn finish(mut self) -> Throttling {
