@@ -10,7 +10,7 @@ use crate::command::{Folder, SPC, ends, fails, forebay};
 use crate::shell;
 
 /// Commands that read `AT`, or write `AT/x.csv`, and what they call it.
-const EACH: [&str; 32] = [
+const EACH: [&str; 34] = [
     "describe AT",
     "simulate AT --device sata250 --policy noop",
     "simulate t.spc --device ./AT.toml --policy noop",
@@ -252,7 +252,7 @@ fn one_is_no_plural() {
         "plan capacity one.csv --device sata250",
         "plan consolidate one.csv",
         "plan buy one.csv",
-        "plan volume one.csv --explain",
+        "plan volume one.csv --type gp3,gp2 --explain",
         "convert one.csv one.parquet",
         "convert one.csv out.csv --anonymize",
         "fit one.csv -o one.model",

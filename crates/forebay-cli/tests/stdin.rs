@@ -24,7 +24,7 @@ fn folder() -> Folder {
 }
 
 /// The arguments of every verb that reads a trace, with `@` in place of the trace.
-const ASKED: [&str; 16] = [
+const ASKED: [&str; 17] = [
     "advise @ -o r.html",
     "describe @",
     "simulate @ --device sata250 --policy noop",
