@@ -188,6 +188,7 @@ fn what_cannot_be_is_refused_with_one_message() {
         (&["--survives", "3"], &["--survives"]),
         (&["--device", "no-such-drive"], &["no device 'no-such-drive'"]),
         (&["--device", ""], &["no device ''"]),
+        (&["--device", "ebs-gp3:gib=100"], &["--device", "`forebay plan volume`"]),
         (&["--layout", "raid7"], &["raid7", "flash-cache"]),
         (&["--layout", "raid6", "--devices-max", "4"], &["nothing to try", "RAID 6 takes 6"]),
         (&["--layout", "flash-cache", "--device", "d7-p5520"], &["nothing to try", "only a disk"]),

@@ -27,6 +27,7 @@ mod trial;
 mod verb;
 
 use forebay_ask::{AskError, named};
+use forebay_core::device::list::DeviceModel;
 use forebay_core::replay::Intensity;
 use forebay_core::{Device, Nanos, Policy};
 use serde::Serialize;
@@ -67,9 +68,18 @@ impl Candidate {
     /// Opens the drive called `name`.
     ///
     /// # Errors
-    /// If no such drive exists.
+    /// If no such drive exists, or if it is a rented volume.
     pub fn open(name: &str) -> Result<Candidate, Error> {
-        Ok(Candidate { asked: name.trim().to_string(), device: devices::open(name)? })
+        let device = devices::open(name)?;
+        if matches!(device.model, DeviceModel::Throttled(_)) {
+            return Err(Error::Unfit(format!(
+                "{}: got {}, a volume that is rented, expected a drive; `forebay plan volume` finds \
+                 the size and speed of volumes",
+                named("device"),
+                device.name
+            )));
+        }
+        Ok(Candidate { asked: name.trim().to_string(), device })
     }
 }
 
