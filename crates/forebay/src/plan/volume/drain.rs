@@ -168,9 +168,8 @@ impl<const N: usize> Levels<N> {
     #[inline(always)]
     fn release(&self, drains: &[Drain; N], at_ns: f64, side: usize) -> f64 {
         let mut release_ns = later(at_ns, self.released_ns);
-        for bucket in 0..N {
-            let passes_ns = self.empty_ns[bucket] - drains[bucket].ahead_ns[side];
-            release_ns = later(release_ns, passes_ns);
+        for (empty_ns, drain) in self.empty_ns.iter().zip(drains) {
+            release_ns = later(release_ns, empty_ns - drain.ahead_ns[side]);
         }
         release_ns
     }
