@@ -61,6 +61,11 @@ impl Answer {
         self.rows.iter().find(|row| row.keeps)
     }
 
+    /// Returns whether the best row keeps the promise at the smallest of the assumed depths.
+    fn is_sure(&self) -> bool {
+        self.best().is_some_and(|best| self.depths_ms.first() == Some(&best.depth_ms))
+    }
+
     /// Returns the rows that keep the promise at the depth of the best one.
     fn kept(&self) -> impl Iterator<Item = &VolumeRow> {
         let depth_ms = self.best().map(|row| row.depth_ms);

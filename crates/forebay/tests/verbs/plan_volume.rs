@@ -149,6 +149,21 @@ fn what_nothing_keeps_is_said_with_what_comes_closest() {
 }
 
 #[test]
+fn a_promise_that_only_a_deep_volume_keeps_is_conditional() {
+    let traces = Traces::new();
+    let trace = traces.bursty("t.csv");
+    // Nothing lets 30 at once pass within 0.1 ms one by one, but a tenth of 3,000 a second does.
+    let given = [("trace", trace.to_str().unwrap()), ("type", "gp3"), ("within", "100us")];
+    let found =
+        answered::<VolumeAsk>(&[&given[..], &[NO_LATENCY, ("trust_times", "true")]].concat());
+    let headline = &found.page.headline;
+    assert!(headline.ends_with("within 100 µs, if 100 ms of the rate pass at once."), "{headline}");
+    assert_eq!(found.page.verdict.words, "It depends on the depth");
+    let said = found.data["said"].to_string();
+    assert!(said.contains("If it is nothing, no ebs-gp3 keeps the promise."), "{said}");
+}
+
+#[test]
 fn an_instance_limits_its_volumes() {
     let traces = Traces::new();
     let trace = traces.bursty("t.csv");

@@ -30,7 +30,8 @@ pub(super) fn page(answer: &Answer) -> Page {
     let mut page = Page {
         title: called("Volume", &[&answer.trace]),
         verdict: match best {
-            Some(_) => Verdict::new(Tone::Good, "What to buy"),
+            Some(_) if answer.is_sure() => Verdict::new(Tone::Good, "What to buy"),
+            Some(_) => Verdict::new(Tone::Warning, "It depends on the depth"),
             None => Verdict::new(Tone::Calm, "Nothing keeps the promise"),
         },
         headline: headline(answer),
@@ -69,7 +70,13 @@ fn headline(answer: &Answer) -> String {
     let promise = promise(answer);
     match answer.best() {
         Some(best) => {
-            format!("Buy {}, {}: it answers {promise}.", best.kind, choice(&best.setting))
+            // Only if more passes at once than is sure.
+            let condition = match answer.is_sure() {
+                true => String::new(),
+                false => format!(", if {} pass at once", passes(best.depth_ms)),
+            };
+            let choice = choice(&best.setting);
+            format!("Buy {}, {choice}: it answers {promise}{condition}.", best.kind)
         }
         None => format!("No volume that was tried answers {promise}."),
     }

@@ -250,8 +250,9 @@ impl Waited {
         }
         let each = || throttle.buckets.iter().map(Decides::of).zip(&delays.waited_ns);
         let share = |counts: &dyn Fn(Decides) -> bool| {
-            let ns: f64 = each().filter(|(of, _)| counts(*of)).map(|(_, ns)| ns).sum();
-            Some(ns / all_ns)
+            let ns = each().filter(|(of, _)| counts(*of)).map(|(_, ns)| ns);
+            // The sum of no numbers is -0.
+            Some(ns.fold(0.0, |sum, ns| sum + ns) / all_ns)
         };
         Waited {
             most: each().max_by(|a, b| a.1.total_cmp(b.1)).map(|(of, _)| of),
@@ -292,7 +293,7 @@ fn setting(kind: &VolumeType, knobs: &Knobs, throttle: &Throttle) -> Setting {
         mbps: whole("mbps"),
         sustained_iops: sustained(Measure::Ops),
         sustained_mb_per_s: sustained(Measure::Bytes).map(|rate| rate / 1e6),
-        price_month: price.as_ref().map(|price| price.amount),
+        price_month: price.as_ref().map(|price| (price.amount * 1e6).round() / 1e6),
         currency: price.as_ref().map(|price| price.currency.clone()),
         priced_on: price.as_ref().map(|price| price.on.clone()),
         region: price.and_then(|price| price.region),

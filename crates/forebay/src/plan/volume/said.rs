@@ -102,13 +102,13 @@ fn decides(best: &VolumeRow) -> String {
 
 /// Says what cheaper settings would do.
 fn cheaper(best: &VolumeRow) -> Option<String> {
-    let keeps =
-        |of: &CheaperSetting| format!("{} {}", choice(&of.setting), achieved(of.in_time_fraction));
-    let mut all: Vec<String> = best.cheaper.iter().map(keeps).collect();
+    let answers = |of: &CheaperSetting| {
+        format!("{} answer {} in time", choice(&of.setting), achieved(of.in_time_fraction))
+    };
+    let mut all: Vec<String> = best.cheaper.iter().map(answers).collect();
     let smallest = best.smallest.as_ref().filter(|smallest| !best.cheaper.contains(smallest));
-    all.extend(smallest.map(|of| format!("{}{}", keeps(of), priced(&of.setting))));
-    (!all.is_empty())
-        .then(|| format!("Less is not enough. In time are with {}.", all.join("; with ")))
+    all.extend(smallest.map(|of| format!("{}{}", answers(of), priced(&of.setting))));
+    (!all.is_empty()).then(|| format!("Less is not enough: {}.", all.join("; ")))
 }
 
 /// Describes what passes at once beyond the rate.
@@ -122,6 +122,9 @@ fn depth(best: &VolumeRow, rows: &[VolumeRow]) -> Option<String> {
     let other = same.max_by(|a, b| a.depth_ms.total_cmp(&b.depth_ms))?;
     let [less, more] = [best, other].map(|row| passes(row.depth_ms));
     let unknown = "No provider says how much passes at once beyond the rate";
+    if !other.keeps {
+        return Some(format!("{unknown}. If it is {more}, no {} keeps the promise.", other.kind));
+    }
     if choice(&other.setting) == choice(&best.setting) {
         return Some(format!("{unknown}; with {less} and with {more} the answer is the same."));
     }
