@@ -79,6 +79,7 @@ impl Verb for DeviceProbeAsk {
     fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
         let kept = ProtectedFiles::file(&self.target);
         kept.refuse(&self.output)?;
+        check_folder(&self.output)?;
         let target = opened(&self.target)?;
         let capacity_bytes = target.capacity_bytes();
         let notes = target.notes().to_vec();
@@ -107,6 +108,20 @@ impl Verb for DeviceProbeAsk {
             notes: notes.into_iter().chain(written::notes(&limits)).collect(),
         };
         Answered::new(&answer, page(&answer, &limits))
+    }
+}
+
+/// Checks that the output can be written, before reads are paid for.
+fn check_folder(output: &Path) -> Result<(), Error> {
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    match folder.is_dir() {
+        true => Ok(()),
+        false => Err(Error::Unfit(format!(
+            "{}: there is no folder {}; make it, or name another file",
+            output.display(),
+            folder.display()
+        ))),
     }
 }
 

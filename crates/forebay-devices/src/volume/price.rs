@@ -33,6 +33,9 @@ pub struct VolumePrice {
     per: BTreeMap<String, PerUnit>,
 }
 
+/// The knobs that providers bill.
+const PARTS: [&str; 4] = ["gib", "iops", "mibps", "mbps"];
+
 /// The price of a unit of a knob.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(untagged, expecting = "expected a price or pairs of a limit and a price")]
@@ -79,6 +82,11 @@ impl VolumePrice {
             Some(tier) => *self.tiers.get(tier)?,
             None => 0.0,
         };
+        // What has no price is not free; a price of 0 is.
+        let is_unpriced = |part: &&str| knobs.get(part).is_some() && !self.per.contains_key(*part);
+        if tier.is_none() && PARTS.iter().any(is_unpriced) {
+            return None;
+        }
         let mut sum = whole;
         for (knob, per) in &self.per {
             let units = knobs.get(knob)?;

@@ -17,8 +17,8 @@
 //!    equally good schedulers, the baseline is chosen if it is one of them; else one that beats the
 //!    baseline, preferably one in Linux; else the first in the list, which is the simplest.
 //!
-//! If the trace is replayed both open and dependent, only schedulers that beat the baseline in both
-//! replays are candidates ([`Choice::agreeing`]).
+//! If the trace is replayed both open and dependent, only schedulers that beat the baseline in the
+//! replay that does not lead are candidates ([`Choice::agreeing`]).
 //!
 //! Flash is worth its price if it is better by a tenth than the baseline, than the chosen
 //! scheduler, and than every available scheduler that no other beats, either under the same
@@ -222,15 +222,14 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Excludes schedulers that do not beat the baseline both here and in `other`, which has the
-    /// same schedulers under another replay.
+    /// Excludes schedulers that do not beat the baseline in `other`, which has the same schedulers
+    /// under another replay.
     pub(super) fn agreeing(self, other: &Choice<'_>) -> Self {
-        let beats = |(here, run): (usize, &RunResult)| {
+        let beats = |run: &RunResult| {
             let at = other.runs.iter().position(|other| other.policy == run.policy);
-            self.beats(here, self.baseline).is_some()
-                && at.is_some_and(|at| other.beats(at, other.baseline).is_some())
+            at.is_some_and(|at| other.beats(at, other.baseline).is_some())
         };
-        let agreed = self.runs.iter().enumerate().map(beats).collect();
+        let agreed = self.runs.iter().map(beats).collect();
         let other_moves = other.best().is_some_and(|best| best != other.baseline().policy);
         Choice { agreed: Some(agreed), other_moves, ..self }
     }

@@ -234,22 +234,29 @@ fn named_page(found: &[OpenDevice], volumes: &[VolumeType]) -> Page {
         let guesses = (!guesses.is_empty()).then_some(Block::List(guesses));
         page.add("Guessed figures", place, guesses.into_iter().collect());
         if let Some(chosen) = &device.volume {
-            add_sources(&mut page, &chosen.volume, Place::Detail);
+            add_sources(&mut page, &chosen.volume);
         }
     }
     for volume in volumes {
-        let place = if is_only { Place::FirstScreen } else { Place::Detail };
         add_volume(&mut page, volume);
-        add_sources(&mut page, volume, place);
+        add_sources(&mut page, volume);
     }
     page
 }
 
+/// The most ranges and limits of a volume type on the first screen.
+const FIRST_KNOBS: usize = 8;
+
 /// Adds what to choose of a volume type, and what follows from it.
 fn add_volume(page: &mut Page, volume: &VolumeType) {
-    let mut said: Vec<String> =
-        volume.knobs().iter().map(|knob| ListedKnob::of(knob).text()).collect();
+    let knobs: Vec<ListedKnob> = volume.knobs().iter().map(ListedKnob::of).collect();
+    let mut said: Vec<String> = knobs.iter().map(ListedKnob::text).collect();
     said.extend(volume.rules());
+    let mut ranges = Vec::new();
+    if said.len() > FIRST_KNOBS {
+        let keys: Vec<&str> = knobs.iter().map(|knob| knob.key.as_str()).collect();
+        ranges = std::mem::replace(&mut said, vec![format!("keys: {}", keys.join(", "))]);
+    }
     if !volume.tiers().is_empty() {
         let tiers: Vec<&str> = volume.tiers().iter().map(|tier| tier.name.as_str()).collect();
         said.push(format!("tier, instead of gib: {}", tiers.join(", ")));
@@ -257,15 +264,17 @@ fn add_volume(page: &mut Page, volume: &VolumeType) {
     said.extend(volume.options());
     said.extend(volume.sources.told(&volume.name));
     page.add(&volume.name, Place::FirstScreen, vec![Block::List(said)]);
+    let ranges = (!ranges.is_empty()).then_some(Block::List(ranges));
+    page.add("Ranges", Place::Detail, ranges.into_iter().collect());
 }
 
 /// Adds a table of the figures of a volume type with their sources.
-fn add_sources(page: &mut Page, volume: &VolumeType, place: Place) {
+fn add_sources(page: &mut Page, volume: &VolumeType) {
     let mut table = Table::new(["figure", "value", "source"].map(Column::words));
     let figures = volume.figures.iter().filter(|figure| !figure.source.is_empty());
     for FigureSource { table: of, key, value, source } in figures {
         let cells = [format!("{of}.{key}"), value.clone(), source.clone()];
         table.rows.push(Row::new(cells.map(Cell::Words)));
     }
-    page.add("Figures and their sources", place, vec![Block::Table(table)]);
+    page.add("Figures and their sources", Place::Detail, vec![Block::Table(table)]);
 }

@@ -206,3 +206,49 @@ fn prices_of_the_user_replace_all_others() {
     let said = refused::<VolumeAsk>(&[given[0], ("type", "gp4")]);
     assert!(said.starts_with("--type: got 'gp4'"), "{said}");
 }
+
+/// However fast it is, a volume smaller than the data is not offered.
+#[test]
+fn a_volume_that_is_too_small_keeps_nothing() {
+    let traces = Traces::new();
+    let trace = traces.bursty("t.csv");
+    let given = [("trace", trace.to_str().unwrap()), ("gib", "1000000"), ("type", "gp3,gp2")];
+    let found = answered::<VolumeAsk>(&given);
+    assert!(rows(&found.data).iter().all(|row| row["keeps"] == false), "{}", found.data);
+    assert!(found.page.headline.starts_with("No volume"), "{}", found.page.headline);
+}
+
+/// Requests at one instant never come again, so no credit has to be earned back.
+#[test]
+fn one_request_needs_the_smallest_volume() {
+    let traces = Traces::new();
+    let trace = traces.csv("one.csv", std::iter::once((0, 4096)));
+    let given = [("trace", trace.to_str().unwrap()), ("type", "gp2"), ("depth", "0s")];
+    let found = answered::<VolumeAsk>(&given);
+    assert_eq!(rows(&found.data)[0]["gib"], 1, "{}", found.data);
+}
+
+/// What has no price is not free, and prices in two currencies are not compared.
+#[test]
+fn what_is_not_priced_is_not_cheapest() {
+    let traces = Traces::new();
+    let trace = traces.bursty("t.csv");
+    let prices = |text: &str| {
+        let file = traces.file("p.toml", text);
+        let given = [
+            ("trace", trace.to_str().unwrap()),
+            ("type", "gp3,pd-ssd"),
+            ("depth", "0s"),
+            ("prices", file.to_str().unwrap()),
+        ];
+        answered::<VolumeAsk>(&given)
+    };
+    let head = "currency = \"USD\"\non = \"2026-11\"\n";
+    let part = prices(&format!("{head}[volume.ebs-gp3]\ngib = 0.08\n"));
+    assert!(rows(&part.data).iter().all(|row| row["price_month"].is_null()), "{}", part.data);
+    assert!(!part.page.headline.starts_with("Buy"), "{}", part.page.headline);
+    let gp3 = "[volume.ebs-gp3]\ngib = 0.08\niops = 0.005\nmibps = 0.04\n";
+    let ssd = "[volume.gcp-pd-ssd]\ncurrency = \"GBP\"\ngib = 0.0001\n";
+    let both = prices(&format!("{head}{gp3}{ssd}"));
+    assert_eq!(rows(&both.data)[0]["type"], "ebs-gp3", "{}", both.data);
+}

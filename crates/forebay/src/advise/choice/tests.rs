@@ -221,22 +221,6 @@ fn both_replays_have_to_agree() {
     assert_eq!(under(&of(open, 100.0, 100.0), &of(dependent, 100.0, 100.0)), told("none", false));
 }
 
-/// A scheduler that trades one tail for another in the leading replay is not chosen for being better
-/// in the other replay, although the product of its tails is the least.
-#[test]
-fn a_trade_under_one_replay_is_no_agreement() {
-    let of = |replay, read_ms, write_ms| {
-        let mut runs = [run("none", 400.0, 100.0, 100.0), run("bfq", 400.0, read_ms, write_ms)];
-        runs.iter_mut().for_each(|run| run.0.replay = replay);
-        Runs::of(&runs)
-    };
-    let trades = of(Replay::Open, 140.0, 40.0);
-    let better = of(Replay::Dependent, 90.0, 40.0);
-    let of_other = better.choice(Prefer::Balance);
-    assert_eq!(trades.choice(Prefer::Balance).best(), Some("bfq"));
-    assert_eq!(trades.choice(Prefer::Balance).agreeing(&of_other).best(), Some("none"));
-}
-
 /// A noisy tail of writes does not hide an improvement in time and reads.
 #[test]
 fn a_noisy_tail_hides_no_gain() {

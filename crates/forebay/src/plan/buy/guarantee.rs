@@ -23,9 +23,10 @@ const DEPTH_MAX: u32 = 32;
 const READS_BEFORE: u64 = 1_000;
 /// The number of writes of each disk before those that count: they fill its write cache.
 const WRITES_BEFORE: u64 = 10_000;
-/// The same for flash, whose buffer is larger and collects garbage only when it is full.
-const WRITES_BEFORE_OF_FLASH: u64 = 100_000;
-/// The number of requests that count.
+/// The same for flash, whose buffer is larger and collects garbage only when it is full. As many
+/// requests count then, so that they see garbage collected many times.
+const OF_FLASH: u64 = 100_000;
+/// The number of requests that count on disks.
 const COUNTED: u64 = 40_000;
 /// The most data of a set that are simulated. They are spread over the whole drives.
 const DATA_BYTES_MAX: u64 = 64 << 30;
@@ -120,26 +121,25 @@ fn measure(
     let lanes: u64 = set.lanes.disks.into();
     let drive = Spread::new(model.clone(), set.drive_bytes);
     let mut drives = vec![drive; set.lanes.disks.into()];
-    let before = match (op, model.wear()) {
-        (Op::Read, _) => READS_BEFORE,
-        (_, None) => WRITES_BEFORE,
-        (_, Some(_)) => WRITES_BEFORE_OF_FLASH,
+    let (before, counted) = match (op, model.wear()) {
+        (_, Some(_)) => (OF_FLASH * lanes, OF_FLASH * lanes),
+        (Op::Read, None) => (READS_BEFORE * lanes, COUNTED),
+        (_, None) => (WRITES_BEFORE * lanes, COUNTED),
     };
-    let before = before * lanes;
     let mut workload = AtDepth {
         op,
         len: SMALL_BYTES.min(model.len_max()),
         blocks: (set.usable / u64::from(SMALL_BYTES)).max(1),
         state: 1,
         begun: 0,
-        requests: before + COUNTED,
+        requests: before + counted,
         due: (0..depth).map(|_| Nanos::ZERO).collect(),
     };
     let mut watch = Counter { within, before, ended: 0, in_time: 0, since: Nanos::ZERO };
     let mut policy = build_placed(&set.spec, &set.lanes)?;
     let end = simulate::run(&mut policy, &mut drives, &mut workload, &mut watch);
     let seconds = (end - watch.since).as_secs_f64().max(1e-9);
-    Ok((COUNTED as f64 / seconds, watch.in_time as f64 / COUNTED as f64))
+    Ok((counted as f64 / seconds, watch.in_time as f64 / counted as f64))
 }
 
 /// Random requests, of which a constant number is in progress.

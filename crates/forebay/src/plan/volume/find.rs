@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use forebay_core::device::throttled::{Bucket, Queues, Throttle};
+use forebay_core::device::throttled::{Bucket, Count, Queues, Throttle};
 use forebay_core::{Nanos, SpecError};
 
 use super::drain::{self, Costed, Delays, Drain, Limits};
@@ -74,10 +74,12 @@ impl Case<'_> {
     pub(super) fn throttle(&self, knobs: &Knobs, requests: &Costed) -> Result<Throttle, SpecError> {
         let mut throttle = self.kind.at(knobs)?;
         throttle.buckets.extend_from_slice(&self.instance);
-        if throttle.queues != Queues::Shared || throttle.buckets.len() > BUCKETS_MAX {
+        let is_fractional = matches!(throttle.count, Count::Fractions { .. });
+        let is_apart = throttle.queues != Queues::Shared;
+        if is_apart || is_fractional || throttle.buckets.len() > BUCKETS_MAX {
             return Err(SpecError(format!(
-                "{}: got queues by direction or more than {BUCKETS_MAX} buckets, expected one \
-                 queue of reads and writes",
+                "{}: got queues by direction, fractions of operations or more than {BUCKETS_MAX} \
+                 buckets, expected one queue of reads and writes and whole operations",
                 self.kind.name
             )));
         }
@@ -103,7 +105,10 @@ impl Case<'_> {
     pub(super) fn is_exhausted(&self, throttle: &Throttle, requests: &Costed) -> bool {
         let period_ns = drain::period_ns(requests);
         let credits = throttle.buckets.iter().filter(|bucket| holds_credit(bucket));
-        self.is_steady && credits.map(Drain::of).any(|drain| requests.total_ns(&drain) > period_ns)
+        // Requests that all come at one instant have no period in which they are repeated.
+        self.is_steady
+            && period_ns > 0.0
+            && credits.map(Drain::of).any(|drain| requests.total_ns(&drain) > period_ns)
     }
 
     /// Counts the late requests of a setting, up to `late_max`. A setting that is not permitted

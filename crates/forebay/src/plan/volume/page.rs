@@ -76,7 +76,11 @@ fn headline(answer: &Answer) -> String {
                 false => format!(", if {} pass at once", passes(best.depth_ms)),
             };
             let choice = choice(&best.setting);
-            format!("Buy {}, {choice}: it answers {promise}{condition}.", best.kind)
+            let which = match (best.setting.price_month, answer.kept().count()) {
+                (None, 2..) => "Without prices nothing is cheapest. One that keeps the promise is",
+                _ => "Buy",
+            };
+            format!("{which} {}, {choice}: it answers {promise}{condition}.", best.kind)
         }
         None => format!("No volume that was tried answers {promise}."),
     }

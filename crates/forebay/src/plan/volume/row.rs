@@ -155,6 +155,8 @@ impl Finder<'_> {
             return Ok(None);
         };
         let mut row = self.row(&knobs)?;
+        // Even the largest size may be too small for the data, however fast it is.
+        row.keeps &= knobs.get(kind::SIZE).is_none_or(|gib| gib >= self.case.gib as f64);
         if found.is_some() {
             row.cheaper = self.cheaper(&knobs)?;
             row.smallest = self.smallest(&knobs)?;
@@ -186,12 +188,15 @@ impl Finder<'_> {
         let credit = credit.filter(|(bucket, _)| holds_credit(bucket)).map(|(_, left)| *left);
         let waited = Waited::new(&throttle, &delays);
         let is_exhausted = case.is_exhausted(&throttle, self.requests);
+        let in_time = simulated::open(self.requests, &throttle, case.bound.within);
+        // The search and the replay count apart; only what both find is offered.
+        let late = delays.late.max(in_time.late());
         Ok(VolumeRow {
             kind: case.kind.name.clone(),
             depth_ms: knobs.depth_ms.unwrap_or_default(),
-            keeps: delays.late <= case.bound.late_max && !is_exhausted,
+            keeps: late <= case.bound.late_max && !is_exhausted,
             setting: setting(case.kind, knobs, &throttle),
-            in_time_fraction: self.in_time(&throttle),
+            in_time_fraction: in_time.share(),
             dependent_in_time_fraction: None,
             p999_ms: latencies.p999_ns as f64 / 1e6,
             longest_ms: latencies.longest_ns as f64 / 1e6,
@@ -303,8 +308,12 @@ fn setting(kind: &VolumeType, knobs: &Knobs, throttle: &Throttle) -> Setting {
 /// Orders rows: by depth; those that keep the promise first; by price, in the currency of the
 /// first priced one; then by name.
 pub(super) fn rank(rows: &mut [VolumeRow]) {
+    let currency = rows.iter().find_map(|row| row.setting.currency.clone());
     rows.sort_by(|a, b| {
-        let price = |row: &VolumeRow| row.setting.price_month.unwrap_or(f64::INFINITY);
+        let price = |row: &VolumeRow| {
+            let price = row.setting.price_month.filter(|_| row.setting.currency == currency);
+            price.unwrap_or(f64::INFINITY)
+        };
         let kept = |row: &VolumeRow| !row.keeps;
         (a.depth_ms.total_cmp(&b.depth_ms))
             .then(kept(a).cmp(&kept(b)))

@@ -54,6 +54,10 @@ pub(super) struct InTime {
 }
 
 impl InTime {
+    pub(super) fn late(self) -> u64 {
+        self.requests - self.in_time
+    }
+
     pub(super) fn share(self) -> f64 {
         self.in_time as f64 / self.requests.max(1) as f64
     }
