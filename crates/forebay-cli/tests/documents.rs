@@ -26,10 +26,11 @@ const ELSEWHERE: [&str; 7] = [
 ];
 
 /// Lines of commands that no test runs, by page.
-const NOT_RUN: [(&str, usize); 5] = [
+const NOT_RUN: [(&str, usize); 6] = [
     ("capture.md", 1),         // root, a disk, a kernel that traces: capture.rs
     ("device-files.md", 2),    // a volume to probe: forebay-play
     ("play.md", 7),            // the same
+    ("results.md", 1),         // a trace that is not here
     ("serve-measured.md", 10), // benchmarks
     ("serve.md", 7),           // a virtual machine, the kernel's nbd module, FUSE, certificates
 ];

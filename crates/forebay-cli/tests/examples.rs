@@ -29,7 +29,8 @@ const FIRST: [&str; 15] = [
 ];
 
 /// Verbs whose examples are only parsed.
-const UNDERSTOOD: [&str; 4] = ["capture", "device import", "device validate", "device fit"];
+const UNDERSTOOD: [&str; 5] =
+    ["capture", "device import", "device probe", "device validate", "device fit"];
 
 /// Returns the examples of a verb.
 fn examples(verb: &str) -> Vec<String> {
