@@ -83,7 +83,7 @@ const EACH: &[Examples] = &[
         "plan buy",
         &[
             "forebay plan buy mine.parquet --within 50ms --device mg08 --layout mirror,raid6",
-            "forebay plan buy mine.parquet other.parquet --within 50ms --fraction 0.9 --device hc550,mg08 --layout mirror",
+            "forebay plan buy mine.parquet other.parquet --within 50ms --device hc550,mg08 --layout mirror",
         ],
     ),
     (
