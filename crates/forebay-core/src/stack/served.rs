@@ -1,7 +1,7 @@
 //! A scheduler as a server runs it: behind a path, with one stream for all requests of an export.
 //!
 //! A scheduler in the kernel sees which task sent a request, and gets it at once. A server sees
-//! exports only, and each request takes the way from the client and back.
+//! exports only, and each request travels to the server and its answer back.
 
 use super::Link;
 use crate::contract::bytes::{Bytes, Piece};
@@ -24,8 +24,8 @@ impl Served {
         Served { link: Link::new(policy, round_trip), sent: Slab::default() }
     }
 
-    /// Gives back to the answers after the first `before` the names that their clients use.
-    fn name(&mut self, cx: &mut Cx<'_>, before: usize) {
+    /// Restores the clients' own requests in the answers after the first `before`.
+    fn restore(&mut self, cx: &mut Cx<'_>, before: usize) {
         for done in &mut cx.finished[before..] {
             done.request = self.sent.remove(done.request.id as u32);
         }
@@ -37,7 +37,7 @@ impl Policy for Served {
         let before = cx.finished.len();
         let id = self.sent.insert(request).into();
         self.link.submit(cx, Request { id, stream: 0, ..request }, bytes);
-        self.name(cx, before);
+        self.restore(cx, before);
     }
 
     fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
@@ -47,7 +47,7 @@ impl Policy for Served {
     fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
         let before = cx.finished.len();
         self.link.complete(cx, done);
-        self.name(cx, before);
+        self.restore(cx, before);
     }
 
     fn wakeup(&self) -> Option<Nanos> {
@@ -57,7 +57,7 @@ impl Policy for Served {
     fn wake(&mut self, cx: &mut Cx<'_>) {
         let before = cx.finished.len();
         self.link.wake(cx);
-        self.name(cx, before);
+        self.restore(cx, before);
     }
 
     fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {

@@ -82,7 +82,7 @@ impl VolumePrice {
             Some(tier) => *self.tiers.get(tier)?,
             None => 0.0,
         };
-        // What has no price is not free; a price of 0 is.
+        // A part without a price is unknown, not free.
         let is_unpriced = |part: &&str| knobs.get(part).is_some() && !self.per.contains_key(*part);
         if tier.is_none() && PARTS.iter().any(is_unpriced) {
             return None;

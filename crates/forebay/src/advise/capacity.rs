@@ -14,15 +14,15 @@ use crate::simulate::{Bed, Replay, RunResult, Setup, run_on};
 /// The numbers of disks to try.
 const DISKS: [u16; 7] = [2, 3, 4, 6, 8, 12, 16];
 
-/// The most chunks of a unit. The units of more disks lie on different ones of them.
+/// The maximum number of chunks in a unit. On more disks, units lie on different subsets of them.
 const CHUNKS_MAX: u16 = 8;
 
 /// The share by which a run may take longer than the recording and still keep up.
 pub(super) const LATE_SHARE: f64 = 0.01;
 
-/// Whether striped disks finish with the recording and answer 99 % of reads and of writes within a
-/// second. The requests of an array are never held back for want of a place, so no lag shows how
-/// far it is behind.
+/// Returns whether striped disks finish when the recording ends, and answer 99 % of reads and of
+/// writes within a second. An array accepts every request at once, so its lag does not show how far
+/// it is behind.
 fn is_kept_up(run: &RunResult, span_s: f64) -> bool {
     let figures = &run.figures;
     let tails = [figures.read_p99_ms, figures.write_p99_ms];

@@ -147,7 +147,7 @@ impl<'a> Bed<'a> {
 
     /// Lists what the user may not expect of `input` under `policies`: requested options without
     /// effect, and reads without cost; a sentence each.
-    pub fn idle_parts(&self, input: &Input, policies: &[String]) -> Vec<String> {
+    pub fn warnings(&self, input: &Input, policies: &[String]) -> Vec<String> {
         let mut told = Vec::new();
         let volumes = input.extents.len().max(1);
         let arrays = policies.iter().any(|name| is_array(name));
@@ -266,7 +266,7 @@ mod tests {
         let (disk, flash) = (open("sata250").unwrap(), open("samsung-830").unwrap());
         let told = |disks, flash, policies: &[&str]| {
             let policies: Vec<String> = policies.iter().map(|name| name.to_string()).collect();
-            Bed { disks, flash, ..Bed::of(&disk) }.idle_parts(&input, &policies)
+            Bed { disks, flash, ..Bed::of(&disk) }.warnings(&input, &policies)
         };
         assert!(told(1, None, &["noop"]).is_empty());
         assert!(told(1, Some(&flash), &["noop", "cache:size-mib=9"]).is_empty());
@@ -274,5 +274,7 @@ mod tests {
         assert!(idle[0].starts_with("2 of the 3 disks stay idle") && idle[0].contains("1 volume"));
         assert!(idle[1].starts_with("samsung-830 stays idle") && idle[1].contains("bid-hybrid"));
         assert!(told(2, None, &["noop"])[0].starts_with("1 of the 2 disks stays idle"));
+        assert!(told(6, None, &["array"])[0].starts_with("the array is empty at the start"));
+        assert!(told(6, None, &["array:filled-mib=10"]).is_empty());
     }
 }

@@ -172,8 +172,8 @@ impl Verb for SimulateAsk {
         let input = self.source.read(&self.trace, self.streams.by(), session)?;
         let names: Vec<String> =
             self.policy.iter().filter_map(PolicyInput::name).map(str::to_string).collect();
-        for idle in bed.idle_parts(&input, &names) {
-            session.warn(self.trace.name(), &idle);
+        for warning in bed.warnings(&input, &names) {
+            session.warn(self.trace.name(), &warning);
         }
         let setup = self.replaying.setup(&input, session)?;
         session.begin("simulating", None);

@@ -30,7 +30,7 @@ impl Case<'_> {
     pub(super) fn load(&self) -> String {
         let figures = &self.baseline().figures;
         let duration_s = self.input.description.duration_s / self.setup.intensity.times();
-        // Of a drive as shipped only the bus limits all bytes, which is no limit to speak of.
+        // For a drive as shipped this is the time on the bus, far below what any order can reach.
         let floor = match self.device.model {
             DeviceModel::Drive(_) => String::new(),
             _ => format!(

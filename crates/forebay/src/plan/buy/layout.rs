@@ -164,9 +164,9 @@ pub(super) struct Set {
 /// The largest number of units in a simulated array. Its table is in memory and covers the extent
 /// of the data.
 const UNITS_MAX: u64 = 2 << 20;
-/// An array is simulated with this many times the room of the areas that the trace touches, which
-/// leaves them and the neighbours in them as they are; only the gaps between them shrink. A short
-/// trace of a large volume then does not wait for a large array to be filled.
+/// An array is simulated at this many times the size of the areas that the trace touches. Distances
+/// within an area stay the same; only the gaps between areas shrink. A short trace of a large volume
+/// then does not have to wait until a large array is filled.
 const ROOM: u64 = 2;
 const ROOM_MIN_BYTES: u64 = 8 << 30;
 /// The number of data chunks per unit.

@@ -76,11 +76,13 @@ fn headline(answer: &Answer) -> String {
                 false => format!(", if {} pass at once", passes(best.depth_ms)),
             };
             let choice = choice(&best.setting);
-            let which = match (best.setting.price_month, answer.kept().count()) {
-                (None, 2..) => "Without prices nothing is cheapest. One that keeps the promise is",
-                _ => "Buy",
-            };
-            format!("{which} {}, {choice}: it answers {promise}{condition}.", best.kind)
+            let kind = &best.kind;
+            match (best.setting.price_month, answer.kept().count()) {
+                (None, 2..) => format!(
+                    "No price is known; {kind}, {choice}, is one that answers {promise}{condition}."
+                ),
+                _ => format!("Buy {kind}, {choice}: it answers {promise}{condition}."),
+            }
         }
         None => format!("No volume that was tried answers {promise}."),
     }

@@ -189,7 +189,7 @@ impl Finder<'_> {
         let waited = Waited::new(&throttle, &delays);
         let is_exhausted = case.is_exhausted(&throttle, self.requests);
         let in_time = simulated::open(self.requests, &throttle, case.bound.within);
-        // The search and the replay count apart; only what both find is offered.
+        // The search and the replay count late requests separately; a setting has to pass both.
         let late = delays.late.max(in_time.late());
         Ok(VolumeRow {
             kind: case.kind.name.clone(),

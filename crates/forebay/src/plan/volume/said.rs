@@ -93,6 +93,9 @@ fn decides(best: &VolumeRow) -> String {
     let (Some(decides), Some(ops)) = (best.decides, best.delay_ops_share) else {
         return "The smallest setting of this type is enough.".into();
     };
+    if percent(ops) == "100 %" {
+        return "Requests wait for IOPS alone.".into();
+    }
     format!(
         "Requests wait mostly for {}: {} of all delay is for IOPS, the rest for throughput.",
         decides.name(),
