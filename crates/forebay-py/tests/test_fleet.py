@@ -320,7 +320,7 @@ def test_each_volume_gets_the_cloud_volume_that_its_bursts_need(tmp_path):
     quiet = [(second, second, "read") for second in range(20)]
     folder = parted(tmp_path, {"busy": busy, "quiet": quiet})
     prices = tmp_path / "prices.toml"
-    prices.write_text('currency = "EUR"\non = "2026-11"\n[volume.ebs-gp3]\ngib = 0.1\niops = 0.01\n[volume.ebs-gp2]\ngib = 1\n')
+    prices.write_text('currency = "EUR"\non = "2026-11"\n[volume.ebs-gp3]\ngib = 0.1\niops = 0.01\nmibps = [[125, 0], [2000, 0.04]]\n[volume.ebs-gp2]\ngib = 1\n')
     ask = {"type": "gp3", "prices": prices, "trust_times": True, "output": tmp_path / "answers"}
     now = {"busy": "gp2:gib=100", "quiet": "gp2:gib=100"}
     found = fleet.volumes(folder, fraction=0.5, current=now, report=tmp_path / "volumes.html", **ask)
