@@ -68,15 +68,15 @@ impl Rtt {
     /// not decrease.
     #[inline]
     pub fn admit(&mut self, at: Nanos) -> bool {
-        self.admit_within(at, self.within)
+        self.admit_within(at, self.within, 1)
     }
 
-    /// Returns the same under another bound.
+    /// Returns the same under another bound, for a request that takes as long as so many `units`.
     #[inline]
-    pub(crate) fn admit_within(&mut self, at: Nanos, within: Nanos) -> bool {
+    pub(crate) fn admit_within(&mut self, at: Nanos, within: Nanos, units: u64) -> bool {
         let rate = u128::from(self.rate_iops);
         let arrival = u128::from(at.0) * rate;
-        let done = self.free.max(arrival) + u128::from(SERVICE);
+        let done = self.free.max(arrival) + u128::from(SERVICE) * u128::from(units);
         let admits = done <= arrival + u128::from(within.0) * rate;
         if admits {
             self.free = done;

@@ -23,6 +23,7 @@
 
 mod above;
 mod backlog;
+mod device_time;
 mod dmclock;
 mod fcfs;
 mod miser;
@@ -51,7 +52,7 @@ pub use wf2q::Wf2q;
 use crate::contract::bytes::{Bytes, Piece};
 use crate::contract::device::Completion;
 use crate::contract::policy::{Class, Cx, Done, Figure, Gauge, Policy};
-use crate::contract::request::{Lane, Request};
+use crate::contract::request::{Lane, Request, RequestId};
 use crate::contract::time::Nanos;
 use pace::Follower;
 use pending::Pending;
@@ -69,6 +70,38 @@ pub trait Recombine {
     /// A request of `class` is complete.
     #[inline]
     fn completed(&mut self, _class: usize) {}
+
+    /// Returns the length of the longest part, if other requests may be sent between two parts of
+    /// a request. By default a request's parts follow one another.
+    #[inline]
+    fn part_bytes(&self) -> Option<u32> {
+        None
+    }
+
+    /// `io`, the part that [`Recombine::next`] chose, is sent; only with [`Recombine::part_bytes`].
+    #[inline]
+    fn sent(&mut self, _now: Nanos, _io: &Request) {}
+
+    /// The part `id` is complete; only with [`Recombine::part_bytes`].
+    #[inline]
+    fn part_completed(&mut self, _now: Nanos, _id: RequestId) {}
+
+    /// Returns whether [`Recombine::next`] last returned nothing because the device has enough.
+    #[inline]
+    fn is_saturated(&self) -> bool {
+        false
+    }
+
+    /// Returns how much of a measured rate `io` is, in thousandths of a small request.
+    #[inline]
+    fn units_milli(&self, _io: &Request) -> u64 {
+        1000
+    }
+
+    /// Returns what it measures.
+    fn gauges(&self) -> Vec<Gauge> {
+        Vec::new()
+    }
 
     /// Under which of [`Policy::classes`] a request of `class` is reported; the last one where there are fewer.
     #[inline]
@@ -148,7 +181,9 @@ impl<R: Recombine> Shaper<R> {
     fn observe(&mut self, done: &Completion, whole: &Pending, class: u16) {
         let (Some(follower), classes) = (&mut self.follower, &self.shape.classes) else { return };
         let since = if classes.len() == 1 { done.io.at } else { whole.admitted };
-        follower.ended();
+        if self.recombine.part_bytes().is_none() {
+            follower.ended(1000);
+        }
         if classes.len() == 1 || usize::from(class) + 1 < classes.len() {
             let is_late = done.at - since > classes[usize::from(class)].within;
             follower.was_due(since, is_late);
@@ -158,6 +193,30 @@ impl<R: Recombine> Shaper<R> {
     /// Returns the lane that the request was submitted to of which `io` is a part.
     pub(super) fn lane(&self, io: &Request) -> Lane {
         self.backlog.lane(io.id as u32)
+    }
+
+    /// Returns the next I/O, which may be a part of any request, and its request.
+    fn next_part(&mut self, at: Moment, lane: Lane, len_max: u32) -> Option<(Request, u32)> {
+        let class = self.recombine.next(at, lane, &self.backlog);
+        self.wakeup = if class.is_none() { self.recombine.wakeup() } else { None };
+        if let Some(follower) = &mut self.follower
+            && self.recombine.is_saturated()
+        {
+            follower.window(at.now, true);
+        }
+        self.backlog.send_first(class?, len_max.min(self.shape.len_max))
+    }
+
+    /// Returns the next I/O, and its request. Parts of a request follow one another.
+    fn next_of_request(&mut self, at: Moment, lane: Lane) -> Option<(Request, u32)> {
+        let key = self.chosen(at, lane)?;
+        if self.backlog.is_flushing(key) {
+            self.wakeup = None;
+            return None;
+        }
+        let (part, is_last) = self.backlog.send(key, self.shape.len_max);
+        self.servers[usize::from(lane)].sending = (!is_last).then_some(key);
+        Some((part, key))
     }
 
     /// Returns the request to send (more) of.
@@ -189,27 +248,32 @@ impl<R: Recombine> Policy for Shaper<R> {
             return None;
         }
         let at = self.moment(now);
-        let key = self.chosen(at, lane)?;
-        if self.backlog.is_flushing(key) {
-            self.wakeup = None;
-            return None;
-        }
-        let (part, is_last) = self.backlog.send(key, self.shape.len_max);
+        let (part, key) = match self.recombine.part_bytes() {
+            Some(len_max) => self.next_part(at, lane, len_max)?,
+            None => self.next_of_request(at, lane)?,
+        };
         let server = &mut self.servers[usize::from(lane)];
         server.in_flight += 1;
-        server.sending = (!is_last).then_some(key);
         if let Some(follower) = &mut self.follower {
             follower.window(now, server.in_flight >= self.shape.depth);
         }
         // The number of a part distinguishes concurrent parts of a request.
         let id = u64::from(key) | u64::from(self.backlog.parts_sent(key)) << 32;
-        Some(Request { at: now, id, lane, ..part })
+        let io = Request { at: now, id, lane, ..part };
+        self.recombine.sent(now, &io);
+        Some(io)
     }
 
     #[inline]
     fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
         let (server, key) = (&mut self.servers[usize::from(done.io.lane)], done.io.id as u32);
         server.in_flight -= 1;
+        self.recombine.part_completed(cx.now, done.io.id);
+        if let Some(follower) = &mut self.follower
+            && self.recombine.part_bytes().is_some()
+        {
+            follower.ended(self.recombine.units_milli(&done.io));
+        }
         let whole = self.backlog.part_done(key, done.outcome);
         if server.sending == Some(key) && whole.is_some() {
             server.sending = None;
@@ -238,7 +302,8 @@ impl<R: Recombine> Policy for Shaper<R> {
     }
 
     fn gauges(&self) -> Vec<Gauge> {
-        self.follower.iter().flat_map(Follower::gauges).collect()
+        let pace = self.follower.iter().flat_map(Follower::gauges);
+        pace.chain(self.recombine.gauges()).collect()
     }
 
     fn classes(&self) -> &[Class] {

@@ -109,9 +109,6 @@ pub enum On {
     },
 }
 
-/// The default number of requests that a policy gets at a time below promises.
-const WINDOW: u32 = 4;
-
 impl On {
     /// Returns whether a model determines the duration of I/Os.
     pub(crate) fn is_emulated(&self) -> bool {
@@ -247,10 +244,16 @@ impl Back {
         let bounds = list(&|export| export.promise.map_or(10.0, bound).to_string());
         let weights = list(&|export| export.weight.to_string());
         let beneath = policy.replace('+', "++").replace(':', "+");
-        let window = self.window.unwrap_or(WINDOW);
+        // Promises need a capacity, so without one only weights share the disk.
+        let promised_iops = promises().map(|promise| promise.iops).fold(0, u64::saturating_add);
+        let delta_c = match self.capacity_iops {
+            Some(capacity_iops) => format!(":delta-c={}", capacity_iops - promised_iops),
+            None => String::new(),
+        };
+        let depth = self.depth;
         let measured = if self.measures_capacity { ":capacity=measured" } else { "" };
         let spec = format!(
-            "promised:cmin={rates}:delta-ms={bounds}:weight={weights}:dependencies=no{measured}:depth={window}:over={beneath}"
+            "promised:cmin={rates}:delta-ms={bounds}:weight={weights}:dependencies=no{measured}{delta_c}:depth={depth}:over={beneath}"
         );
         // Validate the policy by itself before opening anything.
         build(&spec[..spec.find(":over=").unwrap_or(spec.len())], u32::MAX)?;

@@ -6,6 +6,7 @@
 mod client;
 mod cuts;
 mod losses;
+mod promises;
 mod switches;
 
 use std::cell::RefCell;

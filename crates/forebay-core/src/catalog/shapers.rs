@@ -72,6 +72,7 @@ pub const SHAPERS: &[Listed] = &[
                     "shares of the remaining capacity, a number for each stream, such as \
                         1/5",
                 ),
+                DELTA_C,
             ],
             FOLLOWED,
         ],
@@ -192,7 +193,12 @@ pub(crate) fn shaper(
             let within = longest.unwrap_or(Nanos::from_millis(10));
             let class = |name: &str| Class { name: name.to_string(), within };
             let shape = base.shape(vec![class("kept"), class("rest")], Vec::new());
-            finish(spec, Promised::new(promises), shape, beneath)
+            let delta_c: u64 = spec.get("delta-c", 0, RATE)?;
+            if delta_c > RATE_MAX_IOPS {
+                return Err(error(spec, "delta-c", &delta_c.to_string(), RATE));
+            }
+            let delta_c = (delta_c > 0).then_some(delta_c);
+            finish(spec, Promised::new(promises, delta_c), shape, beneath)
         }
         "miser" => {
             let asked = TierSpec::new(spec)?;

@@ -62,11 +62,38 @@ impl Backlog {
         Some(self.pending[*key].paced)
     }
 
-    /// Returns whether `class` has a request that may be started.
+    /// Returns whether `class` has a request that may be started, or continued.
     #[inline]
     pub fn is_ready(&self, class: usize) -> bool {
         let first = self.queues.get(class).and_then(VecDeque::front);
-        first.is_some_and(|key| !self.pending[*key].follows || !self.is_held(*key))
+        first.is_some_and(|key| {
+            let is_held = self.pending[*key].follows && self.is_held(*key);
+            !is_held && !self.is_flushing(*key)
+        })
+    }
+
+    /// Returns the operation and length of the next I/O of `class`, of at most `len_max` bytes.
+    #[inline]
+    pub(super) fn first_part(&self, class: usize, len_max: u32) -> Option<(Op, u32)> {
+        let pending = &self.pending[*self.queues.get(class)?.front()?];
+        let Request { op, len, .. } = pending.request;
+        Some(match pending.preflush {
+            Preflush::Due => (Op::Flush, 0),
+            _ if op.moves_data() => (op, (len - pending.sent_bytes).min(len_max)),
+            _ => (op, len),
+        })
+    }
+
+    /// Returns the next part of the first request of `class`, and its key. The request leaves its
+    /// queue with its last part.
+    #[inline]
+    pub(super) fn send_first(&mut self, class: usize, len_max: u32) -> Option<(Request, u32)> {
+        let key = *self.queues.get(class)?.front()?;
+        let (part, is_last) = self.send(key, len_max);
+        if is_last {
+            self.take(class);
+        }
+        Some((part, key))
     }
 
     /// Returns whether an unfinished request that came before `key` must be complete first.
@@ -173,8 +200,12 @@ impl Backlog {
             pending.preflush = Preflush::None;
             // If the preflush failed, the write is not started.
             pending.is_sent = outcome.is_err();
+            if pending.is_sent {
+                let class = pending.class;
+                self.queues[class].retain(|other| *other != key);
+            }
         }
-        if pending.parts > 0 || !pending.is_sent {
+        if self.pending[key].parts > 0 || !self.pending[key].is_sent {
             return None;
         }
         let whole = self.pending.remove(key);

@@ -99,17 +99,17 @@ impl Moment {
         Moment { now, paced: now, pace: Pace::ONE }
     }
 
-    /// Returns whether `rtt` admits a request whose class has `waiting` requests. Its bound is a
+    /// Returns whether `rtt` admits a request of so many `units` whose class has `waiting` requests. Its bound is a
     /// duration, so it is shorter on a slower clock. There the queue counts too, because requests
     /// promised at a faster pace are still waiting.
     #[inline]
-    pub(super) fn admits(self, rtt: &mut Rtt, waiting: usize) -> bool {
+    pub(super) fn admits(self, rtt: &mut Rtt, units: u64, waiting: usize) -> bool {
         let within = self.pace.of(rtt.within().0);
         if self.pace >= Pace::ONE {
-            return rtt.admit_within(self.paced, Nanos(within));
+            return rtt.admit_within(self.paced, Nanos(within), units);
         }
         let places = u128::from(within) * u128::from(rtt.rate_iops()) / u128::from(SERVICE);
-        (waiting as u128) < places && rtt.admit_within(self.paced, Nanos(within))
+        (waiting as u128) < places && rtt.admit_within(self.paced, Nanos(within), units)
     }
 
     /// Returns the first of `tiers` that does, from `least` on.
@@ -120,7 +120,7 @@ impl Moment {
         least: usize,
         backlog: &Backlog,
     ) -> Option<usize> {
-        tiers.admit_each(least, |tier, rtt| self.admits(rtt, backlog.waiting(tier)))
+        tiers.admit_each(least, |tier, rtt| self.admits(rtt, 1, backlog.waiting(tier)))
     }
 }
 
@@ -160,6 +160,7 @@ pub(super) struct Follower {
     measuring: Nanos,
     ended_in: Nanos,
     ended: u64,
+    ended_milli: u64,
     /// The server's rate, in thousandths of a request a second.
     measured: Option<u64>,
     /// The share of the rate that the margin leaves, out of `Pace::ONE`.
@@ -188,6 +189,7 @@ impl Follower {
             measuring: Nanos::ZERO,
             ended_in: Nanos::ZERO,
             ended: 0,
+            ended_milli: 0,
             measured: None,
             left: Pace::ONE.0,
             lowered_at: Nanos::ZERO,
@@ -218,12 +220,14 @@ impl Follower {
         }
     }
 
-    /// A request has ended, before its place in the window is free.
+    /// A request worth `units_milli` thousandths of a small one has ended, before its place in the
+    /// window is free.
     #[inline]
-    pub(super) fn ended(&mut self) {
+    pub(super) fn ended(&mut self, units_milli: u64) {
         if self.full_since.is_some() {
             self.settle(self.clock_at);
-            (self.ended, self.ended_in) = (self.ended + 1, self.measuring);
+            self.ended += 1;
+            (self.ended_milli, self.ended_in) = (self.ended_milli + units_milli, self.measuring);
         }
     }
 
@@ -283,12 +287,12 @@ impl Follower {
 
     fn measure(&mut self, now: Nanos) {
         if self.ended >= MEASURED_LEAST && self.ended_in > Nanos::ZERO {
-            let fresh = u128::from(self.ended) * 1_000_000_000_000 / u128::from(self.ended_in.0);
+            let fresh = u128::from(self.ended_milli) * 1_000_000_000 / u128::from(self.ended_in.0);
             let fresh = u64::try_from(fresh).unwrap_or(u64::MAX);
             let old = self.measured.unwrap_or(fresh);
             self.measured = Some((old >> 1) + (fresh >> 1) + (old & fresh & 1));
             self.measuring = self.measuring - self.ended_in;
-            (self.ended, self.ended_in) = (0, Nanos::ZERO);
+            (self.ended, self.ended_milli, self.ended_in) = (0, 0, Nanos::ZERO);
         } else if self.full.0.saturating_mul(2) < (now - self.begun).0 {
             let grown = |rate: u64| rate.saturating_add((rate / STEP).max(1));
             self.measured = self.measured.map(grown);
@@ -322,7 +326,7 @@ mod tests {
         let end = |nth: u64| Nanos(at.0 + nth * 1_000_000_000 / iops);
         for nth in 1..=count {
             follower.moment(end(nth), capacity);
-            follower.ended();
+            follower.ended(1000);
             follower.window(end(nth), false);
             follower.window(end(nth), true);
             follower.was_due(end(nth), is_late);

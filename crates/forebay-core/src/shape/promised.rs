@@ -1,4 +1,5 @@
-//! Promises by stream: each stream has its own RTT, so that its bursts do not affect the others.
+//! Promises by stream, in device time: each stream has its own RTT, so that its bursts do not affect
+//! the others.
 //!
 //! Source: RTT is Lu's (section 3.3.1, [`crate::rtt`]), applied to each client separately as its
 //! section 4.5 consolidates them. A request that its stream's own rate answers within the bound is
@@ -6,19 +7,34 @@
 //! [`super::DmClock`]). Kept requests of all streams are served by earliest deadline, which is
 //! their arrival plus their bound.
 //!
-//! **No kept request is late** on a server whose rate is the sum of all rates plus one request per
-//! shortest bound. If each stream were served at its own rate alone, all would be in time. Some
-//! preemptive order on one server of the total rate therefore keeps all bounds, and so does
-//! preemptive earliest deadline first. Without preemption, one additional request may be in the
-//! way, which the surplus serves within the shortest bound.
+//! A promise reserves device time ([`super::device_time`]): a request that takes as long as four
+//! small ones counts as four. Long requests are sent in parts, and a kept request may go between
+//! two of them.
 //!
-//! Departures: shares of the unpromised requests do not consider reservations; streams are found by
-//! a linear scan of those that wait.
+//! **No kept request is late** on a server of constant rate whose rate is the sum of all rates plus
+//! one request per shortest bound, if all requests take one unit. If each stream were served at its
+//! own rate alone, all would be in time. Some preemptive order on one server of the total rate
+//! therefore keeps all bounds, and so does preemptive earliest deadline first. Without preemption,
+//! one additional request may be in the way, which the surplus serves within the shortest bound.
+//!
+//! **The window.** By the same argument, other I/Os may occupy the device for the part of the
+//! shortest bound that the promises leave: `delta (1 - sum of rates / capacity)`. Without promises,
+//! it is [`WINDOW_WITHOUT_PROMISES`].
+//!
+//! Departures: with unequal costs, RTT is no longer optimal; shares of the unpromised requests do
+//! not consider reservations; streams are found by a linear scan of those that wait.
 
+use super::device_time::DeviceTime;
 use super::{Backlog, Capacity, Moment, Recombine};
-use crate::contract::request::{Lane, Request};
+use crate::contract::policy::{Gauge, GaugeOf};
+use crate::contract::request::{Lane, Request, RequestId};
 use crate::contract::time::Nanos;
 use crate::rtt::{Rtt, SERVICE};
+
+/// How long other I/Os may occupy the device if nothing is promised.
+const WINDOW_WITHOUT_PROMISES: Nanos = Nanos::from_millis(100);
+/// The assumed time of a small I/O if no capacity is given.
+const UNIT_UNKNOWN: Nanos = Nanos::from_micros(20);
 
 /// The promise to a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,24 +51,35 @@ struct Stream {
     promise: Promise,
     /// Whether it has read or written.
     came: bool,
-    /// The part of its share that one request without a promise uses.
-    span: u128,
     /// The virtual start of the next request without a promise.
     share: u128,
 }
 
-/// The part of its share that a request of a stream with weight 1 uses.
-const SPAN: u128 = 1 << 60;
+/// The share that a nanosecond of device time uses with weight 1.
+const SPAN: u128 = 1 << 32;
+
+/// The I/O that was chosen to enter the device next.
+#[derive(Clone, Copy, Debug)]
+struct Chosen {
+    cost: Nanos,
+    deadline: Option<Nanos>,
+}
 
 /// Recombination by promises.
 #[derive(Clone, Debug)]
 pub struct Promised {
     promises: Vec<Promise>,
+    delta_c_iops: Option<u64>,
     streams: Vec<Stream>,
     /// Streams with waiting requests that are kept, and streams with other waiting requests.
     kept: Vec<usize>,
     rest: Vec<usize>,
     virtual_time: u128,
+    device: DeviceTime,
+    window: Nanos,
+    chosen: Option<Chosen>,
+    is_saturated: bool,
+    wakeup: Option<Nanos>,
 }
 
 /// Returns the class of a stream's kept requests; that of the rest is one more.
@@ -62,20 +89,84 @@ fn class_of(stream: usize) -> usize {
 }
 
 impl Promised {
-    /// Stream `i` is promised `promises[i]`, and each past the end, by itself, what the last one is. There is at
-    /// least one.
-    pub fn new(promises: Vec<Promise>) -> Promised {
+    /// Creates promises: `promises[i]` for stream `i`, and the last one for each later stream by
+    /// itself; there is at least one. The server completes `delta_c_iops` small requests a second
+    /// in addition to the promised ones, by default one in the shortest bound.
+    pub fn new(promises: Vec<Promise>, delta_c_iops: Option<u64>) -> Promised {
         let (streams, kept, rest) = (Vec::new(), Vec::new(), Vec::new());
-        Promised { promises, streams, kept, rest, virtual_time: 0 }
+        let mut promised = Promised {
+            promises,
+            delta_c_iops,
+            streams,
+            kept,
+            rest,
+            virtual_time: 0,
+            device: DeviceTime::new(UNIT_UNKNOWN),
+            window: Nanos::ZERO,
+            chosen: None,
+            is_saturated: false,
+            wakeup: None,
+        };
+        let listed = promised.promises.len();
+        promised.know(listed.saturating_sub(1));
+        promised
     }
 
     fn know(&mut self, stream: usize) {
+        if self.streams.len() > stream {
+            return;
+        }
         while self.streams.len() <= stream {
             let promise = self.promises.get(self.streams.len()).or(self.promises.last());
             let promise = promise.copied().unwrap_or(Promise { kept: None, weight: 1 });
-            let span = SPAN / u128::from(promise.weight.max(1));
-            self.streams.push(Stream { promise, came: false, span, share: 0 });
+            self.streams.push(Stream { promise, came: false, share: 0 });
         }
+        self.reserve();
+    }
+
+    /// Computes the unit and the window from the promises.
+    fn reserve(&mut self) {
+        let kept = || self.streams.iter().filter_map(|stream| stream.promise.kept);
+        let Some(shortest) = kept().map(|(_, within)| within).min() else {
+            let unit = self.delta_c_iops.map_or(UNIT_UNKNOWN, |iops| Nanos(SERVICE / iops.max(1)));
+            self.device.set_unit(unit, Nanos::ZERO);
+            self.window = WINDOW_WITHOUT_PROMISES;
+            return;
+        };
+        let promised = kept().map(|(rtt, _)| rtt.rate_iops()).fold(0, u64::saturating_add);
+        let delta_c = self.delta_c_iops.unwrap_or(SERVICE.div_ceil(shortest.0)).max(1);
+        let capacity = promised.saturating_add(delta_c);
+        self.device.set_unit(Nanos((SERVICE / capacity).max(1)), shortest);
+        let surplus = u128::from(shortest.0) * u128::from(delta_c) / u128::from(capacity);
+        self.window = Nanos(surplus as u64 / 2);
+    }
+
+    /// Returns the time of the first I/O of `class`.
+    fn cost_of_first(&self, class: usize, backlog: &Backlog) -> Nanos {
+        let most = self.device.part_bytes(self.window);
+        backlog.first_part(class, most).map_or(Nanos::ZERO, |(op, len)| self.device.cost(op, len))
+    }
+
+    /// Returns the stream whose kept request is due first, and when that is.
+    fn first_due(&self, backlog: &Backlog) -> Option<(Nanos, usize)> {
+        let due = |stream: usize| {
+            let within = self.streams[stream].promise.kept.map_or(Nanos::ZERO, |(_, within)| within);
+            backlog.first_arrival(class_of(stream)).map(|at| (at + within, stream))
+        };
+        let ready = self.kept.iter().filter(|stream| backlog.is_ready(class_of(**stream)));
+        ready.filter_map(|stream| due(*stream)).min()
+    }
+
+    /// Returns `class` if its I/O may enter the device.
+    fn choose(&mut self, now: Nanos, class: usize, deadline: Option<Nanos>, backlog: &Backlog) -> Option<usize> {
+        let cost = self.cost_of_first(class, backlog);
+        if deadline.is_none() {
+            let at = self.device.room_at(now, cost, self.window);
+            self.wakeup = (now < at && at < Nanos::MAX).then_some(at);
+        }
+        self.is_saturated = !self.device.has_room(now, cost, deadline, self.window);
+        self.chosen = (!self.is_saturated).then_some(Chosen { cost, deadline });
+        self.chosen.map(|_| class)
     }
 }
 
@@ -84,49 +175,68 @@ impl Recombine for Promised {
     fn arrive(&mut self, at: Moment, request: &Request, _: usize, backlog: &Backlog) -> usize {
         let stream = request.stream as usize;
         self.know(stream);
+        let units = self.device.units(request.op, request.len);
         let known = &mut self.streams[stream];
         known.came |= request.op.moves_data();
         let is_kept = known
             .promise
             .kept
             .as_mut()
-            .is_some_and(|(rtt, _)| at.admits(rtt, backlog.waiting(class_of(stream))));
+            .is_some_and(|(rtt, _)| at.admits(rtt, units, backlog.waiting(class_of(stream))));
         let class = class_of(stream) + usize::from(!is_kept);
         if backlog.waiting(class) == 0 {
-            match is_kept {
-                true => self.kept.push(stream),
-                false => {
-                    known.share = known.share.max(self.virtual_time);
-                    self.rest.push(stream);
-                }
+            let list = if is_kept { &mut self.kept } else { &mut self.rest };
+            if !list.contains(&stream) {
+                list.push(stream);
+            }
+            if !is_kept {
+                known.share = known.share.max(self.virtual_time);
             }
         }
         class
     }
 
-    fn next(&mut self, _: Moment, _lane: Lane, backlog: &Backlog) -> Option<usize> {
-        let deadline = |stream: &usize| {
-            let within =
-                self.streams[*stream].promise.kept.map_or(Nanos::ZERO, |(_, within)| within);
-            let arrival = backlog.first_arrival(class_of(*stream)).unwrap_or(Nanos::MAX);
-            (arrival.0.saturating_add(within.0), *stream)
-        };
-        let ready = self.kept.iter().filter(|stream| backlog.is_ready(class_of(**stream)));
-        if let Some(stream) = ready.copied().min_by_key(deadline) {
-            if backlog.waiting(class_of(stream)) == 1 {
-                self.kept.retain(|other| *other != stream);
-            }
-            return Some(class_of(stream));
+    fn next(&mut self, at: Moment, _lane: Lane, backlog: &Backlog) -> Option<usize> {
+        (self.is_saturated, self.wakeup) = (false, None);
+        self.kept.retain(|stream| backlog.waiting(class_of(*stream)) > 0);
+        self.rest.retain(|stream| backlog.waiting(class_of(*stream) + 1) > 0);
+        if let Some((deadline, stream)) = self.first_due(backlog) {
+            return self.choose(at.now, class_of(stream), Some(deadline), backlog);
         }
         let ready = self.rest.iter().filter(|stream| backlog.is_ready(class_of(**stream) + 1));
         let stream = ready.copied().min_by_key(|stream| (self.streams[*stream].share, *stream))?;
+        let class = self.choose(at.now, class_of(stream) + 1, None, backlog)?;
         let known = &mut self.streams[stream];
         self.virtual_time = self.virtual_time.max(known.share);
-        known.share += known.span;
-        if backlog.waiting(class_of(stream) + 1) == 1 {
-            self.rest.retain(|other| *other != stream);
-        }
-        Some(class_of(stream) + 1)
+        let cost = self.chosen.map_or(0, |chosen| chosen.cost.0.max(1));
+        known.share += u128::from(cost) * SPAN / u128::from(known.promise.weight.max(1));
+        Some(class)
+    }
+
+    fn part_bytes(&self) -> Option<u32> {
+        Some(self.device.part_bytes(self.window))
+    }
+
+    fn sent(&mut self, now: Nanos, io: &Request) {
+        let deadline = self.chosen.take().and_then(|chosen| chosen.deadline);
+        self.device.enter(now, io, deadline);
+    }
+
+    fn part_completed(&mut self, now: Nanos, id: RequestId) {
+        self.device.leave(now, id, self.window);
+    }
+
+    fn is_saturated(&self) -> bool {
+        self.is_saturated
+    }
+
+    #[inline]
+    fn wakeup(&self) -> Option<Nanos> {
+        self.wakeup
+    }
+
+    fn units_milli(&self, io: &Request) -> u64 {
+        self.device.assumed_units_milli(io)
     }
 
     #[inline]
@@ -143,5 +253,13 @@ impl Recombine for Promised {
             scaled_iops: kept().map(|(rtt, _)| rtt.rate_iops()).fold(0, u64::saturating_add),
             fixed_iops: shortest.map_or(0, |within| SERVICE.div_ceil(within)),
         }
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        let ms = |name, value: Nanos| Gauge { name, of: GaugeOf::All, value: value.0 as f64 / 1e6 };
+        vec![
+            ms("window_ms", self.window - self.device.tail()),
+            ms("device_tail_ms", self.device.tail()),
+        ]
     }
 }

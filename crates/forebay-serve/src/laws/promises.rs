@@ -1,0 +1,332 @@
+//! Tests that promises hold beside any neighbour, at the server's default settings, in virtual time:
+//! on an emulated disk, flash drive, cloud volume, volume of disks, and disk with a flash cache.
+//!
+//! Promised rates are those that `forebay plan capacity` computes for 99 % of a tenant's requests. A
+//! promise holds if at most half a percentage point less is in time.
+
+use std::collections::VecDeque;
+
+use forebay_core::catalog::{DeviceSet, FlashLane, build_placed, volume_bytes};
+use forebay_core::contract::policy::AnyPolicy;
+use forebay_core::device::list::DeviceModel;
+use forebay_core::rtt::Rtt;
+use forebay_core::{Device, Done, Flags, Nanos, Observer, Op, Request, Slots, Workload, simulate};
+use forebay_live::LEN_MAX;
+
+use crate::config::{Back, Named, On, Promise};
+
+/// A tenant that keeps `depth` requests of `len` bytes outstanding.
+#[derive(Clone, Copy, Debug, Default)]
+struct Greedy {
+    len: u32,
+    depth: u32,
+    writes_percent: u64,
+    is_sequential: bool,
+    /// Its own promise in IOPS, if any.
+    keep_iops: Option<u64>,
+}
+
+const fn greedy(len: u32, depth: u32, writes_percent: u64, is_sequential: bool) -> Greedy {
+    Greedy { len, depth, writes_percent, is_sequential, keep_iops: None }
+}
+
+const NEIGHBOURS: [Greedy; 12] = [
+    greedy(4 << 10, 64, 0, false),
+    greedy(4 << 10, 1, 100, false),
+    greedy(4 << 10, 64, 100, false),
+    greedy(64 << 10, 32, 50, false),
+    greedy(256 << 10, 16, 0, true),
+    greedy(256 << 10, 16, 100, true),
+    greedy(1 << 20, 8, 0, true),
+    greedy(1 << 20, 8, 50, false),
+    greedy(4 << 20, 4, 0, false),
+    greedy(4 << 20, 2, 100, false),
+    greedy(32 << 20, 1, 0, true),
+    greedy(32 << 20, 4, 100, true),
+];
+
+/// A tenant that reads or writes 4 KiB at exponentially distributed intervals, with a promise for
+/// 99 % of them.
+#[derive(Clone, Copy, Debug)]
+struct Steady {
+    op: Op,
+    rate_iops: u64,
+    within: Nanos,
+    requests: u64,
+}
+
+/// Marsaglia's xorshift64, for reproducible requests.
+fn next_random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+impl Steady {
+    fn arrivals(&self, stream: usize) -> VecDeque<Nanos> {
+        let (mut state, mut now) = (0x9E37_79B9_7F4A_7C15 ^ (stream as u64) << 20, 0.0);
+        let mut next = || {
+            let uniform = (next_random(&mut state) >> 11) as f64 / (1_u64 << 53) as f64;
+            now += -(1.0 - uniform).ln() / self.rate_iops as f64;
+            Nanos((now * 1e9) as u64)
+        };
+        (0..self.requests).map(|_| next()).collect()
+    }
+
+    /// Returns the rate at which a server of constant rate answers 99 % within the bound.
+    fn planned_iops(&self, stream: usize) -> u64 {
+        let times = self.arrivals(stream);
+        let keeps = |rate: u64| {
+            let Ok(mut rtt) = Rtt::new(rate, self.within) else { return false };
+            times.iter().filter(|at| rtt.admit(**at)).count() as u64 * 100 >= self.requests * 99
+        };
+        (1..).find(|rate| keeps(*rate)).unwrap()
+    }
+}
+
+/// Devices with the policy that a server has above them.
+struct Bed {
+    devices: Vec<DeviceModel>,
+    bytes: u64,
+    build: Box<dyn Fn(&str) -> AnyPolicy>,
+}
+
+fn model(name: &str) -> DeviceModel {
+    forebay_devices::open(name).unwrap().model
+}
+
+/// One device, and a flash drive if the policy has one.
+fn on_device(name: &str, flash: Option<&str>) -> Bed {
+    let disk = model(name);
+    let flash = flash.map(model);
+    let bytes = Device::capacity(&disk);
+    let set = DeviceSet {
+        disks: 1,
+        disk_len_max: LEN_MAX.min(Device::len_max(&disk)),
+        disk_bytes: bytes,
+        flash: flash.as_ref().map(|flash| FlashLane {
+            len_max: LEN_MAX.min(Device::len_max(flash)),
+            capacity_bytes: Device::capacity(flash),
+        }),
+        restarts: false,
+    };
+    let devices = [Some(disk), flash].into_iter().flatten().collect();
+    Bed { devices, bytes, build: Box::new(move |spec| build_placed(spec, &set).unwrap()) }
+}
+
+/// An array of six drives that are full of data, because reads of a new array cost nothing.
+fn on_array(name: &str, level: &str) -> (Bed, String) {
+    let drive = model(name);
+    let disk_len_max = LEN_MAX.min(Device::len_max(&drive));
+    let disk_bytes = 64 << 30;
+    let set = DeviceSet { disks: 6, disk_len_max, disk_bytes, flash: None, restarts: false };
+    let bare = format!("array:level={level}");
+    let bytes = volume_bytes(&bare, &set).unwrap().unwrap().min(64 << 30);
+    let policy = format!("{bare}:filled-mib={}", bytes >> 20);
+    let build = Box::new(move |spec: &str| build_placed(spec, &set).unwrap());
+    (Bed { devices: vec![drive; 6], bytes, build }, policy)
+}
+
+/// Tenants as a workload, each in its own part of the bed. A run ends with the last steady tenant, or
+/// after so many requests of the greedy one.
+struct Tenants {
+    part: u64,
+    steady: Vec<(Steady, VecDeque<Nanos>)>,
+    greedy: Greedy,
+    due: Vec<Nanos>,
+    next_place: u64,
+    random: u64,
+    taken: u64,
+    most: u64,
+}
+
+impl Tenants {
+    fn new(bed: &Bed, steady: &[Steady], greedy: Greedy, most: u64) -> Tenants {
+        let arrivals = |(stream, one): (usize, &Steady)| (*one, one.arrivals(stream));
+        Tenants {
+            part: bed.bytes / (steady.len() as u64 + 1) >> 20 << 20,
+            steady: steady.iter().enumerate().map(arrivals).collect(),
+            greedy,
+            due: vec![Nanos::ZERO; greedy.depth as usize],
+            next_place: 0,
+            random: 7,
+            taken: 0,
+            most,
+        }
+    }
+
+    /// Returns the next arrival of a steady tenant, and whose it is.
+    fn next_steady(&self) -> Option<(Nanos, usize)> {
+        let fronts = self.steady.iter().enumerate();
+        fronts.filter_map(|(stream, one)| Some((*one.1.front()?, stream))).min()
+    }
+}
+
+impl Workload for Tenants {
+    fn peek(&self) -> Option<Nanos> {
+        let steady = self.next_steady().map(|(at, _)| at);
+        if self.taken >= self.most || self.steady.len() > 0 && steady.is_none() {
+            return None;
+        }
+        steady.into_iter().chain(self.due.last().copied()).min()
+    }
+
+    fn take(&mut self) -> Request {
+        let (at, id, lane, flags) = (self.peek().unwrap(), self.taken, 0, Flags::NONE);
+        self.taken += 1;
+        let random = next_random(&mut self.random) >> 8;
+        if let Some((_, stream)) = self.next_steady().filter(|(due, _)| *due == at) {
+            let (steady, arrivals) = &mut self.steady[stream];
+            arrivals.pop_front();
+            let offset = stream as u64 * self.part + random % (self.part / 4096) * 4096;
+            let (op, stream) = (steady.op, stream as u32);
+            return Request { at, offset, id, len: 4096, stream, lane, op, flags };
+        }
+        self.due.pop();
+        let Greedy { len, writes_percent, is_sequential, .. } = self.greedy;
+        let place = if is_sequential { self.next_place } else { random };
+        self.next_place += 1;
+        let is_write = next_random(&mut self.random) % 100 < writes_percent;
+        let op = if is_write { Op::Write } else { Op::Read };
+        let offset = place % (self.part / u64::from(len)) * u64::from(len);
+        let stream = self.steady.len() as u32;
+        let offset = u64::from(stream) * self.part + offset;
+        Request { at, offset, id, len, stream, lane, op, flags }
+    }
+
+    fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
+        if done.request.stream == self.steady.len() as u32 {
+            self.due.push(now);
+        }
+    }
+}
+
+/// What the tenants get.
+struct Counts {
+    within: Vec<Nanos>,
+    in_time: Vec<u64>,
+    greedy: u64,
+    greedy_bytes: u64,
+}
+
+impl Observer for Counts {
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        match self.within.get(done.request.stream as usize) {
+            Some(within) => {
+                let is_in_time = done.latency(now) <= *within;
+                self.in_time[done.request.stream as usize] += u64::from(is_in_time);
+            }
+            None => {
+                self.greedy += 1;
+                self.greedy_bytes += u64::from(done.request.len);
+            }
+        }
+    }
+}
+
+impl Bed {
+    fn run(&self, spec: &str, steady: &[Steady], greedy: Greedy, most: u64) -> (Counts, Nanos) {
+        let mut policy = (self.build)(spec);
+        let mut tenants = Tenants::new(self, steady, greedy, most);
+        let within = steady.iter().map(|one| one.within).collect();
+        let in_time = vec![0; steady.len()];
+        let mut counts = Counts { within, in_time, greedy: 0, greedy_bytes: 0 };
+        let end =
+            simulate::run(&mut policy, &mut self.devices.clone(), &mut tenants, &mut counts);
+        (counts, end)
+    }
+
+    /// Returns the rate of small requests anywhere, reads or writes, whichever is lower, with one for
+    /// each device outstanding.
+    fn capacity_iops(&self, policy: &str) -> u64 {
+        let rate = |writes_percent| {
+            let depth = self.devices.len() as u32;
+            let (counts, end) =
+                self.run(policy, &[], greedy(4096, depth, writes_percent, false), 5_000);
+            (counts.greedy as f64 / end.as_secs_f64()) as u64
+        };
+        rate(0).min(rate(100))
+    }
+
+    /// Runs the tenants with promises on all of them, at the defaults; returns those whose promises
+    /// broke.
+    fn broken(&self, policy: &str, capacity_iops: u64, steady: &[Steady], greedy: Greedy) -> Vec<usize> {
+        let mut back = Back::of("disk", On::Volume(Vec::new()));
+        (back.policy, back.capacity_iops) = (policy.into(), Some(capacity_iops));
+        let promised = |(stream, one): (usize, &Steady)| {
+            let promise = Some(Promise { iops: one.planned_iops(stream), within: one.within });
+            Named { promise, ..Named::all("steady") }
+        };
+        let own = greedy.keep_iops.map(|iops| Promise { iops, within: steady[0].within });
+        back.exports = steady.iter().enumerate().map(promised).collect();
+        back.exports.push(Named { promise: own, ..Named::all("greedy") });
+        let (counts, end) = self.run(&back.shaped().unwrap(), steady, greedy, u64::MAX);
+        let mb_per_s = counts.greedy_bytes as f64 / 1e6 / end.as_secs_f64();
+        let shares = counts.in_time.iter().zip(steady);
+        let shares: Vec<_> =
+            shares.map(|(count, one)| *count as f64 * 100.0 / one.requests as f64).collect();
+        println!("{greedy:?}: {shares:.2?} % in time, {mb_per_s:.1} MB/s for the neighbour");
+        (0..steady.len()).filter(|stream| shares[*stream] < 98.5).collect()
+    }
+
+    /// Expects that the promise to `steady` holds beside every neighbour.
+    fn keeps_beside_all(&self, policy: &str, steady: Steady) {
+        let capacity_iops = self.capacity_iops(policy);
+        println!("{capacity_iops} IOPS, of which {} are promised", steady.planned_iops(0));
+        let broken = |greedy: &Greedy| {
+            !self.broken(policy, capacity_iops, &[steady], *greedy).is_empty()
+        };
+        let broken: Vec<Greedy> = NEIGHBOURS.into_iter().filter(broken).collect();
+        assert!(broken.is_empty(), "broken beside {broken:?}");
+    }
+}
+
+const ON_DISK: Steady =
+    Steady { op: Op::Read, rate_iops: 20, within: Nanos::from_millis(100), requests: 1200 };
+const ON_FLASH: Steady =
+    Steady { op: Op::Read, rate_iops: 500, within: Nanos::from_millis(5), requests: 10_000 };
+const ON_CLOUD: Steady =
+    Steady { op: Op::Read, rate_iops: 300, within: Nanos::from_millis(20), requests: 6000 };
+
+#[test]
+fn a_promise_on_a_disk_holds_beside_any_neighbour() {
+    on_device("st1000nm0011", None).keeps_beside_all("noop", ON_DISK);
+}
+
+#[test]
+fn a_promise_on_flash_holds_beside_any_neighbour() {
+    on_device("samsung-830", None).keeps_beside_all("noop", ON_FLASH);
+}
+
+#[test]
+fn a_promise_on_a_cloud_volume_holds_beside_any_neighbour() {
+    on_device("ebs-gp3:gib=500", None).keeps_beside_all("noop", ON_CLOUD);
+}
+
+#[test]
+fn a_promise_on_a_volume_of_disks_holds_beside_any_neighbour() {
+    for level in ["raid6", "raid10"] {
+        let (bed, policy) = on_array("st1000nm0011", level);
+        bed.keeps_beside_all(&policy, ON_DISK);
+    }
+}
+
+#[test]
+fn a_promise_over_a_flash_cache_holds_beside_any_neighbour() {
+    let bed = on_device("st1000nm0011", Some("samsung-830"));
+    bed.keeps_beside_all("cache:write=around:size-mib=1024", ON_DISK);
+}
+
+#[test]
+fn a_neighbour_within_its_own_promise_of_long_requests_does_not_break_another() {
+    let bed = on_device("st1000nm0011", None);
+    let capacity_iops = 2 * 38 + 10;
+    for len in [1 << 20, 4 << 20, 32 << 20] {
+        for writes_percent in [0, 100] {
+            let neighbour =
+                Greedy { keep_iops: Some(38), ..greedy(len, 2, writes_percent, false) };
+            assert!(bed.broken("noop", capacity_iops, &[ON_DISK], neighbour).is_empty());
+        }
+    }
+}
