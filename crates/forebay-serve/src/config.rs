@@ -53,9 +53,6 @@ pub struct Back {
     pub capacity_iops: Option<u64>,
     /// Whether promises are reduced to the measured capacity of the disk.
     pub measures_capacity: bool,
-    /// The number of requests that the policy gets at a time below promises and weights; 4 by
-    /// default.
-    pub window: Option<u32>,
     /// Whether blocks are at their addresses or rearranged.
     pub blocks: Blocks,
     /// Where to write a trace of clients' requests; it is complete when the server has ended.
@@ -187,7 +184,6 @@ impl Back {
             streams: None,
             capacity_iops: None,
             measures_capacity: false,
-            window: None,
             blocks: Blocks::InPlace,
             trace: None,
             trace_issued: None,
@@ -273,12 +269,11 @@ impl Back {
 
     /// Rejects keys that would have no effect.
     fn refuse_idle_keys(&self) -> Result<(), Error> {
-        let Back { name, window, capacity_iops, measures_capacity, .. } = self;
+        let Back { name, capacity_iops, measures_capacity, .. } = self;
         let is_promised = self.exports.iter().any(|export| export.promise.is_some());
         let idle = [
             ("capacity_iops", capacity_iops.is_some() && !is_promised, "keep_iops"),
             ("capacity", *measures_capacity && !is_promised, "keep_iops"),
-            ("window", window.is_some() && !self.is_shaped(), "keep_iops or weight"),
         ];
         match idle.iter().find(|(_, is_idle, _)| *is_idle) {
             None => Ok(()),

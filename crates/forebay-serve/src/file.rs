@@ -50,7 +50,6 @@ struct DiskTable {
     capacity_iops: Option<u64>,
     #[serde(default)]
     capacity: Capacity,
-    window: Option<u32>,
     rearrange: Option<PathBuf>,
     #[serde(default)]
     rearranged: bool,
@@ -71,7 +70,6 @@ struct VolumeTable {
     capacity_iops: Option<u64>,
     #[serde(default)]
     capacity: Capacity,
-    window: Option<u32>,
     trace: Option<PathBuf>,
     trace_issued: Option<PathBuf>,
 }
@@ -239,7 +237,6 @@ impl DiskTable {
             streams: self.streams.map(streams),
             capacity_iops: self.capacity_iops,
             measures_capacity: matches!(self.capacity, Capacity::Measured),
-            window: self.window.map(|window| within("window", window)).transpose()?,
             trace: self.trace,
             trace_issued: self.trace_issued,
             ..base
@@ -263,7 +260,6 @@ impl VolumeTable {
             streams: self.streams.map(streams),
             capacity_iops: self.capacity_iops,
             measures_capacity: matches!(self.capacity, Capacity::Measured),
-            window: self.window.map(|window| within("window", window)).transpose()?,
             trace: self.trace,
             trace_issued: self.trace_issued,
             ..base
@@ -419,7 +415,7 @@ metrics = "127.0.0.1:9122"
 [[disk]]
 name = "data"
 file = "/srv/data.img"
-window = 4
+read_only = false
 policy = "forebay"
 depth = 8
 page_cache = true
@@ -459,7 +455,7 @@ on = "safe"
         assert_eq!(data.exports[1].offset, 1 << 30);
         assert_eq!(
             data.shaped().unwrap(),
-            "promised:cmin=300/0/0:delta-ms=10/10/10:weight=1/3/1:dependencies=no:depth=4:over=forebay"
+            "promised:cmin=300/0/0:delta-ms=10/10/10:weight=1/3/1:dependencies=no:delta-c=600:depth=8:over=forebay"
         );
         assert_eq!(config.backs[1].shaped().unwrap(), "noop");
         let emulated = WHOLE.replace("drives = [", "emulate = \"fixed:100\"\ndrives = [");
@@ -467,7 +463,7 @@ on = "safe"
         let measured =
             WHOLE.replace("capacity_iops = 900", "capacity_iops = 900\ncapacity = \"measured\"");
         let shaped = told(&measured).unwrap().backs[0].shaped().unwrap();
-        assert!(shaped.contains(":capacity=measured:depth=4:over="), "{shaped}");
+        assert!(shaped.contains(":capacity=measured:delta-c=600:depth=8:over="), "{shaped}");
     }
 
     #[test]
@@ -485,10 +481,10 @@ on = "safe"
             ("keep_iops = 300\n", "", "line 19", "keep_iops: not given"),
             ("keep_iops = 300", "keep_iops = 850", "line 6", "exceeds capacity_iops (900)"),
             ("capacity_iops = 900\n", "", "line 6", "capacity_iops: not given"),
-            ("window = 4", "emulate = \"nothing\"", "line 6", "no device 'nothing'"),
-            ("window = 4", "emulate = \"fixed:9\"", "line 6", "page_cache: has no effect"),
+            ("read_only = false", "emulate = \"nothing\"", "line 6", "no device 'nothing'"),
+            ("read_only = false", "emulate = \"fixed:9\"", "line 6", "page_cache: has no effect"),
             (
-                "window = 4\npolicy = \"forebay\"\ndepth = 8\npage_cache = true",
+                "read_only = false\npolicy = \"forebay\"\ndepth = 8\npage_cache = true",
                 "emulate = \"fixed:9\"\ndepth = 8",
                 "line 6",
                 "depth: has no effect on an emulated device",
@@ -509,7 +505,7 @@ on = "safe"
             ("drives = [", "depth = 0\ndrives = [", "line 15", "expected 1 to 4096"),
             ("drives = [", "emulate = \"none\"\ndrives = [", "line 15", "no device 'none'"),
             ("weight = 3", "weight = 0", "line 6", "weight: got '0'"),
-            ("window = 4", "window = 0", "line 6", "window: got 0, expected 1 to 4096"),
+            ("read_only = false", "window = 4", "line 9", "unknown field `window`"),
             ("depth = 8", "streams = \"connections\"", "line 6", "streams: got \"connections\""),
             (
                 "\"127.0.0.1:0\"",
@@ -524,20 +520,19 @@ on = "safe"
         }
         let idle = |key: &str| {
             let plain = WHOLE.replace("keep_iops = 300\nwithin = \"10ms\"\n", "");
-            let plain = plain.replace("weight = 3\n", "").replace("window = 4\n", "");
+            let plain = plain.replace("weight = 3\n", "");
             told(&plain.replace("capacity_iops = 900", key)).map(drop)
         };
         let above = WHOLE
-            .replace("drives = [", "capacity_iops = 500\nwindow = 9\ndrives = [")
+            .replace("drives = [", "capacity_iops = 500\ndepth = 9\ndrives = [")
             .replace("on = \"safe\"", "on = \"safe\"\nkeep_iops = 200\nwithin = \"20ms\"");
         assert_eq!(
             told(&above).unwrap().backs[1].shaped().unwrap(),
-            "promised:cmin=200/0:delta-ms=20/10:weight=1/1:dependencies=no:depth=9:over=noop"
+            "promised:cmin=200/0:delta-ms=20/10:weight=1/1:dependencies=no:delta-c=300:depth=9:over=noop"
         );
         for (key, what) in [
             ("capacity_iops = 900", "'data': capacity_iops: has no effect, because no export"),
             ("capacity = \"measured\"", "'data': capacity: has no effect, because no export"),
-            ("window = 4", "no export on it has keep_iops or weight"),
         ] {
             let said = idle(key).unwrap_err();
             assert!(said.contains("line 6") && said.contains(what), "{said}");

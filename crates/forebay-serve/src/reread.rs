@@ -56,7 +56,6 @@ impl Back {
             policy: now.policy.clone(),
             capacity_iops: now.capacity_iops,
             measures_capacity: now.measures_capacity,
-            window: now.window,
             streams: now.streams,
             exports,
             ..self.clone()
@@ -156,7 +155,7 @@ mod tests {
     fn policies_and_all_that_they_are_made_of_are_taken_up() {
         let promise = Some(Promise { iops: 3, within: Nanos(7) });
         let now = back(|now| {
-            (now.policy, now.window, now.capacity_iops) = ("bid".into(), Some(9), Some(77));
+            (now.policy, now.capacity_iops) = ("bid".into(), Some(77));
             (now.measures_capacity, now.streams) = (true, Some(Streams::Exports));
             // The order differs from the one being served.
             now.exports.reverse();

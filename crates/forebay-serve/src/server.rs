@@ -236,7 +236,7 @@ impl Server {
         if let Some(placement) = both.into_iter().find(|policy| keeps_data(policy)) {
             if served.policy == next.policy {
                 return Err(unfit(format!(
-                    "'{name}': promises, weights and window above '{}', which keeps data on the \
+                    "'{name}': promises and weights above '{}', which keeps data on the \
                      flash, take effect after a restart",
                     next.policy
                 )));

@@ -433,7 +433,6 @@ fn promises_shrink_to_what_the_disk_is_measured_to_do() {
         let promise = Some(Promise { iops: 300, within: Nanos::from_millis(50) });
         back.exports = vec![Named { promise, ..Named::all("disk") }];
         (back.capacity_iops, back.measures_capacity) = (Some(400), true);
-        back.window = Some(1);
     });
     let mut client = Client::simple(&served.socket(), "disk");
     let ask = |client: &mut Client, nth: u64| {

@@ -128,8 +128,8 @@ def pair(forebay, folder, device, rate, bound_ms, burst, think_ms, seconds, apar
     print(f"{device}: steady {rate} a second by chance, {FRACTION:.0%} within {bound_ms} ms needs {keep} IOPS; "
           f"bursty {burst} every {think_ms} ms; load {load()}")
     promise = f'keep_iops = {keep}\nwithin = "{bound_ms}ms"'
-    limits = f"capacity_iops = {serves}\nwindow = 1"
-    spec = f"promised:cmin={keep}/0:delta-ms={bound_ms}/10:weight=1/1:dependencies=no:depth=1:over=noop"
+    limits = f"capacity_iops = {serves}"
+    spec = f"promised:cmin={keep}/0:delta-ms={bound_ms}/10:weight=1/1:dependencies=no:delta-c={1000 // bound_ms}:depth=64:over=noop"
     for name, extra, promised, policy in [("promised", limits, promise, spec), ("noop", "", "", "noop")]:
         with serving(forebay, disk(folder, device, extra) + EXPORTS.format(promise=promised, apart=apart), folder) as at:
             clients = [steady(at, rate, seconds), bursty(at, burst, think_ms, seconds)]

@@ -241,7 +241,7 @@ impl Bed {
     /// each device outstanding.
     fn capacity_iops(&self, policy: &str) -> u64 {
         let rate = |writes_percent| {
-            let depth = self.devices.len() as u32;
+            let depth = self.devices.len() as u32 * std::env::var("DEP").map_or(1, |d| d.parse().unwrap());
             let (counts, end) =
                 self.run(policy, &[], greedy(4096, depth, writes_percent, false), 5_000);
             (counts.greedy as f64 / end.as_secs_f64()) as u64
@@ -279,6 +279,23 @@ impl Bed {
         };
         let broken: Vec<Greedy> = NEIGHBOURS.into_iter().filter(broken).collect();
         assert!(broken.is_empty(), "broken beside {broken:?}");
+    }
+
+    /// Expects that as much as a server accepts can be promised.
+    fn keeps_all_it_accepts(&self, policy: &str, tenants: u64, like: Steady) {
+        let capacity_iops = self.capacity_iops(policy);
+        let limit = (capacity_iops - 1_000_000_000 / like.within.0) / tenants;
+        let of_rate = |rate_iops| Steady { rate_iops, ..like };
+        let fits = |rate: &u64| (0..tenants).all(|one| of_rate(*rate).planned_iops(one as usize) <= limit);
+        let rate = (1..=limit).rev().find(fits).unwrap();
+        let steady: Vec<Steady> = (0..tenants)
+            .map(|one| Steady { op: if one % 2 == 0 { Op::Read } else { Op::Write }, ..of_rate(rate) })
+            .collect();
+        println!("{tenants} tenants of {limit} IOPS each, out of {capacity_iops}");
+        for neighbour in [NEIGHBOURS[0], NEIGHBOURS[5], NEIGHBOURS[7]] {
+            let broken = self.broken(policy, capacity_iops, &steady, neighbour);
+            if std::env::var("DEP").is_err() {assert!(broken.is_empty());} println!("{broken:?} beside {neighbour:?}");
+        }
     }
 }
 
@@ -329,4 +346,13 @@ fn a_neighbour_within_its_own_promise_of_long_requests_does_not_break_another() 
             assert!(bed.broken("noop", capacity_iops, &[ON_DISK], neighbour).is_empty());
         }
     }
+}
+
+#[test]
+fn all_that_is_accepted_is_kept() {
+    on_device("st1000nm0011", None).keeps_all_it_accepts("noop", 2, ON_DISK);
+    let (bed, policy) = on_array("st1000nm0011", "raid10");
+    bed.keeps_all_it_accepts(&policy, 3, ON_DISK);
+    on_device("samsung-830", None).keeps_all_it_accepts("noop", 3, ON_FLASH);
+    on_device("ebs-gp3:gib=500", None).keeps_all_it_accepts("noop", 3, ON_CLOUD);
 }

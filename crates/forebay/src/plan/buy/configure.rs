@@ -84,8 +84,6 @@ struct Back<'a> {
     drives: usize,
     /// Requests per second that it can serve, whatever the requests.
     iops: u64,
-    /// The number of requests that it must get at a time to serve that many.
-    depth: u32,
     clients: Vec<Tenant<'a>>,
 }
 
@@ -99,8 +97,6 @@ struct Tenant<'a> {
 const MIB: u64 = 1 << 20;
 /// The least and the greatest pace of a drive, unless reservations or limits are beyond them.
 const PACE_PERCENT: [u64; 2] = [50, 150];
-/// The largest `window` that `serve` accepts.
-const WINDOW_MAX: u32 = 4096;
 /// The bytes that `serve` reserves at the end of a disk with a write-back flash cache
 /// (docs/placement-log.md).
 const MARK_BYTES: u64 = 4096;
@@ -162,8 +158,7 @@ fn back<'a>(
         keep_iops: keep(iops),
         bytes: ((need.bytes as f64 * growth) as u64).next_multiple_of(MIB).max(MIB),
     };
-    let depth = guarantee.depth;
-    Back { name, drives, iops, depth, clients: group.iter().zip(wanted).map(tenant).collect() }
+    Back { name, drives, iops, clients: group.iter().zip(wanted).map(tenant).collect() }
 }
 
 impl Back<'_> {
@@ -181,7 +176,7 @@ impl Back<'_> {
         }
         let cut = "# All promises together are more than any workload gets: each is cut by the same share.\n";
         let cut = if self.is_cut() { cut } else { "" };
-        format!("capacity_iops = {}\n{cut}window = {}\n", self.iops, self.depth.min(WINDOW_MAX))
+        format!("capacity_iops = {}\n{cut}", self.iops)
     }
 
     /// Returns the rate that `tenant` may reach while all others use their reservations. It is at
@@ -493,7 +488,7 @@ mod tests {
         // At 10 ms, up to 100 per second may be in progress when a request arrives.
         let needs = [need("a", 100, 10.0), need("b", 200, 50.0)];
         let of = |rate_iops: f64| {
-            let guarantee = Guarantee { rate_iops, depth: 4 };
+            let guarantee = Guarantee { rate_iops };
             let back = back("data".into(), 1, guarantee, &needs, 2.0);
             let kept = back.clients.iter().map(|tenant| tenant.keep_iops);
             let limits = back.clients.iter().map(|tenant| back.limit_iops(tenant));
@@ -506,7 +501,7 @@ mod tests {
         assert_eq!(of(399.0), (vec![99, 199], vec![200, 300], true));
         assert_eq!(of(150.0), (vec![16, 33], vec![117, 200], true));
         assert_eq!(of(90.0).0, [0, 0]);
-        let guarantee = Guarantee { rate_iops: 1000.0, depth: 4 };
+        let guarantee = Guarantee { rate_iops: 1000.0 };
         let back = back("data".into(), 1, guarantee, &needs, 2.0);
         assert!(back.clients.iter().all(|tenant| tenant.bytes == 7 * MIB), "grown, in whole MiB");
         assert_eq!(back.bytes(), 14 * MIB);

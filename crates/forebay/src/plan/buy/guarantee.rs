@@ -1,6 +1,7 @@
 //! The rate that drives in a layout guarantee for any workload of small requests: random 4 KiB reads
-//! or writes over the whole drives, whichever are slower, at the greatest queue depth at which they
-//! are still answered within the promised time.
+//! or writes over the whole drives, whichever are slower. Flash gets as many at a time as are still
+//! answered within the promised time. A disk gets one: the server lets few into a disk while promises
+//! are due, so a rate that needs a long queue cannot be promised.
 //!
 //! The recorded requests may be served faster, because they lie close together or follow one
 //! another; a reservation must not count on that. A flash cache does not count either, because
@@ -17,8 +18,8 @@ use crate::error::Error;
 use crate::plan::spread::Spread;
 
 const SMALL_BYTES: u32 = 4096;
-/// The greatest queue depth of a drive.
-const DEPTH_MAX: u32 = 32;
+/// The greatest queue depth of a flash drive.
+const FLASH_DEPTH_MAX: u32 = 32;
 /// The number of reads of each drive before those that count.
 const READS_BEFORE: u64 = 1_000;
 /// The number of writes of each disk before those that count: they fill its write cache.
@@ -37,8 +38,6 @@ const WORN: &str = "capacity-gb=16:overwritten-percent=100";
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Guarantee {
     pub(super) rate_iops: f64,
-    /// The number of requests that must be in progress to reach it.
-    pub(super) depth: u32,
 }
 
 /// Measures `drives` in the layout `kind`. A share of `fraction` is to be answered within `within`.
@@ -73,15 +72,18 @@ pub(super) fn guarantee(
         }
         Ok((rate_iops, in_time))
     };
-    let (rate_iops, depth) = fastest_in_time(each as u32, at)?;
-    Ok(Guarantee { rate_iops: rate_iops * sets as f64, depth: depth * sets as u32 })
+    let each = each as u32;
+    let depth_max = if kind.drive.model.wear().is_some() { FLASH_DEPTH_MAX * each } else { each };
+    let rate_iops = fastest_in_time(each, depth_max, at)?.0;
+    Ok(Guarantee { rate_iops: rate_iops * sets as f64 })
 }
 
 /// Returns the highest rate and its depth of those at which `at` is in time, out of the powers of
-/// two; the rate at depth 1 if none is. The search starts with about one request for each of
+/// two up to `depth_max`; the rate at depth 1 if none is. The search starts with about one request for each of
 /// `drives`.
 fn fastest_in_time(
     drives: u32,
+    depth_max: u32,
     mut at: impl FnMut(u32) -> Result<(f64, bool), Error>,
 ) -> Result<(f64, u32), Error> {
     let mut depth = 1 << drives.ilog2();
@@ -94,7 +96,7 @@ fn fastest_in_time(
         }
     }
     let mut best = (rate, depth);
-    while in_time && depth < DEPTH_MAX * drives {
+    while in_time && 2 * depth <= depth_max {
         depth *= 2;
         (rate, in_time) = at(depth)?;
         if in_time && rate > best.0 {
@@ -209,10 +211,11 @@ mod tests {
     fn the_fastest_depth_in_time_is_found_from_either_side() {
         for drives in [1, 6, 32] {
             for limit in [0, 1, 3, 8, 40, 700, 5000] {
+                let most = FLASH_DEPTH_MAX * drives;
                 let at = |depth: u32| Ok((f64::from(depth.min(100)), depth <= limit));
-                let found = fastest_in_time(drives, at).unwrap();
+                let found = fastest_in_time(drives, most, at).unwrap();
                 let depths = (0..).map(|bits| 1u32 << bits);
-                let in_time = depths.take_while(|it| *it <= limit && *it <= DEPTH_MAX * drives);
+                let in_time = depths.take_while(|it| *it <= limit && *it <= most);
                 let depth = in_time
                     .map(|it| (it.min(100), it))
                     .fold((0, 1), |best, it| if it.0 > best.0 { it } else { best });
