@@ -39,6 +39,8 @@ forebay_ask::ask! {
         buffered: bool,
         /// Refuse writes
         read_only: bool,
+        /// Check the configuration and its promises, and end; nothing is opened or changed
+        check: bool,
         /// Serve even if the newest data may be on a flash that is missing or has changed
         /// (docs/placement-log.md)
         force: bool,
@@ -71,6 +73,10 @@ const TICK: Duration = Duration::from_millis(50);
 impl ServeAsk {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let config = self.config()?;
+        if self.check {
+            config.summary()?.iter().for_each(|line| tell(line));
+            return Ok(());
+        }
         // From here on, SIGHUP no longer ends the process.
         interrupt::hung_up();
         let outcome = interrupt::shortens(SecondInterruption::Ends, |stop| {

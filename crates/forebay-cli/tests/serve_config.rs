@@ -381,3 +381,29 @@ fn a_drive_of_a_volume_is_no_disk_and_is_used_once() {
         assert!(output.status.code() == Some(2) && said.contains(part), "{said}");
     }
 }
+
+#[test]
+fn a_configuration_is_checked_without_serving_it() {
+    let folder = Folder::new();
+    let check = |keep: &str, policy: &str| {
+        let text = format!(
+            "socket = \"s\"\n[[disk]]\nname = \"data\"\nfile = \"absent\"\npolicy = \"{policy}\"\n\
+             capacity_iops = 900\n[[export]]\nname = \"db\"\non = \"data\"\nkeep_iops = {keep}\n\
+             within = \"10ms\"\n"
+        );
+        fs::write(folder.path("serve.toml"), text).unwrap();
+        let out = serve(&folder, &["--check", "serve.toml"]).output().unwrap();
+        (out.status.code(), String::from_utf8(out.stderr).unwrap())
+    };
+    let (code, said) = check("800", "noop");
+    assert_eq!(code, Some(0), "{said}");
+    let expected = "'data': 1 export, policy noop; promises 800 of 900 IOPS, 0 more can be promised";
+    assert!(said.contains(expected), "{said}");
+    for (keep, policy, what) in
+        [("801", "noop", "exceeds capacity_iops"), ("10", "nop", "'nop'")]
+    {
+        let (code, said) = check(keep, policy);
+        assert!(code == Some(2) && said.contains(what), "{said}");
+    }
+    assert!(!folder.path("s").exists() && !folder.path("absent").exists());
+}

@@ -15,5 +15,5 @@ pub use placements::{
     is_placement, with_placed,
 };
 pub use schedulers::{POLICIES, build, with_policy};
-pub use shapers::{SHAPER_PARAMETERS, SHAPERS};
+pub use shapers::{SHAPER_PARAMETERS, SHAPERS, is_shaper};
 pub use yardsticks::{YARDSTICKS, build_measured, is_yardstick, with_measured};

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use forebay_core::Nanos;
-use forebay_core::catalog::build;
+use forebay_core::catalog::{build, is_array, is_placement, is_shaper};
+use forebay_core::contract::spec::Spec;
 use forebay_devices::OpenDevice;
 use forebay_live::Driver;
 
@@ -106,6 +107,25 @@ pub enum On {
     },
 }
 
+/// Equal shares for all streams, above the configured policy.
+const FAIR: &str = "promised:cmin=0:dependencies=no";
+
+/// Returns the policy to show for `spec`: without equal shares, which need not be configured.
+pub(crate) fn shown(spec: &str) -> String {
+    let configured = Spec::parse(spec).ok().filter(|_| spec.starts_with(FAIR));
+    configured.and_then(|spec| spec.inner("over")).unwrap_or_else(|| spec.to_string())
+}
+
+impl Config {
+    /// Returns a line for each back: what it exports and promises, and what is left.
+    ///
+    /// # Errors
+    /// If a policy does not exist, or exports promise more than the capacity.
+    pub fn summary(&self) -> Result<Vec<String>, Error> {
+        self.backs.iter().map(Back::summary).collect()
+    }
+}
+
 impl On {
     /// Returns whether a model determines the duration of I/Os.
     pub(crate) fn is_emulated(&self) -> bool {
@@ -191,15 +211,20 @@ impl Back {
         }
     }
 
-    /// Returns the policy spec, with the promises of its exports above it, if there are any.
+    /// Returns the policy spec with the promises and weights of its exports above it. Without any,
+    /// streams share the disk equally.
     ///
     /// # Errors
     /// The exports promise more than the disk's capacity, or a key that requires promises is used
     /// without them.
     pub fn shaped(&self) -> Result<String, Error> {
         let policy = &self.policy;
-        let promises = || self.exports.iter().filter_map(|export| export.promise);
         self.refuse_idle_keys()?;
+        let beneath = policy.replace('+', "++").replace(':', "+");
+        let depth = self.depth;
+        if !self.is_shaped() && self.shares_fairly() {
+            return Ok(format!("{FAIR}:depth={depth}:over={beneath}"));
+        }
         if !self.is_shaped() {
             return Ok(policy.to_string());
         }
@@ -210,7 +235,8 @@ impl Back {
                 self.name
             )));
         }
-        if let Some(shortest) = promises().map(|promise| promise.within).min() {
+        let (promised_iops, beside_iops) = self.promised_iops();
+        if promised_iops > 0 {
             let name = &self.name;
             let Some(capacity_iops) = self.capacity_iops else {
                 return Err(unfit(format!(
@@ -219,9 +245,6 @@ impl Back {
                 )));
             };
             // Requests already in flight when a request arrives must also finish within its bound.
-            let beside_iops = 1_000_000_000_u64.div_ceil(shortest.0.max(1));
-            let promised_iops: u64 =
-                promises().map(|promise| promise.iops).fold(0, u64::saturating_add);
             if promised_iops.saturating_add(beside_iops) > capacity_iops {
                 return Err(unfit(format!(
                     "'{name}': keep_iops: got {promised_iops} for all exports, plus {beside_iops} \
@@ -239,14 +262,11 @@ impl Back {
         let bound = |promise: Promise| promise.within.0 as f64 / 1e6;
         let bounds = list(&|export| export.promise.map_or(10.0, bound).to_string());
         let weights = list(&|export| export.weight.to_string());
-        let beneath = policy.replace('+', "++").replace(':', "+");
         // Promises need a capacity, so without one only weights share the disk.
-        let promised_iops = promises().map(|promise| promise.iops).fold(0, u64::saturating_add);
         let delta_c = match self.capacity_iops {
             Some(capacity_iops) => format!(":delta-c={}", capacity_iops - promised_iops),
             None => String::new(),
         };
-        let depth = self.depth;
         let measured = if self.measures_capacity { ":capacity=measured" } else { "" };
         let spec = format!(
             "promised:cmin={rates}:delta-ms={bounds}:weight={weights}:dependencies=no{measured}{delta_c}:depth={depth}:over={beneath}"
@@ -256,9 +276,48 @@ impl Back {
         Ok(spec)
     }
 
+    /// Returns a sentence about its exports and promises.
+    fn summary(&self) -> Result<String, Error> {
+        self.shaped()?;
+        // Placements and arrays need their devices.
+        if !is_placement(&self.policy) && !is_array(&self.policy) {
+            build(&self.policy, u32::MAX)?;
+        }
+        let Back { name, policy, exports, .. } = self;
+        let exports = match exports.len() {
+            1 => "1 export".to_string(),
+            count => format!("{count} exports"),
+        };
+        let (promised_iops, beside_iops) = self.promised_iops();
+        let promises = match self.capacity_iops {
+            Some(capacity_iops) => format!(
+                "promises {promised_iops} of {capacity_iops} IOPS, {} more can be promised",
+                capacity_iops - promised_iops - beside_iops
+            ),
+            None => "nothing is promised".to_string(),
+        };
+        Ok(format!("'{name}': {exports}, policy {policy}; {promises}"))
+    }
+
+    /// Returns the promised rate, and what one request within the shortest bound needs beside it.
+    fn promised_iops(&self) -> (u64, u64) {
+        let promises = || self.exports.iter().filter_map(|export| export.promise);
+        let shortest = promises().map(|promise| promise.within).min();
+        let beside_iops =
+            shortest.map_or(0, |shortest| 1_000_000_000_u64.div_ceil(shortest.0.max(1)));
+        (promises().map(|promise| promise.iops).fold(0, u64::saturating_add), beside_iops)
+    }
+
     /// Returns whether an export has a promise or a weight.
     fn is_shaped(&self) -> bool {
         self.exports.iter().any(|export| export.promise.is_some() || export.weight != 1)
+    }
+
+    /// Returns whether connections share the disk fairly: unless the policy is a shaper itself, or
+    /// moves data between disks.
+    fn shares_fairly(&self) -> bool {
+        let name = self.policy.split(':').next().unwrap_or_default();
+        !is_placement(&self.policy) && !is_shaper(name)
     }
 
     /// Returns what the policy treats as a stream.

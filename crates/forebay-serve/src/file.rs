@@ -457,7 +457,10 @@ on = "safe"
             data.shaped().unwrap(),
             "promised:cmin=300/0/0:delta-ms=10/10/10:weight=1/3/1:dependencies=no:delta-c=600:depth=8:over=forebay"
         );
-        assert_eq!(config.backs[1].shaped().unwrap(), "noop");
+        assert_eq!(
+            config.backs[1].shaped().unwrap(),
+            "promised:cmin=0:dependencies=no:depth=64:over=noop"
+        );
         let emulated = WHOLE.replace("drives = [", "emulate = \"fixed:100\"\ndrives = [");
         assert!(matches!(told(&emulated).unwrap().backs[1].on, On::EmulatedVolume { .. }));
         let measured =

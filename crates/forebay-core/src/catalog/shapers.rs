@@ -151,7 +151,7 @@ const FOLLOWED: &[Parameter] = &[
 ];
 
 /// Returns whether `name` is a shaper's.
-pub(crate) fn is_shaper(name: &str) -> bool {
+pub fn is_shaper(name: &str) -> bool {
     SHAPERS.iter().any(|listed| listed.name == name)
 }
 

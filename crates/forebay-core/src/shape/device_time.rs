@@ -2,7 +2,7 @@
 //!
 //! Source: reservations of device time are Fahrrad's (Povzner et al., EuroSys 2008). The *unit* is
 //! the time of a small I/O at the server's capacity, whatever the workload. An I/O costs at least
-//! one unit, and one of up to 4 KiB exactly one. Longer I/Os cost what those of their kind and size
+//! one unit, and one of up to 4 KiB exactly one if the capacity is given. Longer I/Os cost what those of their kind and size
 //! took so far: after every [`PERIOD`] I/Os, the difference between their costs and the time that the
 //! device was busy is shared among the kinds and sizes in proportion to their part of the costs. Until one
 //! has been seen, a byte costs [`BYTE_PS`].
@@ -32,6 +32,8 @@ use crate::contract::time::Nanos;
 const BYTE_PS: u64 = 10_000;
 /// Classes of sizes: up to 4 KiB, 8 KiB, and so on; the last one has all longer ones.
 const SIZES: usize = 15;
+/// The least time of an I/O if no capacity is given.
+const UNIT_LEAST: Nanos = Nanos(1_000);
 /// The longest I/O that costs exactly a unit.
 const SMALL_BYTES: u32 = 4096;
 /// Reads, writes, and everything else.
@@ -64,6 +66,7 @@ struct InDevice {
 #[derive(Clone, Debug)]
 pub(super) struct DeviceTime {
     unit: Nanos,
+    is_unit_known: bool,
     /// What I/Os of each class cost.
     costs: [Option<Nanos>; SIZES * KINDS],
     /// The I/Os of each class that left in this period, the sum of their costs, and the time that the
@@ -95,10 +98,11 @@ fn class_of(op: Op, len: u32) -> usize {
 }
 
 impl DeviceTime {
-    /// Creates an estimate for a server on which a small I/O takes `unit`.
-    pub(super) fn new(unit: Nanos) -> DeviceTime {
+    /// Creates an estimate for a server of unknown capacity.
+    pub(super) fn new() -> DeviceTime {
         DeviceTime {
-            unit,
+            unit: UNIT_LEAST,
+            is_unit_known: false,
             costs: [None; SIZES * KINDS],
             left: [0; SIZES * KINDS],
             expected: Nanos::ZERO,
@@ -117,7 +121,7 @@ impl DeviceTime {
     /// Returns the estimated time of an I/O.
     #[inline]
     pub(super) fn cost(&self, op: Op, len: u32) -> Nanos {
-        if op.moves_data() && len <= SMALL_BYTES {
+        if self.is_unit_known && op.moves_data() && len <= SMALL_BYTES {
             return self.unit;
         }
         let learnt = self.costs[class_of(op, len)];
@@ -131,7 +135,7 @@ impl DeviceTime {
 
     /// Sets the time of a small I/O, and the shortest bound of a promise.
     pub(super) fn set_unit(&mut self, unit: Nanos, shortest: Nanos) {
-        self.unit = unit;
+        (self.unit, self.is_unit_known) = (unit.max(Nanos(1)), true);
         self.owed_for = Nanos(shortest.0.saturating_mul(OWED_BOUNDS));
     }
 
@@ -154,10 +158,12 @@ impl DeviceTime {
     /// Returns the length of the parts of long requests: the longest that fits into `window`.
     pub(super) fn part_bytes(&self, window: Nanos) -> u32 {
         let window = window - self.tail;
-        let fits = |len: &u32| {
-            self.cost(Op::Read, *len).max(self.cost(Op::Write, *len)) <= window
-        };
-        (0..=9).rev().map(|double| PART_LEAST_BYTES << double).find(fits).unwrap_or(PART_LEAST_BYTES)
+        let fits = |len: &u32| self.cost(Op::Read, *len).max(self.cost(Op::Write, *len)) <= window;
+        (0..=9)
+            .rev()
+            .map(|double| PART_LEAST_BYTES << double)
+            .find(fits)
+            .unwrap_or(PART_LEAST_BYTES)
     }
 
     /// Returns whether an I/O of `cost` may enter at `now`. Unpromised ones have no `deadline`,

@@ -33,8 +33,6 @@ use crate::rtt::{Rtt, SERVICE};
 
 /// How long other I/Os may occupy the device if nothing is promised.
 const WINDOW_WITHOUT_PROMISES: Nanos = Nanos::from_millis(100);
-/// The assumed time of a small I/O if no capacity is given.
-const UNIT_UNKNOWN: Nanos = Nanos::from_micros(20);
 
 /// The promise to a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +99,7 @@ impl Promised {
             kept,
             rest,
             virtual_time: 0,
-            device: DeviceTime::new(UNIT_UNKNOWN),
+            device: DeviceTime::new(),
             window: Nanos::ZERO,
             chosen: None,
             is_saturated: false,
@@ -128,15 +126,16 @@ impl Promised {
     fn reserve(&mut self) {
         let kept = || self.streams.iter().filter_map(|stream| stream.promise.kept);
         let Some(shortest) = kept().map(|(_, within)| within).min() else {
-            let unit = self.delta_c_iops.map_or(UNIT_UNKNOWN, |iops| Nanos(SERVICE / iops.max(1)));
-            self.device.set_unit(unit, Nanos::ZERO);
+            if let Some(iops) = self.delta_c_iops {
+                self.device.set_unit(Nanos(SERVICE / iops.max(1)), Nanos::ZERO);
+            }
             self.window = WINDOW_WITHOUT_PROMISES;
             return;
         };
         let promised = kept().map(|(rtt, _)| rtt.rate_iops()).fold(0, u64::saturating_add);
         let delta_c = self.delta_c_iops.unwrap_or(SERVICE.div_ceil(shortest.0)).max(1);
         let capacity = promised.saturating_add(delta_c);
-        self.device.set_unit(Nanos((SERVICE / capacity).max(1)), shortest);
+        self.device.set_unit(Nanos(SERVICE / capacity), shortest);
         let surplus = u128::from(shortest.0) * u128::from(delta_c) / u128::from(capacity);
         self.window = Nanos(surplus as u64 / 2);
     }
@@ -150,7 +149,8 @@ impl Promised {
     /// Returns the stream whose kept request is due first, and when that is.
     fn first_due(&self, backlog: &Backlog) -> Option<(Nanos, usize)> {
         let due = |stream: usize| {
-            let within = self.streams[stream].promise.kept.map_or(Nanos::ZERO, |(_, within)| within);
+            let within =
+                self.streams[stream].promise.kept.map_or(Nanos::ZERO, |(_, within)| within);
             backlog.first_arrival(class_of(stream)).map(|at| (at + within, stream))
         };
         let ready = self.kept.iter().filter(|stream| backlog.is_ready(class_of(**stream)));
@@ -158,7 +158,13 @@ impl Promised {
     }
 
     /// Returns `class` if its I/O may enter the device.
-    fn choose(&mut self, now: Nanos, class: usize, deadline: Option<Nanos>, backlog: &Backlog) -> Option<usize> {
+    fn choose(
+        &mut self,
+        now: Nanos,
+        class: usize,
+        deadline: Option<Nanos>,
+        backlog: &Backlog,
+    ) -> Option<usize> {
         let cost = self.cost_of_first(class, backlog);
         if deadline.is_none() {
             let at = self.device.room_at(now, cost, self.window);

@@ -17,7 +17,7 @@ use forebay_core::{Fault, Nanos, Op, Outcome};
 use forebay_live::{Plug, Wired};
 
 use super::{Front, PendingRequest, Streams};
-use crate::config::Named;
+use crate::config::{Named, shown};
 use crate::protocol::Header;
 use crate::tally::Tally;
 
@@ -129,7 +129,7 @@ impl Front {
     /// Registers the new policy.
     pub(crate) fn follow(&mut self, policy: &Rc<RefCell<AnyPolicy>>, spec: &str) {
         self.policy = Some(Rc::clone(policy));
-        self.tally.policy = spec.to_string();
+        self.tally.policy = shown(spec);
     }
 
     /// Releases the policy.
