@@ -13,6 +13,7 @@ use forebay_core::Nanos;
 use forebay_serve::ask;
 use forebay_serve::figures::{
     BackFigures, DiskFigures, ExportFigures, Figures, LateFigures, PaceFigures, VolumeFigures,
+    WindowFigures,
 };
 use forebay_show::quantities::achieved;
 
@@ -138,6 +139,16 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
         let told = format!(
             "{measured}; {} of each promise is kept.",
             quantities::percent(percent / 100.0)
+        );
+        text += &(output::wrapped(&told) + "\n");
+    }
+    let is_promised = back.exports.iter().any(|export| export.keep_iops > 0);
+    if let Some(WindowFigures { window_ms, device_tail_ms }) = back.window.filter(|_| is_promised) {
+        let told = format!(
+            "Requests without a promise may occupy the disk for {}; promised ones take at most about {} longer \
+             than expected.",
+            millis(window_ms),
+            millis(device_tail_ms)
         );
         text += &(output::wrapped(&told) + "\n");
     }
@@ -342,6 +353,7 @@ mod tests {
             exports: vec![export],
             disks: vec![disk(count, true), disk(0, false)],
             pace: Some(PaceFigures { percent: 62.5, measured_iops: Some(287.4) }),
+            window: Some(WindowFigures { window_ms: 21.5, device_tail_ms: 0.25 }),
             rearranged: Some(false),
             late: Some(LateFigures { p50_ms: 0.02, p99_ms: 1.25, longest_ms: 9.0 }),
             volume: Some(VolumeFigures {

@@ -397,11 +397,14 @@ fn a_configuration_is_checked_without_serving_it() {
     };
     let (code, said) = check("800", "noop");
     assert_eq!(code, Some(0), "{said}");
-    let expected = "'data': 1 export, policy noop; promises 800 of 900 IOPS, 0 more can be promised";
+    let expected =
+        "'data': 1 export, policy noop; promises 800 of 900 IOPS, 0 more can be promised";
     assert!(said.contains(expected), "{said}");
-    for (keep, policy, what) in
-        [("801", "noop", "exceeds capacity_iops"), ("10", "nop", "'nop'")]
-    {
+    for (keep, policy, what) in [
+        ("801", "noop", "exceeds capacity_iops"),
+        ("99", "noop", "keep_iops: got 99, expected at least 100, one request within 10 ms"),
+        ("200", "nop", "'nop'"),
+    ] {
         let (code, said) = check(keep, policy);
         assert!(code == Some(2) && said.contains(what), "{said}");
     }

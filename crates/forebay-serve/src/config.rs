@@ -173,6 +173,13 @@ pub struct Promise {
     pub within: Nanos,
 }
 
+impl Promise {
+    /// Returns whether the rate does not complete a single request within the bound.
+    fn is_void(&self) -> bool {
+        u128::from(self.iops) * u128::from(self.within.0) < 1_000_000_000
+    }
+}
+
 impl Named {
     /// Exports everything under one name.
     pub fn all(name: &str) -> Named {
@@ -236,6 +243,14 @@ impl Back {
             )));
         }
         let (promised_iops, beside_iops) = self.promised_iops();
+        let mut promises = self.exports.iter().filter_map(|export| export.promise);
+        if let Some(Promise { iops, within }) = promises.find(|promise| promise.is_void()) {
+            let least = 1_000_000_000_u64.div_ceil(within.0.max(1));
+            return Err(unfit(format!(
+                "'{}': keep_iops: got {iops}, expected at least {least}, one request within {within}",
+                self.name
+            )));
+        }
         if promised_iops > 0 {
             let name = &self.name;
             let Some(capacity_iops) = self.capacity_iops else {

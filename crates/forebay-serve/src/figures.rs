@@ -44,6 +44,9 @@ pub struct BackFigures {
     /// other policies.
     #[serde(default)]
     pub pace: Option<PaceFigures>,
+    /// How much a policy with promises or shares lets into the disks; None for other policies.
+    #[serde(default)]
+    pub window: Option<WindowFigures>,
     /// Whether the blocks of a rearranged disk are at their new positions; None for other disks.
     #[serde(default)]
     pub rearranged: Option<bool>,
@@ -52,6 +55,15 @@ pub struct BackFigures {
     pub late: Option<LateFigures>,
     /// The state of a volume; None if the back is not a volume.
     pub volume: Option<VolumeFigures>,
+}
+
+/// The device time that requests without a promise may occupy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WindowFigures {
+    /// The device time that such requests may occupy now.
+    pub window_ms: f64,
+    /// How much longer than expected promised requests are in the disks.
+    pub device_tail_ms: f64,
 }
 
 /// Figures about promises that are scaled to the disk's measured capacity.
@@ -190,6 +202,7 @@ impl BackFigures {
             exports: tally.exports.iter().map(ExportFigures::of).collect(),
             disks: disks(tally),
             pace: PaceFigures::of(&tally.gauges),
+            window: WindowFigures::of(&tally.gauges),
             rearranged: all(&tally.gauges, "rearranged", GaugeOf::All).map(|holds| holds > 0),
             late: tally.late_us.as_ref().map(LateFigures::of),
             volume: VolumeFigures::of(&tally.gauges),
@@ -202,6 +215,13 @@ impl PaceFigures {
     fn of(gauges: &[Gauge]) -> Option<PaceFigures> {
         let of = |name| gauges.iter().find(|gauge| gauge.name == name).map(|gauge| gauge.value);
         Some(PaceFigures { percent: of("pace_percent")?, measured_iops: of("measured_iops") })
+    }
+}
+
+impl WindowFigures {
+    fn of(gauges: &[Gauge]) -> Option<WindowFigures> {
+        let of = |name| gauges.iter().find(|gauge| gauge.name == name).map(|gauge| gauge.value);
+        Some(WindowFigures { window_ms: of("window_ms")?, device_tail_ms: of("device_tail_ms")? })
     }
 }
 
@@ -278,6 +298,7 @@ impl Figures {
         self.exports(&mut page);
         self.disks(&mut page);
         self.paces(&mut page);
+        self.policies(&mut page);
         self.volumes(&mut page);
         page.text()
     }
@@ -398,6 +419,33 @@ impl Figures {
         }
     }
 
+    /// Prints a policy's own counters, and its window and delays.
+    fn policies(&self, page: &mut Page) {
+        let name = "serve_policy";
+        page.head(name, "gauge", "What the policy counts, by name, as in its documentation.");
+        for back in &self.backs {
+            let mut sample = |figure: &str, value: f64| {
+                let (back, figure) = (Page::label(&back.name), Page::label(figure));
+                page.sample(name, &format!("{{back=\"{back}\",figure=\"{figure}\"}}"), value);
+            };
+            sample("switches", back.switches as f64);
+            sample("last_pause_ms", back.last_pause_ms);
+            back.counted.iter().for_each(|(figure, value)| sample(figure, *value));
+            if let Some(WindowFigures { window_ms, device_tail_ms }) = back.window {
+                sample("window_ms", window_ms);
+                sample("device_tail_ms", device_tail_ms);
+            }
+            if let Some(LateFigures { p50_ms, p99_ms, longest_ms }) = back.late {
+                sample("late_p50_ms", p50_ms);
+                sample("late_p99_ms", p99_ms);
+                sample("late_longest_ms", longest_ms);
+            }
+            if let Some(is_rearranged) = back.rearranged {
+                sample("rearranged", f64::from(u8::from(is_rearranged)));
+            }
+        }
+    }
+
     fn volumes(&self, page: &mut Page) {
         let volumes = || {
             let of = |back: &'_ BackFigures| Some((Page::label(&back.name), back.volume.clone()?));
@@ -451,4 +499,71 @@ impl Figures {
 /// Formats the labels that identify a disk.
 fn labels(back: &BackFigures, disk: &DiskFigures) -> String {
     format!("back=\"{}\",disk=\"{}\"", Page::label(&back.name), Page::label(&disk.file))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// Gives every number of `value` a value of its own, from 1001 on.
+    fn distinct(value: &mut Value, next: &mut u64) {
+        match value {
+            Value::Number(_) => {
+                *next += 1;
+                *value = (1000 + *next).into();
+            }
+            Value::Array(all) => all.iter_mut().for_each(|one| distinct(one, next)),
+            Value::Object(all) => all.values_mut().for_each(|one| distinct(one, next)),
+            _ => {}
+        }
+    }
+
+    /// Returns the names and numbers of `value`.
+    fn numbers(name: &str, value: &Value, found: &mut Vec<(String, f64)>) {
+        match value {
+            Value::Number(number) => found.push((name.into(), number.as_f64().unwrap())),
+            Value::Array(all) => all.iter().for_each(|one| numbers(name, one, found)),
+            Value::Object(all) => all.iter().for_each(|(name, one)| numbers(name, one, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_metrics_have_all_figures() {
+        let drive = Some(DriveFigures { is_present: true, ..DriveFigures::default() });
+        let export = ExportFigures { within_ms: Some(0.0), ..ExportFigures::default() };
+        let units = vec![("raid6".to_string(), 0)];
+        let back = BackFigures {
+            name: "data".into(),
+            policy: "noop".into(),
+            switches: 0,
+            last_pause_ms: 0.0,
+            exports: vec![export],
+            disks: vec![DiskFigures { drive, ..DiskFigures::default() }],
+            counted: vec![("hits".into(), 0.0)],
+            pace: Some(PaceFigures { percent: 0.0, measured_iops: Some(0.0) }),
+            window: Some(WindowFigures::default()),
+            rearranged: Some(true),
+            late: Some(LateFigures::default()),
+            volume: Some(VolumeFigures { units, ..VolumeFigures::default() }),
+        };
+        let figures = Figures { schema_version: 1, uptime_s: 0.0, backs: vec![back] };
+        let mut value = serde_json::to_value(&figures).unwrap();
+        distinct(&mut value, &mut 0);
+        let mut expected = Vec::new();
+        numbers("", &value, &mut expected);
+        let page = serde_json::from_value::<Figures>(value).unwrap().page();
+        let samples = page.lines().filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        let samples: Vec<f64> = samples.collect();
+        // Prometheus computes recent latencies from the histogram.
+        let is_left_out = |name: &str| name.starts_with("recent") || name == "schema_version";
+        for (name, number) in expected.iter().filter(|(name, _)| !is_left_out(name)) {
+            // Seconds for milliseconds, and ratios for percentages.
+            let is_there = |unit: f64| samples.iter().any(|one| (one * unit - number).abs() < 1e-6);
+            assert!([1.0, 1000.0, 100.0].into_iter().any(is_there), "{name} is missing");
+        }
+        assert!(page.contains("serve_policy{back=\"data\",figure=\"rearranged\"} 1"), "{page}");
+    }
 }

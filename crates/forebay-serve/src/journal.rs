@@ -8,6 +8,8 @@
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender};
 
+use crate::broken::BrokenPromises;
+use crate::figures::ExportFigures;
 use forebay_core::contract::policy::{Done, Gauge, GaugeOf};
 use forebay_core::{Fault, Lane, Nanos, Op, Request};
 use forebay_live::Failure;
@@ -86,6 +88,7 @@ pub(crate) struct Journal {
     tells_answers: bool,
     drives: Drives,
     looks_at: Nanos,
+    promises: BrokenPromises,
     /// Output files: their configuration keys, and channels that report write failures.
     files: Vec<(&'static str, Receiver<String>)>,
 }
@@ -106,6 +109,7 @@ impl Journal {
             tells_answers: false,
             drives: Drives::default(),
             looks_at: Nanos::ZERO,
+            promises: BrokenPromises::default(),
             files: Vec::new(),
         }
     }
@@ -182,6 +186,15 @@ impl Journal {
         };
         let lines: Vec<String> = self.files.iter().filter_map(failed).collect();
         lines.into_iter().for_each(|line| self.say(line));
+    }
+
+    /// Reports promises that were broken for a minute.
+    pub(crate) fn look_at<'a>(
+        &mut self,
+        wall: Nanos,
+        exports: impl Iterator<Item = &'a ExportFigures>,
+    ) {
+        self.promises.look(wall, exports).into_iter().for_each(|line| self.say(line));
     }
 
     /// Reports everything omitted so far.

@@ -12,6 +12,7 @@
 
 mod address;
 mod back;
+mod broken;
 mod config;
 mod connection;
 mod drive;

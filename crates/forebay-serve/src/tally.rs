@@ -308,6 +308,9 @@ impl Watch for Counting {
             && let Some(gauges) = self.front.borrow().open_gauges()
         {
             self.journal.look(wall, &gauges);
+            let front = self.front.borrow();
+            self.journal.look_at(wall, front.tally.exports.iter().map(|export| &export.figures));
+            drop(front);
             if let Some(pair) = &self.pair {
                 pair.borrow_mut().look(wall, &gauges);
             }
