@@ -71,18 +71,20 @@ pub trait Recombine {
     #[inline]
     fn completed(&mut self, _class: usize) {}
 
-    /// Returns the length of the longest part, if other requests may be sent between two parts of
-    /// a request. By default a request's parts follow one another.
+    /// Whether other requests may be sent between two parts of a request.
+    const MIXES_PARTS: bool = false;
+
+    /// Returns the length of the next part of a request of which `left` bytes are left.
     #[inline]
-    fn part_bytes(&self) -> Option<u32> {
-        None
+    fn part_bytes(&self, left: u32) -> u32 {
+        left
     }
 
-    /// `io`, the part that [`Recombine::next`] chose, is sent; only with [`Recombine::part_bytes`].
+    /// `io`, the part that [`Recombine::next`] chose, is sent.
     #[inline]
     fn sent(&mut self, _now: Nanos, _io: &Request) {}
 
-    /// The part `id` is complete; only with [`Recombine::part_bytes`].
+    /// The part `id` is complete.
     #[inline]
     fn part_completed(&mut self, _now: Nanos, _id: RequestId) {}
 
@@ -181,7 +183,7 @@ impl<R: Recombine> Shaper<R> {
     fn observe(&mut self, done: &Completion, whole: &Pending, class: u16) {
         let (Some(follower), classes) = (&mut self.follower, &self.shape.classes) else { return };
         let since = if classes.len() == 1 { done.io.at } else { whole.admitted };
-        if self.recombine.part_bytes().is_none() {
+        if !R::MIXES_PARTS {
             follower.ended(1000);
         }
         if classes.len() == 1 || usize::from(class) + 1 < classes.len() {
@@ -196,7 +198,7 @@ impl<R: Recombine> Shaper<R> {
     }
 
     /// Returns the next I/O, which may be a part of any request, and its request.
-    fn next_part(&mut self, at: Moment, lane: Lane, len_max: u32) -> Option<(Request, u32)> {
+    fn next_part(&mut self, at: Moment, lane: Lane) -> Option<(Request, u32)> {
         let class = self.recombine.next(at, lane, &self.backlog);
         self.wakeup = if class.is_none() { self.recombine.wakeup() } else { None };
         if let Some(follower) = &mut self.follower
@@ -204,7 +206,9 @@ impl<R: Recombine> Shaper<R> {
         {
             follower.window(at.now, true);
         }
-        self.backlog.send_first(class?, len_max.min(self.shape.len_max))
+        let (_, left) = self.backlog.first_left(class?)?;
+        let len_max = self.recombine.part_bytes(left).min(self.shape.len_max);
+        self.backlog.send_first(class?, len_max)
     }
 
     /// Returns the next I/O, and its request. Parts of a request follow one another.
@@ -248,9 +252,9 @@ impl<R: Recombine> Policy for Shaper<R> {
             return None;
         }
         let at = self.moment(now);
-        let (part, key) = match self.recombine.part_bytes() {
-            Some(len_max) => self.next_part(at, lane, len_max)?,
-            None => self.next_of_request(at, lane)?,
+        let (part, key) = match R::MIXES_PARTS {
+            true => self.next_part(at, lane)?,
+            false => self.next_of_request(at, lane)?,
         };
         let server = &mut self.servers[usize::from(lane)];
         server.in_flight += 1;
@@ -270,7 +274,7 @@ impl<R: Recombine> Policy for Shaper<R> {
         server.in_flight -= 1;
         self.recombine.part_completed(cx.now, done.io.id);
         if let Some(follower) = &mut self.follower
-            && self.recombine.part_bytes().is_some()
+            && R::MIXES_PARTS
         {
             follower.ended(self.recombine.units_milli(&done.io));
         }

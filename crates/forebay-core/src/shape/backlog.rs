@@ -72,15 +72,14 @@ impl Backlog {
         })
     }
 
-    /// Returns the operation and length of the next I/O of `class`, of at most `len_max` bytes.
+    /// Returns the operation of the next I/O of `class`, and the bytes that are left of its request.
     #[inline]
-    pub(super) fn first_part(&self, class: usize, len_max: u32) -> Option<(Op, u32)> {
+    pub(super) fn first_left(&self, class: usize) -> Option<(Op, u32)> {
         let pending = &self.pending[*self.queues.get(class)?.front()?];
         let Request { op, len, .. } = pending.request;
         Some(match pending.preflush {
             Preflush::Due => (Op::Flush, 0),
-            _ if op.moves_data() => (op, (len - pending.sent_bytes).min(len_max)),
-            _ => (op, len),
+            _ => (op, len - pending.sent_bytes),
         })
     }
 

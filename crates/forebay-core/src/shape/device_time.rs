@@ -69,9 +69,10 @@ pub(super) struct DeviceTime {
     is_unit_known: bool,
     /// What I/Os of each class cost.
     costs: [Option<Nanos>; SIZES * KINDS],
-    /// The I/Os of each class that left in this period, the sum of their costs, and the time that the
-    /// device was busy.
+    /// The I/Os that left in this period, of each class and all; the sum of their costs; and the
+    /// time that the device was busy.
     left: [u32; SIZES * KINDS],
+    left_all: u32,
     expected: Nanos,
     busy: Nanos,
     inside: Vec<InDevice>,
@@ -105,6 +106,7 @@ impl DeviceTime {
             is_unit_known: false,
             costs: [None; SIZES * KINDS],
             left: [0; SIZES * KINDS],
+            left_all: 0,
             expected: Nanos::ZERO,
             busy: Nanos::ZERO,
             inside: Vec::new(),
@@ -155,8 +157,14 @@ impl DeviceTime {
         self.tail
     }
 
-    /// Returns the length of the parts of long requests: the longest that fits into `window`.
-    pub(super) fn part_bytes(&self, window: Nanos) -> u32 {
+    /// Returns the length of the next part of a request of which `left` bytes are left: as long as
+    /// fits into `window`.
+    #[inline]
+    pub(super) fn part_bytes(&self, left: u32, window: Nanos) -> u32 {
+        if left <= PART_LEAST_BYTES { left } else { left.min(self.longest_part(window)) }
+    }
+
+    fn longest_part(&self, window: Nanos) -> u32 {
         let window = window - self.tail;
         let fits = |len: &u32| self.cost(Op::Read, *len).max(self.cost(Op::Write, *len)) <= window;
         (0..=9)
@@ -238,10 +246,11 @@ impl DeviceTime {
         self.defer(now, &io, took, excess, window);
         self.last_end = now;
         self.left[io.class] += 1;
+        self.left_all += 1;
         self.expected = self.expected + io.cost;
         self.busy = self.busy + took;
         self.costs[io.class].get_or_insert(io.cost);
-        if self.left.iter().sum::<u32>() >= PERIOD {
+        if self.left_all >= PERIOD {
             self.correct();
         }
     }
@@ -256,7 +265,8 @@ impl DeviceTime {
             let corrected = cost.0 as f64 * (1.0 + error * part.min(1.0) / 2.0);
             *cost = Nanos(corrected as u64).max(self.unit);
         }
-        (self.left, self.expected, self.busy) = ([0; _], Nanos::ZERO, Nanos::ZERO);
+        (self.left, self.left_all) = ([0; _], 0);
+        (self.expected, self.busy) = (Nanos::ZERO, Nanos::ZERO);
     }
 
     /// Updates what is owed after `io`.

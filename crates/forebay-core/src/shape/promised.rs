@@ -142,8 +142,8 @@ impl Promised {
 
     /// Returns the time of the first I/O of `class`.
     fn cost_of_first(&self, class: usize, backlog: &Backlog) -> Nanos {
-        let most = self.device.part_bytes(self.window);
-        backlog.first_part(class, most).map_or(Nanos::ZERO, |(op, len)| self.device.cost(op, len))
+        let Some((op, left)) = backlog.first_left(class) else { return Nanos::ZERO };
+        self.device.cost(op, self.device.part_bytes(left, self.window))
     }
 
     /// Returns the stream whose kept request is due first, and when that is.
@@ -177,6 +177,8 @@ impl Promised {
 }
 
 impl Recombine for Promised {
+    const MIXES_PARTS: bool = true;
+
     #[inline]
     fn arrive(&mut self, at: Moment, request: &Request, _: usize, backlog: &Backlog) -> usize {
         let stream = request.stream as usize;
@@ -219,8 +221,9 @@ impl Recombine for Promised {
         Some(class)
     }
 
-    fn part_bytes(&self) -> Option<u32> {
-        Some(self.device.part_bytes(self.window))
+    #[inline]
+    fn part_bytes(&self, left: u32) -> u32 {
+        self.device.part_bytes(left, self.window)
     }
 
     fn sent(&mut self, now: Nanos, io: &Request) {

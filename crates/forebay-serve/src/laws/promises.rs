@@ -13,6 +13,7 @@ use forebay_core::rtt::Rtt;
 use forebay_core::{Device, Done, Flags, Nanos, Observer, Op, Request, Slots, Workload, simulate};
 use forebay_live::LEN_MAX;
 
+use super::longer;
 use crate::config::{Back, Named, On, Promise};
 
 /// A tenant that keeps `depth` requests of `len` bytes outstanding.
@@ -275,13 +276,15 @@ impl Bed {
         (0..steady.len()).filter(|stream| shares[*stream] < 98.5).collect()
     }
 
-    /// Expects that the promise to `steady` holds beside every neighbour.
-    fn keeps_beside_all(&self, policy: &str, steady: Steady) {
+    /// Expects that the promise to `steady` holds beside every `nth` neighbour, and in long runs beside
+    /// every one.
+    fn keeps_beside(&self, nth: usize, policy: &str, steady: Steady) {
         let capacity_iops = self.capacity_iops(policy);
         println!("{capacity_iops} IOPS, of which {} are promised", steady.planned_iops(0));
         let broken =
             |greedy: &Greedy| !self.broken(policy, capacity_iops, &[steady], *greedy).is_empty();
-        let broken: Vec<Greedy> = NEIGHBOURS.into_iter().filter(broken).collect();
+        let step = if longer(1) > 1 { 1 } else { nth };
+        let broken: Vec<Greedy> = NEIGHBOURS.into_iter().step_by(step).filter(broken).collect();
         assert!(broken.is_empty(), "broken beside {broken:?}");
     }
 
@@ -316,31 +319,31 @@ const ON_CLOUD: Steady =
 
 #[test]
 fn a_promise_on_a_disk_holds_beside_any_neighbour() {
-    on_device("st1000nm0011", None).keeps_beside_all("noop", ON_DISK);
+    on_device("st1000nm0011", None).keeps_beside(1, "noop", ON_DISK);
 }
 
 #[test]
 fn a_promise_on_flash_holds_beside_any_neighbour() {
-    on_device("samsung-830", None).keeps_beside_all("noop", ON_FLASH);
+    on_device("samsung-830", None).keeps_beside(1, "noop", ON_FLASH);
 }
 
 #[test]
 fn a_promise_on_a_cloud_volume_holds_beside_any_neighbour() {
-    on_device("ebs-gp3:gib=500", None).keeps_beside_all("noop", ON_CLOUD);
+    on_device("ebs-gp3:gib=500", None).keeps_beside(1, "noop", ON_CLOUD);
 }
 
 #[test]
 fn a_promise_on_a_volume_of_disks_holds_beside_any_neighbour() {
     for level in ["raid6", "raid10"] {
         let (bed, policy) = on_array("st1000nm0011", level);
-        bed.keeps_beside_all(&policy, ON_DISK);
+        bed.keeps_beside(3, &policy, ON_DISK);
     }
 }
 
 #[test]
 fn a_promise_over_a_flash_cache_holds_beside_any_neighbour() {
     let bed = on_device("st1000nm0011", Some("samsung-830"));
-    bed.keeps_beside_all("cache:write=around:size-mib=1024", ON_DISK);
+    bed.keeps_beside(2, "cache:write=around:size-mib=1024", ON_DISK);
 }
 
 #[test]
