@@ -236,3 +236,57 @@ fn thinned_arrivals_are_every_so_many_stretches_a_day_apart() {
     assert_eq!(thin, expected.collect::<Vec<_>>());
     assert_eq!(gaps.thinned(1).len(), gaps.len());
 }
+
+/// Returns what [`offline_optimum`] does for requests of unequal length, in units: among requests in
+/// order of deadline, the earliest end of any `k` of them decides.
+fn offline_optimum_of_units(requests: &[(u64, u64)], rate: u64, within: u64) -> u64 {
+    let rate = u128::from(rate);
+    let mut earliest = vec![0u128];
+    for (at, units) in requests.iter().map(|(at, units)| (u128::from(*at) * rate, *units)) {
+        let deadline = at + u128::from(within) * rate;
+        earliest.push(u128::MAX);
+        for k in (1..earliest.len()).rev() {
+            let done = earliest[k - 1].max(at).saturating_add(1_000_000_000 * u128::from(units));
+            if done <= deadline {
+                earliest[k] = earliest[k].min(done);
+            }
+        }
+    }
+    earliest.iter().rposition(|end| *end < u128::MAX).unwrap() as u64
+}
+
+fn count_units(requests: &[(u64, u64)], rate: u64, within: u64) -> u64 {
+    let mut rtt = Rtt::new(rate, Nanos(within)).unwrap();
+    let mut admits = |(at, units): &(u64, u64)| rtt.admit_within(Nanos(*at), Nanos(within), *units);
+    requests.iter().filter(|request| admits(request)).count() as u64
+}
+
+proptest! {
+    #[test]
+    fn with_unequal_requests_no_more_than_the_offline_optimum_is_admitted(
+        times in arrivals(60), units in prop::collection::vec(1u64..5, 60), rate in 50u64..2000,
+    ) {
+        let within = 10_000_000;
+        let requests: Vec<_> = times.iter().copied().zip(units).collect();
+        let optimum = offline_optimum_of_units(&requests, rate, within);
+        prop_assert!(count_units(&requests, rate, within) <= optimum);
+        let equal: Vec<_> = times.iter().map(|at| (*at, 1)).collect();
+        prop_assert_eq!(count_units(&equal, rate, within), offline_optimum_of_units(&equal, rate, within));
+    }
+}
+
+#[test]
+fn with_unequal_requests_rtt_is_not_optimal() {
+    // A long request that comes first takes the place of three short ones.
+    let requests = [(0, 4), (0, 1), (0, 1), (0, 1)];
+    assert_eq!(count_units(&requests, 400, 10_000_000), 1);
+    assert_eq!(offline_optimum_of_units(&requests, 400, 10_000_000), 3);
+    // Bursts of ten every 20 ms, of which one in four takes four units.
+    let bursts: Vec<(u64, u64)> = (0..1000)
+        .map(|nth| (nth / 10 * 20_000_000, if nth * 7 % 4 == 0 { 4 } else { 1 }))
+        .collect();
+    let (ours, optimum) =
+        (count_units(&bursts, 800, 10_000_000), offline_optimum_of_units(&bursts, 800, 10_000_000));
+    println!("RTT keeps {ours} of 1000, the offline optimum {optimum}");
+    assert_eq!((ours, optimum), (500, 750));
+}
