@@ -9,6 +9,7 @@ use std::sync::mpsc::Sender;
 use crate::address::Address;
 use crate::config::{Back, Blocks, Config};
 use crate::error::{Error, beside, unfit};
+use crate::front::Streams;
 use crate::record::{ClientTrace, Issued};
 use crate::report;
 
@@ -30,7 +31,12 @@ impl<'a> Beside<'a> {
     ) -> Result<Beside<'a>, Error> {
         let wrong = |key| move |error| beside(&back.name, key, error);
         let disks: Vec<&Path> = disks.iter().map(PathBuf::as_path).collect();
-        let asked = back.trace.as_ref().map(|path| ClientTrace::begin(path, &back.name, &disks));
+        let exports = || match back.who() {
+            Streams::Exports => back.exports.iter().map(|export| export.name.clone()).collect(),
+            Streams::Connections => Vec::new(),
+        };
+        let begin = |path: &PathBuf| ClientTrace::begin(path, &back.name, exports(), &disks);
+        let asked = back.trace.as_ref().map(begin);
         let issued = back.trace_issued.as_ref().map(|path| Issued::begin(path, &disks));
         let asked = asked.transpose().map_err(wrong("trace"))?;
         let issued = issued.transpose().map_err(wrong("trace_issued"))?;

@@ -21,6 +21,20 @@ const BUNCHES: usize = 256;
 /// A completely written trace that has not been renamed yet.
 type Written = Result<(Box<dyn Writer>, Dictionary), TraceError>;
 
+/// The names of streams: those of the first ones, and then numbers.
+struct StreamNames {
+    names: Vec<String>,
+    /// The stream that has the number 0.
+    first: usize,
+}
+
+impl StreamNames {
+    fn name(&self, stream: usize) -> String {
+        let numbered = || stream.saturating_sub(self.first).to_string();
+        self.names.get(stream).cloned().unwrap_or_else(numbered)
+    }
+}
+
 /// A trace that is being written.
 struct Recording {
     /// Reports a write failure; None once another receiver has taken it over.
@@ -37,13 +51,13 @@ struct Recording {
 }
 
 impl Recording {
-    /// Starts a trace of `volumes` that will be called `path`; existing files such as `like` are
+    /// Starts a trace of `volumes`, with names for `streams`, that will be called `path`; existing files such as `like` are
     /// never overwritten.
     fn begin(
         path: &Path,
         volumes: Vec<String>,
         like: &[&Path],
-        is_issued: bool,
+        streams: StreamNames,
     ) -> Result<Recording, TraceError> {
         let kept = like.iter().fold(ProtectedFiles::default(), |kept, path| kept.and_file(path));
         let writer = create(path, None, &kept)?;
@@ -51,7 +65,7 @@ impl Recording {
         let (failed, fails) = channel();
         let thread = thread::spawn(move || {
             // If nobody receives the error, `finish` reports it.
-            write(writer, volumes, coming, is_issued)
+            write(writer, volumes, coming, streams)
                 .inspect_err(|error| drop(failed.send(error.to_string())))
         });
         Ok(Recording {
@@ -136,13 +150,16 @@ pub(crate) struct ClientTrace {
 }
 
 impl ClientTrace {
-    /// Starts the trace of clients' requests to `name`.
+    /// Starts the trace of clients' requests to `name`. If exports are the streams, their names are
+    /// the streams' names; otherwise, streams have numbers.
     pub(crate) fn begin(
         path: &Path,
         name: &str,
+        exports: Vec<String>,
         like: &[&Path],
     ) -> Result<ClientTrace, TraceError> {
-        let recording = Recording::begin(path, vec![name.to_string()], like, false)?;
+        let streams = StreamNames { names: exports, first: 0 };
+        let recording = Recording::begin(path, vec![name.to_string()], like, streams)?;
         Ok(ClientTrace { recording, under_way: BTreeMap::new() })
     }
 
@@ -184,7 +201,11 @@ impl Issued {
     /// Starts the trace of the disks at `disks`, which are never overwritten.
     pub(crate) fn begin(path: &Path, disks: &[&Path]) -> Result<Issued, TraceError> {
         let names = disks.iter().map(|disk| disk.display().to_string()).collect();
-        Ok(Issued { recording: Recording::begin(path, names, disks, true)?, under_way: Vec::new() })
+        let streams = StreamNames { names: vec!["nobody's".to_string()], first: 1 };
+        Ok(Issued {
+            recording: Recording::begin(path, names, disks, streams)?,
+            under_way: Vec::new(),
+        })
     }
 
     /// Returns the channel that reports a write failure. May be called only once.
@@ -221,16 +242,13 @@ fn write(
     mut writer: Box<dyn Writer>,
     volumes: Vec<String>,
     coming: Receiver<Vec<Record>>,
-    is_issued: bool,
+    streams: StreamNames,
 ) -> Written {
     let mut dictionary = Dictionary { streams: Vec::new(), volumes };
     for bunch in coming {
         let last = bunch.iter().map(|record| record.stream as usize).max();
         while last.is_some_and(|last| dictionary.streams.len() <= last) {
-            let name = match (dictionary.streams.len(), is_issued) {
-                (0, true) => "nobody's".to_string(),
-                (number, _) => format!("{}", number - usize::from(is_issued)),
-            };
+            let name = streams.name(dictionary.streams.len());
             dictionary.streams.push(Stream { thread: None, process: None, name });
         }
         writer.write(&bunch, &dictionary)?;
@@ -248,7 +266,7 @@ mod tests {
     fn parts_of_a_request_are_told_apart() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("came.csv");
-        let mut recording = ClientTrace::begin(&path, "disk", &[]).unwrap();
+        let mut recording = ClientTrace::begin(&path, "disk", Vec::new(), &[]).unwrap();
         let part = |offset| Request {
             at: Nanos::from_millis(1),
             offset,
@@ -271,9 +289,26 @@ mod tests {
     }
 
     #[test]
+    fn streams_have_the_names_of_exports() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("came.csv");
+        let exports = vec!["db".to_string(), "batch".to_string()];
+        let mut recording = ClientTrace::begin(&path, "disk", exports, &[]).unwrap();
+        for (id, stream) in [(1, 1), (2, 0), (3, 2)] {
+            let (op, flags, len, at) = (Op::Read, Flags::NONE, 4096, Nanos(id));
+            let request = Request { at, offset: 0, id, len, stream, lane: 0, op, flags };
+            recording.arrived(&request);
+        }
+        recording.finish().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let names: Vec<&str> = text.lines().filter_map(|row| row.rsplit(',').next()).collect();
+        assert_eq!(names[1..], ["batch", "db", "2"], "{text}");
+    }
+
+    #[test]
     fn one_that_is_not_completed_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        drop(ClientTrace::begin(&folder.path().join("came.csv"), "disk", &[]).unwrap());
+        drop(ClientTrace::begin(&folder.path().join("came.csv"), "disk", Vec::new(), &[]).unwrap());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
@@ -297,7 +332,7 @@ mod tests {
     fn a_trace_is_in_order_of_arrival_whatever_is_answered_first() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("came.csv");
-        let mut recording = ClientTrace::begin(&path, "disk", &[]).unwrap();
+        let mut recording = ClientTrace::begin(&path, "disk", Vec::new(), &[]).unwrap();
         let request = |id: u64, op| Request {
             at: Nanos::from_millis(100 + id),
             offset: id * 4096,

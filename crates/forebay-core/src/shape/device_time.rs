@@ -21,7 +21,10 @@
 //! estimated, the difference between the cost and the measured time of every unpromised write is
 //! *owed* from then on: unpromised I/Os enter only when enough of it has been worked off, which happens
 //! while the device is empty. While promised I/Os take as long as estimated, the share of the difference
-//! that is owed shrinks to nothing within [`OWED_BOUNDS`]. It begins with the first promised I/O.
+//! that is owed shrinks to nothing within [`OWED_BOUNDS`]. From the first promised I/O on, all of it is owed.
+//!
+//! Departure: Fahrrad charges the measured time of each I/O. A drive that reorders I/Os does not show that
+//! time, so I/Os are charged estimates, which completions correct.
 //!
 //! Invariant: if the device is empty and nothing is owed, any I/O may enter.
 
