@@ -73,14 +73,14 @@ def seen(path, bound_ms):
     """Of the steady one's requests: the share within the bound and p99 in ms."""
     with open(path) as rows:
         waits = sorted(int(row["latency_ns"]) / 1e6 for row in csv.DictReader(rows)
-                       if row["stream"] == "0" and row["latency_ns"])
+                       if row["stream"] == "steady" and row["latency_ns"])
     return sum(wait <= bound_ms for wait in waits) / len(waits), waits[int(len(waits) * 0.99)]
 
 
 def said(forebay, path, device, policy):
     """The simulator's run, and the steady one in it."""
     run = say(forebay, "simulate", path, "--device", device, "--policy", policy)["runs"][0]
-    return run, next(one for one in run["streams"] if one["stream"] == "0")
+    return run, next(one for one in run["streams"] if one["stream"] == "steady")
 
 
 def at_phase(path, us):
@@ -114,7 +114,7 @@ def alone(path):
     """The steady one's part of a trace."""
     head, *lines = path.read_text().splitlines()
     part = path.with_name("alone.csv")
-    part.write_text("\n".join([head, *(line for line in lines if line.split(",")[4] == "0")]) + "\n")
+    part.write_text("\n".join([head, *(line for line in lines if line.split(",")[4] == "steady")]) + "\n")
     return part
 
 
