@@ -27,6 +27,8 @@ const SOCKET: u64 = 1 << 62;
 /// The bit that marks an entry of a device, whose name is above the tag's bits.
 const DEVICE: u64 = 1 << 61;
 const TAG_BITS: u32 = 16;
+/// `PR_SET_IO_FLUSHER`, which not every C library names.
+const SET_IO_FLUSHER: i32 = 57;
 
 /// A ring, the sockets that its owner waits for together with I/Os, and a waker.
 pub(crate) struct Ring {
@@ -213,6 +215,9 @@ impl Ring {
         if self.sockets.count() >= self.sockets_max {
             return Err(device);
         }
+        // Memory that this thread needs must not wait for the device to write pages. A refusal changes nothing else.
+        // SAFETY: it sets a property of the calling thread.
+        let _ = unsafe { libc::prctl(SET_IO_FLUSHER, 1, 0, 0, 0) };
         let plug = self.sockets.reserve();
         for tag in 0..device.depth() {
             self.push_command(plug, tag, device.fetch(tag));
@@ -259,8 +264,10 @@ impl Ring {
         device.write_data(tag, 0, pool.view(from))
     }
 
-    /// Closes all sockets; their transfers end soon.
+    /// Sends answers of devices off and closes all sockets; their transfers end soon.
     pub(crate) fn unplug_all(&mut self) {
+        // Requests whose answer does not reach the kernel are sent to the next server.
+        let _ = self.enter(None);
         self.sockets.unplug_all();
     }
 

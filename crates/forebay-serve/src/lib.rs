@@ -15,6 +15,7 @@ mod back;
 mod broken;
 mod config;
 mod connection;
+mod devices;
 mod drive;
 mod error;
 mod export;
@@ -47,6 +48,7 @@ mod tally;
 
 pub use address::{Address, address};
 pub use config::{Back, Blocks, Config, Named, On, Promise};
+pub use devices::detach;
 pub use error::Error;
 pub use export::Export;
 pub use front::Streams;

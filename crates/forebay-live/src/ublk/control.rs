@@ -164,7 +164,8 @@ impl Control {
     /// Where the kernel has no ublk (`modprobe ublk_drv`), or access to it or to io_uring is refused.
     pub fn open() -> io::Result<Control> {
         let file = OpenOptions::new().read(true).write(true).open(CONTROL)?;
-        let ring = IoUring::builder().build(4)?;
+        let ring = IoUring::builder().build(4);
+        let ring = ring.map_err(|error| io::Error::other(format!("io_uring: {error}")))?;
         Ok(Control { file, ring })
     }
 
