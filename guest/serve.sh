@@ -1,7 +1,7 @@
 # Runs in the guest (guest/serve.py): programs work on a device of `forebay serve` that is killed under load and started
 # again. Every step ends the script if it fails.
 set -eu
-export HOME=/tmp GIT_CONFIG_COUNT=3 GIT_CONFIG_KEY_0=gc.auto GIT_CONFIG_VALUE_0=0 GIT_CONFIG_KEY_1=user.name \
+export PATH=/usr/bin:/usr/sbin:/bin HOME=/tmp GIT_CONFIG_COUNT=3 GIT_CONFIG_KEY_0=gc.auto GIT_CONFIG_VALUE_0=0 GIT_CONFIG_KEY_1=user.name \
   GIT_CONFIG_VALUE_1=guest GIT_CONFIG_KEY_2=user.email GIT_CONFIG_VALUE_2=guest@localhost
 kills=4
 mkdir -p /mnt
@@ -32,7 +32,7 @@ kills_under_load() {
     await '[ "$(outstanding)" -gt 0 ]'
     kill -9 $server
     wait $server || true
-    say "killed, $(outstanding) requests outstanding"
+    say "killed the server"
     sleep 0.3
     serve
   done
@@ -126,5 +126,36 @@ mount -t ext4 -o ro /dev/ublkb0 /mnt
 [ "$(cat /mnt/file)" = kept ]
 umount /mnt
 stop
-cat /tmp/server.log
+say "passed: read-only"
+
+say "a device of nbd"
+name=nbd0
+options=
+serve
+await '[ -S /tmp/disk.sock ]'
+forebay attach /tmp/disk.sock /dev/nbd0 --timeout 2s >/tmp/attach.log 2>&1 &
+attach=$!
+await 'grep -q "\[none\]" /sys/block/nbd0/queue/scheduler && [ -e /sys/block/nbd0/pid ]'
+programs
+say "a restart of attach"
+mount -t ext4 /dev/nbd0 /mnt
+kill -9 $attach
+wait $attach || true
+forebay attach /tmp/disk.sock /dev/nbd0 --timeout 2s >>/tmp/attach.log 2>&1 &
+attach=$!
+stop
+(echo kept >/mnt/file; sync) &
+writer=$!
+sleep 1
+kill -0 $writer
+serve
+wait $writer
+umount /mnt
+forebay detach /dev/nbd0
+wait $attach
+[ ! -e /sys/block/nbd0/pid ]
+stop
+fsck.ext4 -fn /tmp/disk.img
+say "passed: a device of nbd"
+cat /tmp/server.log /tmp/attach.log
 say "passed: everything"

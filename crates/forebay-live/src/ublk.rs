@@ -20,7 +20,7 @@ mod control;
 mod queue;
 
 pub use channel::{Channel, UblkRequest, Zeroes};
-pub use control::{Control, DeviceInfo, DeviceLimits};
+pub use control::{Control, DeviceInfo, DeviceLimits, DeviceState};
 pub use queue::Queue;
 
 /// Data of a request are read and written on the queue's file (`UBLK_F_USER_COPY`).

@@ -16,10 +16,11 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use forebay_live::ublk::{Channel, Control, DeviceInfo, DeviceLimits};
+use forebay_live::ublk::{Channel, Control, DeviceInfo, DeviceLimits, DeviceState};
 use forebay_live::{Waker, checksum};
 use rustix::fs::OFlags;
 
+use crate::attach;
 use crate::error::{Error, unfit};
 use crate::export::Export;
 use crate::front::{Attachment, Order};
@@ -96,11 +97,10 @@ impl Devices {
             )
         });
         let how = if known.is_some() { "is again" } else { "is" };
-        Ok(format!(
-            "'{}' {how} /dev/{name}{}",
-            wanted.export.name,
-            scheduled.err().unwrap_or_default()
-        ))
+        // The default export has no name.
+        let export = Some(&wanted.export.name).filter(|name| !name.is_empty());
+        let shown = export.unwrap_or(&wanted.back);
+        Ok(format!("'{shown}' {how} /dev/{name}{}", scheduled.err().unwrap_or_default()))
     }
 
     fn add(
@@ -167,12 +167,19 @@ impl Devices {
         Ok(id)
     }
 
-    /// Returns the device with this mark.
+    /// Returns the device with this mark, and forgets one whose server was killed before it was started.
     fn find(&mut self, mark: u64) -> Option<DeviceInfo> {
-        numbers().into_iter().find_map(|id| {
-            // A device may disappear in the meantime.
-            self.control.info(id).ok().filter(|info| info.recovers && info.mark == mark)
-        })
+        // A device may disappear in the meantime.
+        let infos = numbers().into_iter().filter_map(|id| self.control.info(id).ok());
+        let ours: Vec<DeviceInfo> =
+            infos.filter(|info| info.recovers && info.mark == mark).collect();
+        let (dead, others): (Vec<_>, Vec<_>) =
+            ours.into_iter().partition(|info| info.state == DeviceState::Dead);
+        for one in dead {
+            // Its number stays taken otherwise, which harms nobody.
+            let _ = self.control.delete(one.id);
+        }
+        others.into_iter().next()
     }
 
     /// Removes the devices that nothing uses, while their requests are still served. The others wait for the next
@@ -206,24 +213,33 @@ impl Devices {
     }
 }
 
-/// Removes a device that waits for a server, or is served.
+/// Removes a device that waits for a server, or disconnects one of the kernel's nbd driver.
 ///
 /// # Errors
 /// There is no such device, it is in use, or this machine does not permit it.
 pub fn detach(device: &Path) -> Result<(), Error> {
     let shown = device.display();
+    if device.to_str().is_some_and(|name| name.starts_with("/dev/nbd")) {
+        return attach::detach(device);
+    }
     let id = device.to_str().and_then(|name| name.strip_prefix("/dev/ublkb")?.parse().ok());
     let Some(id) = id else {
         return Err(unfit(format!(
-            "{shown}: is no device of this kind, expected /dev/ublkb0 or so"
+            "{shown}: expected /dev/ublkb0 or /dev/nbd0, or another number"
         )));
     };
     let mut control = Control::open().map_err(|error| unfit(refused(&error)))?;
     let info = control.info(id).map_err(|_| unfit(format!("{shown}: there is no such device")))?;
-    if !info.is_waiting {
+    if info.state == DeviceState::Live {
         return Err(unfit(format!(
             "{shown}: process {} serves it; stop that process, which removes the device",
             info.server_pid
+        )));
+    }
+    if is_used(device) {
+        return Err(unfit(format!(
+            "{shown}: is in use, for example mounted; unmount it first, for which its server may \
+             have to run"
         )));
     }
     let failed = |error| unfit(format!("{shown}: it cannot be removed: {error}"));
@@ -303,7 +319,7 @@ fn numbers() -> Vec<u32> {
 }
 
 /// Returns whether a file system, or another layer of the kernel, uses a device.
-fn is_used(device: &Path) -> bool {
+pub(crate) fn is_used(device: &Path) -> bool {
     let opened =
         OpenOptions::new().read(true).custom_flags(OFlags::EXCL.bits() as i32).open(device);
     opened.is_err_and(|error| error.kind() == ErrorKind::ResourceBusy)

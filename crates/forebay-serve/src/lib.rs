@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod attach;
 mod back;
 mod broken;
 mod config;
@@ -47,6 +48,7 @@ mod stored;
 mod tally;
 
 pub use address::{Address, address};
+pub use attach::{Attach, AttachEvent, Attached};
 pub use config::{Back, Blocks, Config, Named, On, Promise};
 pub use devices::detach;
 pub use error::Error;

@@ -66,8 +66,8 @@ pub struct DeviceLimits {
 pub struct DeviceInfo {
     /// Its number, as in `/dev/ublkb0`.
     pub id: u32,
-    /// Whether it waits for a server, because its last one has ended.
-    pub is_waiting: bool,
+    /// Whether it has a server.
+    pub state: DeviceState,
     /// The process that serves it, or did.
     pub server_pid: u32,
     /// The maximum number of outstanding requests.
@@ -80,8 +80,16 @@ pub struct DeviceInfo {
     pub recovers: bool,
 }
 
-/// The driver's state of a device whose server has ended (`UBLK_S_DEV_QUIESCED`).
-const QUIESCED: u16 = 2;
+/// The state of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceState {
+    /// It was not started, or was stopped.
+    Dead,
+    /// A server answers its requests.
+    Live,
+    /// It waits for a server, because its last one has ended.
+    Waiting,
+}
 
 /// `struct ublksrv_ctrl_dev_info`.
 #[repr(C)]
@@ -204,7 +212,11 @@ impl Control {
         self.ask(GET_INFO, device, &mut info)?;
         Ok(DeviceInfo {
             id: device,
-            is_waiting: info.state == QUIESCED,
+            state: match info.state {
+                0 => DeviceState::Dead,
+                2 => DeviceState::Waiting,
+                _ => DeviceState::Live,
+            },
             server_pid: info.server_pid.unsigned_abs(),
             queue_depth: info.queue_depth,
             request_bytes_max: info.io_buf_bytes_max,
