@@ -7,17 +7,18 @@ mod client;
 mod netlink;
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::address::Address;
 use crate::devices::is_used;
-use crate::error::{Error, system, unfit};
+use crate::error::{Error, unfit};
+use crate::kernel_scheduler;
 use client::{Connected, Described, connect};
 use netlink::{Attributes, Family};
 
@@ -70,6 +71,8 @@ pub struct Attached {
     /// When the connection ended.
     lost: Instant,
     progress: Progress,
+    /// Sets the scheduler, for which the kernel waits for outstanding requests.
+    scheduling: Option<JoinHandle<io::Result<()>>>,
 }
 
 /// When a device last completed a request or had none.
@@ -133,6 +136,7 @@ impl Attach {
                 socket: None,
                 lost,
                 progress,
+                scheduling: None,
             });
         }
         let attributes = sockets(Attributes::default(), &socket)
@@ -150,9 +154,17 @@ impl Attach {
             }
             _ => refused(&self.device, &error),
         })?;
-        let scheduler = format!("/sys/block/nbd{index}/queue/scheduler");
-        fs::write(scheduler, "none").map_err(system(format!("{shown}: setting its scheduler")))?;
-        Ok(Attached { asked: self, index, driver, export, socket: Some(socket), lost, progress })
+        let scheduling = thread::spawn(move || kernel_scheduler::disable(&format!("nbd{index}")));
+        Ok(Attached {
+            asked: self,
+            index,
+            driver,
+            export,
+            socket: Some(socket),
+            lost,
+            progress,
+            scheduling: Some(scheduling),
+        })
     }
 
     /// Identifies the export for the driver.
@@ -175,6 +187,12 @@ impl Attached {
     pub fn turn(&mut self, tick: Duration) -> Result<AttachEvent, Error> {
         if !is_connected(self.index) {
             return Ok(AttachEvent::Over);
+        }
+        if let Some(error) = self.not_scheduled() {
+            return Ok(AttachEvent::Said(format!(
+                "{}: the kernel's scheduler stays above the policy, because it cannot be set: {error}",
+                self.asked.device.display()
+            )));
         }
         let ended = self.socket.as_ref().map(|socket| has_ended(socket, tick));
         if let Some(ended) = ended {
@@ -213,6 +231,11 @@ impl Attached {
             .map_err(|error| refused(&self.asked.device, &error))?;
         (self.socket, self.progress) = (Some(socket), Progress::new());
         Ok(AttachEvent::Said(format!("{shown}: connected again")))
+    }
+
+    /// Returns why the scheduler was not set.
+    fn not_scheduled(&mut self) -> Option<io::Error> {
+        self.scheduling.take_if(|thread| thread.is_finished())?.join().ok()?.err()
     }
 
     /// Returns whether requests have been waiting for so long that the driver has given up its connection. It does not
@@ -257,7 +280,7 @@ pub(crate) fn detach(device: &Path) -> Result<(), Error> {
     disconnect(&mut driver, index).map_err(|error| refused(device, &error))
 }
 
-fn disconnect(driver: &mut Family, index: u32) -> std::io::Result<()> {
+fn disconnect(driver: &mut Family, index: u32) -> io::Result<()> {
     driver.send(DISCONNECT, &Attributes::default().with_u32(attribute::INDEX, index)).map(drop)
 }
 
@@ -276,7 +299,7 @@ fn open() -> Result<Family, Error> {
     })
 }
 
-fn refused(device: &Path, error: &std::io::Error) -> Error {
+fn refused(device: &Path, error: &io::Error) -> Error {
     let shown = device.display();
     unfit(match error.kind() {
         ErrorKind::PermissionDenied => {

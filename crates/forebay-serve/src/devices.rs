@@ -24,6 +24,7 @@ use crate::attach;
 use crate::error::{Error, unfit};
 use crate::export::Export;
 use crate::front::{Attachment, Order};
+use crate::kernel_scheduler;
 
 /// The maximum number of outstanding requests of a device.
 const DEPTH: u16 = 128;
@@ -90,8 +91,7 @@ impl Devices {
             None => self.add(&limits, mark, wanted, orders)?,
         };
         let name = format!("ublkb{id}");
-        let scheduler = format!("/sys/block/{name}/queue/scheduler");
-        let scheduled = std::fs::write(scheduler, "none").map_err(|error| {
+        let scheduled = kernel_scheduler::disable(&name).map_err(|error| {
             format!(
                 "; the kernel's scheduler stays above the policy, because it cannot be set: {error}"
             )

@@ -29,6 +29,7 @@ mod handshake;
 #[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
 mod journal;
+mod kernel_scheduler;
 mod lanes;
 #[cfg(test)]
 mod laws;

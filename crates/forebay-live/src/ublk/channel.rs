@@ -194,9 +194,9 @@ impl Descriptor {
             // The driver sends no others; a flush changes nothing.
             _ => Op::Flush,
         };
-        let zeroes = (self.op_and_flags & 0xff == 5).then(|| {
-            if self.op_and_flags & FLAG_NO_UNMAP == 0 { Zeroes::Unmap } else { Zeroes::Keep }
-        });
+        let unmaps = self.op_and_flags & FLAG_NO_UNMAP == 0;
+        let how = if unmaps { Zeroes::Unmap } else { Zeroes::Keep };
+        let zeroes = (self.op_and_flags & 0xff == 5).then_some(how);
         let flag = |bit, flag| if self.op_and_flags & bit != 0 { flag } else { Flags::NONE };
         let has_place = op != Op::Flush;
         UblkRequest {
