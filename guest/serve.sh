@@ -1,7 +1,7 @@
 # Runs in the guest (guest/serve.py): programs work on a device of `forebay serve` that is killed under load and started
 # again. Every step ends the script if it fails.
 set -eu
-export PATH=/usr/bin:/usr/sbin:/bin HOME=/tmp GIT_CONFIG_COUNT=3 GIT_CONFIG_KEY_0=gc.auto GIT_CONFIG_VALUE_0=0 GIT_CONFIG_KEY_1=user.name \
+export HOME=/tmp GIT_CONFIG_COUNT=3 GIT_CONFIG_KEY_0=gc.auto GIT_CONFIG_VALUE_0=0 GIT_CONFIG_KEY_1=user.name \
   GIT_CONFIG_VALUE_1=guest GIT_CONFIG_KEY_2=user.email GIT_CONFIG_VALUE_2=guest@localhost
 kills=4
 mkdir -p /mnt
@@ -89,8 +89,8 @@ programs
 
 say "zeros, discards"
 dd if=/dev/urandom of=/dev/ublkb0 bs=1M count=8 oflag=direct 2>/dev/null
-blkdiscard -o 1048576 -l 1048576 /dev/ublkb0
-blkdiscard -z -o 3145728 -l 1048576 /dev/ublkb0
+/usr/sbin/blkdiscard -o 1048576 -l 1048576 /dev/ublkb0
+/usr/sbin/blkdiscard -z -o 3145728 -l 1048576 /dev/ublkb0
 zeros=$(head -c 1048576 /dev/zero | md5sum)
 for at in 1 3; do
   [ "$(dd if=/dev/ublkb0 bs=1M skip=$at count=1 iflag=direct 2>/dev/null | md5sum)" = "$zeros" ]

@@ -119,6 +119,13 @@ impl Attach {
     pub fn begin(self) -> Result<Attached, Error> {
         let index = number(&self.device)?;
         let mut driver = open()?;
+        let backend = self.backend();
+        if is_connected(index) && backend_of(index).as_deref() == Some(&backend) {
+            let shown = self.device.display();
+            let export = sizes_of(index)
+                .ok_or_else(|| unfit(format!("{shown}: its size cannot be read in /sys/block")))?;
+            return Ok(Attached::new(self, index, driver, export));
+        }
         let Connected { socket, export } =
             connect(&self.server, &self.export).map_err(|error| {
                 unfit(format!(
@@ -126,19 +133,6 @@ impl Attach {
                     self.server
                 ))
             })?;
-        let (backend, lost, progress) = (self.backend(), Instant::now(), Progress::new());
-        if is_connected(index) && backend_of(index).as_deref() == Some(&backend) {
-            return Ok(Attached {
-                asked: self,
-                index,
-                driver,
-                export,
-                socket: None,
-                lost,
-                progress,
-                scheduling: None,
-            });
-        }
         let attributes = sockets(Attributes::default(), &socket)
             .with_u32(attribute::INDEX, index)
             .with_u64(attribute::SIZE_BYTES, export.bytes)
@@ -155,24 +149,21 @@ impl Attach {
             _ => refused(&self.device, &error),
         })?;
         let scheduling = thread::spawn(move || kernel_scheduler::disable(&format!("nbd{index}")));
-        Ok(Attached {
-            asked: self,
-            index,
-            driver,
-            export,
-            socket: Some(socket),
-            lost,
-            progress,
-            scheduling: Some(scheduling),
-        })
+        let attached = Attached::new(self, index, driver, export);
+        Ok(Attached { socket: Some(socket), scheduling: Some(scheduling), ..attached })
     }
 
     /// Identifies the export for the driver.
     fn backend(&self) -> String {
         let server = match &self.server {
-            Address::Unix(path) => {
-                Address::Unix(path.canonicalize().unwrap_or_else(|_| path.clone()))
-            }
+            // The socket need not exist while there is no server.
+            Address::Unix(path) => Address::Unix(match (path.parent(), path.file_name()) {
+                (Some(folder), Some(name)) => {
+                    let folder = if folder == Path::new("") { Path::new(".") } else { folder };
+                    folder.canonicalize().map_or_else(|_| path.clone(), |folder| folder.join(name))
+                }
+                _ => path.clone(),
+            }),
             tcp => tcp.clone(),
         };
         format!("forebay {server} {}", self.export)
@@ -180,6 +171,12 @@ impl Attach {
 }
 
 impl Attached {
+    /// Describes a device without a connection.
+    fn new(asked: Attach, index: u32, driver: Family, export: Described) -> Attached {
+        let (lost, progress) = (Instant::now(), Progress::new());
+        Attached { asked, index, driver, export, socket: None, lost, progress, scheduling: None }
+    }
+
     /// Waits for at most `tick`, and reconnects the device if its connection has ended.
     ///
     /// # Errors
@@ -328,7 +325,17 @@ fn is_connected(index: u32) -> bool {
 /// Returns the export that a device is connected to.
 fn backend_of(index: u32) -> Option<String> {
     let text = fs::read_to_string(format!("/sys/block/nbd{index}/backend")).ok()?;
-    Some(text.trim_end().to_string())
+    Some(text.trim_end_matches('\n').to_string())
+}
+
+/// Returns the size and the block size of a device.
+fn sizes_of(index: u32) -> Option<Described> {
+    let number = |file: &str| {
+        let text = fs::read_to_string(format!("/sys/block/nbd{index}/{file}")).ok()?;
+        text.trim_end().parse::<u64>().ok()
+    };
+    let block_bytes = number("queue/logical_block_size")? as u32;
+    Some(Described { bytes: number("size")? * 512, flags: 0, block_bytes })
 }
 
 /// Waits for at most `tick` until the other side has closed a connection.
