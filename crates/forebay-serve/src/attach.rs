@@ -3,6 +3,9 @@
 //! The kernel sends outstanding requests again on the new connection. The driver's own record of where a device is
 //! connected (its backend) prevents that a device is given to another server.
 
+// This module starts a thread.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
 mod client;
 mod netlink;
 
@@ -70,6 +73,8 @@ pub struct Attached {
     socket: Option<OwnedFd>,
     /// When the connection ended.
     lost: Instant,
+    /// Whether the user knows that there is no server.
+    is_reported: bool,
     progress: Progress,
     /// Sets the scheduler, for which the kernel waits for outstanding requests.
     scheduling: Option<JoinHandle<io::Result<()>>>,
@@ -174,7 +179,17 @@ impl Attached {
     /// Describes a device without a connection.
     fn new(asked: Attach, index: u32, driver: Family, export: Described) -> Attached {
         let (lost, progress) = (Instant::now(), Progress::new());
-        Attached { asked, index, driver, export, socket: None, lost, progress, scheduling: None }
+        Attached {
+            asked,
+            index,
+            driver,
+            export,
+            socket: None,
+            lost,
+            is_reported: false,
+            progress,
+            scheduling: None,
+        }
     }
 
     /// Waits for at most `tick`, and reconnects the device if its connection has ended.
@@ -196,23 +211,25 @@ impl Attached {
             if !ended && !self.is_stalled() {
                 return Ok(AttachEvent::Nothing);
             }
-            (self.socket, self.lost) = (None, Instant::now());
-            let said = format!(
-                "{}: its server does not answer; requests wait",
-                self.asked.device.display()
-            );
-            return Ok(AttachEvent::Said(said));
+            (self.socket, self.lost, self.is_reported) = (None, Instant::now(), false);
+            return Ok(AttachEvent::Nothing);
         }
         thread::sleep(tick);
-        if self.lost.elapsed() < NOTICE {
-            return Ok(AttachEvent::Nothing);
+        match self.lost.elapsed() < NOTICE {
+            true => Ok(AttachEvent::Nothing),
+            false => self.reconnect(),
         }
-        // The server may not have been started yet.
+    }
+
+    /// Gives the driver a new connection if the server answers.
+    fn reconnect(&mut self) -> Result<AttachEvent, Error> {
+        let shown = self.asked.device.display();
         let Ok(Connected { socket, export }) = connect(&self.asked.server, &self.asked.export)
         else {
-            return Ok(AttachEvent::Nothing);
+            let said = format!("{shown}: its server does not answer; requests wait");
+            let is_reported = std::mem::replace(&mut self.is_reported, true);
+            return Ok(if is_reported { AttachEvent::Nothing } else { AttachEvent::Said(said) });
         };
-        let shown = self.asked.device.display();
         if export.bytes != self.export.bytes || export.block_bytes != self.export.block_bytes {
             return Err(unfit(format!(
                 "{shown}: its export has {} bytes in blocks of {} now, expected {} in blocks of {}, as before; \
