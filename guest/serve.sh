@@ -3,7 +3,7 @@
 set -eu
 export HOME=/tmp GIT_CONFIG_COUNT=3 GIT_CONFIG_KEY_0=gc.auto GIT_CONFIG_VALUE_0=0 GIT_CONFIG_KEY_1=user.name \
   GIT_CONFIG_VALUE_1=guest GIT_CONFIG_KEY_2=user.email GIT_CONFIG_VALUE_2=guest@localhost
-kills=4
+starts=0
 mkdir -p /mnt
 
 say() { echo "$(cut -d' ' -f1 /proc/uptime) $*"; }
@@ -19,16 +19,18 @@ await() {
 serve() {
   forebay serve /tmp/disk.img --socket /tmp/disk.sock --policy mq-deadline $options >>/tmp/server.log 2>&1 &
   server=$!
+  starts=$((starts + 1))
 }
 stop() {
   kill $server
   wait $server
 }
 outstanding() { set -- $(cat /sys/block/$name/inflight); echo $(($1 + $2)); }
-# Kills the server while its device has requests, and starts it again.
+# Kills the server some times while its device has requests, and starts it again.
 kills_under_load() {
-  for round in $(seq $kills); do
-    sleep 1
+  for round in $(seq $1); do
+    await '[ $(grep -c "serving /tmp" /tmp/server.log) -ge $starts ]'
+    sleep 2
     await '[ "$(outstanding)" -gt 0 ]'
     kill -9 $server
     wait $server || true
@@ -45,13 +47,13 @@ programs() {
   fio --name=v --directory=/mnt --size=48M --bsrange=4k-64k --rw=randwrite --ioengine=libaio --iodepth=16 --direct=1 \
     --verify=crc32c --verify_fatal=1 --verify_backlog=256 --fsync=64 --loops=6 --thread --output=/tmp/fio.log &
   load=$!
-  kills_under_load
+  kills_under_load 4
   wait $load || { cat /tmp/fio.log; return 1; }
   grep -q 'err= 0' /tmp/fio.log
   say "git and SQLite"
   worked >/tmp/work.log 2>&1 &
   load=$!
-  kills=2 kills_under_load
+  kills_under_load 2
   wait $load || { cat /tmp/work.log; return 1; }
   umount /mnt
   # The page cache is gone, so everything is read from the device.
