@@ -22,6 +22,7 @@
 # make day          a day of a store's ingest in virtual time, its values and its room checked
 # make kill-store   ROUNDS times kill -9 on a store's server, under clients and redis-benchmark
 # make kill-serve   ROUNDS times kill -9 on the server of a block device, under a writer
+# make guest-serve  programs on devices of `forebay serve` in a virtual machine, the server killed; needs QEMU
 # make guest    schedulers held against Linux 6.12 in a virtual machine; LOAD=burst SCHEDULER=bfq for one of them; needs QEMU
 # make mutants  which of MUTANTS one-line bugs the tests catch; MUTANTS_SEED draws them
 # make big      memory on BIG_REQUESTS requests       make big-short    the same on 8 M
@@ -34,7 +35,7 @@ ALLOW_SKIP ?= 0
 FUZZ_SECONDS ?= 600
 FUZZ_SHORT_RUNS ?= 20000
 
-.PHONY: guest dist-command dist-wheels install uninstall msrv audit package laws day kill-volume kill-store kill-serve all build dist release test test-full quick proptest-long mutants needs py py-build py-test \
+.PHONY: guest guest-serve dist-command dist-wheels install uninstall msrv audit package laws day kill-volume kill-store kill-serve all build dist release test test-full quick proptest-long mutants needs py py-build py-test \
   fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-serve bench-volume report reproduce reproduce-build \
   reproduce-short reproduce-traces reproduce-retrodiction model-targets model-ablation model-budgets big big-short bench-store bench-sweep bench-fleet bench-policies capture-peers reproduce-check
 
@@ -458,6 +459,10 @@ big:
 big-short:
 	cargo build -p forebay-cli --bin forebay --example big
 	crates/forebay-cli/examples/big.sh target/debug/forebay target/debug/examples/big 8000000
+
+# Programs on a ublk and an nbd device of `forebay serve`, killed and restarted, in a virtual machine.
+guest-serve:
+	nice -n 5 python3 guest/serve.py
 
 # What Linux's schedulers make of nine loads beside what the simulator makes of them, on the same model of a disk, in a
 # virtual machine with Debian's kernel: docs/internals/kernel.md. LOAD, SCHEDULER, DEVICE and SEED choose; VARIANTS=1 is quick.

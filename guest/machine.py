@@ -140,45 +140,52 @@ def busybox():
 
 
 class Machine:
-    """A guest with some static programs of ours, and others with their libraries."""
+    """A guest with some programs of ours, and others, with their libraries."""
 
-    def __init__(self, work, programs, others=()):
+    def __init__(self, work, programs, others=(), needed=MODULES):
         check_needs()
         work.mkdir(parents=True, exist_ok=True)
         package, self.version = kernel_package(work)
         self.kernel, modules = unpacked(package, self.version)
-        self.initramfs = work / ("initramfs-" + "-".join(Path(each).name for each in [*programs, *others]))
+        names = "-".join(Path(each).name for each in [*programs, *others])
+        self.initramfs = work / f"initramfs-{names}"
         files = {"init": ((Path(__file__).parent / "init").read_bytes(), 0o755)}
         files["bin/busybox"] = (Path(busybox()).read_bytes(), 0o755)
         for program in programs:
             stripped = work / f"{program.name}.stripped"
             subprocess.run(["strip", "-o", stripped, program], check=True)
             files[f"usr/bin/{program.name}"] = (stripped.read_bytes(), 0o755)
-        for program in others:
-            for path in [program, *libraries(program)]:
-                files[str(path).lstrip("/")] = (Path(path).read_bytes(), 0o755)
-        loaded = with_dependencies(MODULES, modules)
+        needs = [path for program in [*programs, *others] for path in libraries(program)]
+        for path in [*others, *needs]:
+            files[str(path).lstrip("/")] = (Path(path).read_bytes(), 0o755)
+        loaded = with_dependencies(needed, modules)
         for name, code in loaded.items():
             files[f"lib/modules/{name}.ko"] = (code, 0o644)
         files["lib/modules/order"] = ("".join(f"{name}.ko\n" for name in loaded).encode(), 0o644)
         self.initramfs.write_bytes(cpio(files))
 
-    def run(self, job, script, own):
+    def run(self, job, script, own, seconds_max=None):
         """Runs a shell script in the folder `job`, which the guest sees as /job; what it printed.
 
-        `own` is a folder for this guest's script, log and console. Fails where the guest does not end by itself.
+        `own` is a folder for this guest's script, log and console. Fails where the guest does not end by itself. With
+        `seconds_max`, the guest's clock is that of this machine, and the guest is killed after that time.
         """
         own.mkdir(parents=True, exist_ok=True)
         (own / "run.sh").write_text(script)
         log, console = own / "log", own / "console"
         log.unlink(missing_ok=True)
         command = ["qemu-system-x86_64", "-nodefaults", "-display", "none", "-no-reboot", "-accel", "tcg"]
-        command += ["-cpu", "max", "-smp", "1", "-m", "2G", "-icount", "shift=1,sleep=off"]
+        counted = ["-smp", "1", "-icount", "shift=1,sleep=off"]
+        command += ["-cpu", "max", "-m", "2G", *(["-smp", "2"] if seconds_max else counted)]
         command += ["-serial", f"file:{console}", "-kernel", self.kernel, "-initrd", self.initramfs]
         command += ["-virtfs", f"local,path={job},mount_tag=job,security_model=none"]
         command += ["-virtfs", f"local,path={own},mount_tag=own,security_model=none"]
         command += ["-append", "console=ttyS0 quiet panic=-1 mitigations=off"]
-        subprocess.run(command, check=True)
+        try:
+            subprocess.run(command, check=True, timeout=seconds_max)
+        except subprocess.TimeoutExpired:
+            said = log.read_text() if log.exists() else ""
+            raise SystemExit(f"{said}\nguest: still at it after {seconds_max} s; see {console}") from None
         if not log.exists() or not re.search(r"^ended with \d+$", log.read_text(), re.M):
             raise SystemExit(f"guest: the guest ended early; see {console} and {log}")
         return log.read_text()

@@ -118,8 +118,14 @@ const EACH: &[Examples] = &[
     ),
     (
         "serve",
-        &["truncate -s 64M disk.img", "forebay serve disk.img --socket disk.sock --policy forebay"],
+        &[
+            "truncate -s 64M disk.img",
+            "forebay serve disk.img --socket disk.sock --policy forebay",
+            "sudo forebay serve disk.img --ublk         # as /dev/ublkb0",
+        ],
     ),
+    ("attach", &["sudo forebay attach disk.sock /dev/nbd0"]),
+    ("detach", &["sudo forebay detach /dev/nbd0"]),
     ("top", &["forebay top disk.sock --once", "forebay top disk.sock --format json"]),
     (
         "volume create",

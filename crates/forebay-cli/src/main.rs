@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod array;
+mod attach;
 mod device;
 mod examples;
 mod help;
@@ -62,6 +63,8 @@ enum Verb {
     Capture(verb::ParsedVerb<forebay_play::capture::CaptureAsk>),
     Play(Box<verb::ParsedVerb<forebay_play::PlayAsk>>),
     Serve(Box<verb::Arguments<serve::ServeAsk>>),
+    Attach(verb::Arguments<attach::AttachAsk>),
+    Detach(verb::Arguments<attach::DetachAsk>),
     Top(verb::Formatted<top::TopAsk>),
     Volume(volume::Volume),
     Store(store::Store),
@@ -90,6 +93,8 @@ impl Verb {
             Verb::Capture(verb) => verb.run(),
             Verb::Play(verb) => verb.run(),
             Verb::Serve(verb) => verb.0.run(),
+            Verb::Attach(verb) => verb.0.run(),
+            Verb::Detach(verb) => verb.0.run(),
             Verb::Top(verb) => verb.run(),
             Verb::Volume(verb) => verb.run(),
             Verb::Store(verb) => verb.run(),

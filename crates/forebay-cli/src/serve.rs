@@ -10,7 +10,7 @@ use forebay::devices;
 use forebay::verb::{DeviceInput, SecondInterruption};
 use forebay_ask::{Value, named};
 use forebay_live::Driver;
-use forebay_serve::{Address, Back, Config, On, Server, address, file};
+use forebay_serve::{Address, Back, Config, Named, On, Server, address, file};
 
 use crate::interrupt;
 use crate::output::tell;
@@ -18,8 +18,8 @@ use crate::output::tell;
 forebay_ask::ask! {
     /// Serve files, block devices and volumes over the network (NBD), with a policy in the I/O path
     ///
-    /// Clients include nbd-client, QEMU, libnbd and anything else that speaks NBD. The server
-    /// listens on a Unix socket or a loopback address, never on other network interfaces. Ctrl-C
+    /// Clients include nbd-client, QEMU, libnbd and anything else that speaks NBD, and this machine's
+    /// kernel (--ublk). The server listens on a Unix socket or a loopback address, never on other network interfaces. Ctrl-C
     /// finishes pending requests, flushes everything to disk, and ends. SIGHUP rereads the
     /// configuration and applies its policies and promises.
     pub(crate) struct ServeAsk("serve") {
@@ -29,6 +29,8 @@ forebay_ask::ask! {
         socket: Option<PathBuf> [.word("PATH")],
         /// The loopback address to listen on, as in 127.0.0.1:10809
         tcp: Option<Loopback>,
+        /// Make it a block device of this machine, as in /dev/ublkb0 (needs root and the kernel's ublk_drv)
+        ublk: bool,
         /// The name that clients ask for
         export: Option<String> [.word("NAME").otherwise("the empty name")],
         /// The policy to apply (see `forebay policies`)
@@ -127,6 +129,7 @@ impl ServeAsk {
         let given = [
             ("socket", self.socket.is_some()),
             ("tcp", self.tcp.is_some()),
+            ("ublk", self.ublk),
             ("export", self.export.is_some()),
             ("policy", self.policy.is_some()),
             ("emulate", self.emulate.is_some()),
@@ -159,16 +162,20 @@ impl ServeAsk {
         let unix = self.socket.clone().map(Address::Unix);
         let listen: Vec<Address> =
             unix.into_iter().chain(self.tcp.map(|Loopback(tcp)| Address::Tcp(tcp))).collect();
-        if listen.is_empty() {
+        if listen.is_empty() && !self.ublk {
             return Err(forebay_serve::Error::Unfit(format!(
-                "no address to listen on; expected {} or {}",
+                "no address to listen on; expected {}, {} or {}",
                 named("socket=PATH"),
-                named("tcp=127.0.0.1:10809")
+                named("tcp=127.0.0.1:10809"),
+                named("ublk")
             ))
             .into());
         }
         let base = Back::of(self.export.as_deref().unwrap_or_default(), on);
+        let exports =
+            base.exports.iter().map(|one| Named { ublk: self.ublk, ..one.clone() }).collect();
         let back = Back {
+            exports,
             name: self.export.clone().unwrap_or(file),
             policy: self.policy.clone().unwrap_or(base.policy.clone()),
             depth: self.depth.unwrap_or(base.depth),

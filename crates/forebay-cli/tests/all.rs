@@ -29,6 +29,7 @@ mod schema;
 mod serve;
 mod serve_config;
 mod serve_denied;
+mod serve_devices;
 mod serve_ends;
 mod serve_filesystem;
 mod serve_goes_on;

@@ -32,7 +32,7 @@ const NOT_RUN: [(&str, usize); 6] = [
     ("play.md", 7),            // the same
     ("results.md", 1),         // a trace that is not here
     ("serve-measured.md", 10), // benchmarks
-    ("serve.md", 7),           // a virtual machine, the kernel's nbd module, FUSE, certificates
+    ("serve.md", 8),           // a virtual machine, the kernel's ublk and nbd modules, certificates
 ];
 
 /// Programs that need not be there. Without one its commands are left out.

@@ -29,8 +29,15 @@ const FIRST: [&str; 15] = [
 ];
 
 /// Verbs whose examples are only parsed.
-const UNDERSTOOD: [&str; 5] =
-    ["capture", "device import", "device probe", "device validate", "device fit"];
+const UNDERSTOOD: [&str; 7] = [
+    "attach",
+    "capture",
+    "detach",
+    "device import",
+    "device probe",
+    "device validate",
+    "device fit",
+];
 
 /// Returns the examples of a verb.
 fn examples(verb: &str) -> Vec<String> {
@@ -71,8 +78,9 @@ fn meanwhile(folder: &Path, verb: &str) {
 /// Returns the commands of a verb as one script; a server goes to the background, is waited for and
 /// ended.
 fn script(verb: &str, lines: &[String]) -> String {
-    // Capturing needs a disk.
-    let lines = lines.iter().filter(|line| !line.starts_with("sudo forebay advise"));
+    // Capturing needs a disk, and a device needs the kernel's ublk.
+    let needs = ["sudo forebay advise", "sudo forebay serve"];
+    let lines = lines.iter().filter(|line| !needs.iter().any(|need| line.starts_with(need)));
     let lines = lines.map(|line| line.replace("/dev/sd", "dev/sd"));
     let each = lines.map(|line| match verb {
         "serve" if line.starts_with("forebay serve") => format!(

@@ -74,13 +74,13 @@ fn serve(device: u32, mut disk: Disk, start: &Start, phase: Nanos) -> io::Result
                 busy = disk.busy(at);
             }
         }
-        for UblkRequest { tag, op, offset, len, flags } in asked.drain(..) {
+        for UblkRequest { tag, op, offset, len, flags, .. } in asked.drain(..) {
             if begun.is_some() {
                 disk.start(now, request(now, tag, op, offset, len, flags));
                 continue;
             }
             if op == Op::Read {
-                queue.write_data(tag, 0, &zeroes[..len as usize])?;
+                queue.channel().write_data(tag, 0, &zeroes[..len as usize])?;
             }
             queue.answer(tag, len as i32)?;
         }
@@ -235,9 +235,12 @@ fn run(
         rotational: true,
         volatile_cache: true,
         fua: false,
+        read_only: false,
+        discard_bytes_max: 0,
+        zeroes_bytes_max: 0,
     };
     let mut control = Control::open()?;
-    let id = control.add(&limits)?;
+    let id = control.add(&limits, None)?;
     control.set_limits(id, &limits)?;
     let start = &Start { origin: Instant::now(), at_ns: AtomicU64::new(NOT_BEGUN) };
     let path = format!("/dev/ublkb{id}");

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use forebay_core::Nanos;
+use forebay_core::{Nanos, Piece};
 use io_uring::squeue::Entry;
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode};
@@ -16,6 +16,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::pool::Pool;
 use crate::sockets::{Moved, Plug, Sockets};
+use crate::ublk::Channel;
 use crate::waker::Waker;
 
 /// Names the wait for the waker among entries.
@@ -23,11 +24,19 @@ const WOKEN: u64 = u64::MAX;
 /// The bit that marks an entry of a socket.
 const SOCKET: u64 = 1 << 62;
 
+/// The bit that marks an entry of a device, whose name is above the tag's bits.
+const DEVICE: u64 = 1 << 61;
+const TAG_BITS: u32 = 16;
+/// `PR_SET_IO_FLUSHER`, which not every C library names.
+const SET_IO_FLUSHER: i32 = 57;
+
 /// A ring, the sockets that its owner waits for together with I/Os, and a waker.
 pub(crate) struct Ring {
     ring: IoUring,
     sockets: Sockets,
     sockets_max: u32,
+    /// Devices by the names that they share with sockets.
+    devices: Vec<Option<Channel>>,
     /// What wakers add to, and whether the ring watches it.
     counter: Option<Arc<OwnedFd>>,
     watched: bool,
@@ -63,7 +72,8 @@ impl Ring {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "needs Linux 5.11 or later"));
         }
         let sockets = Sockets::default();
-        Ok(Ring { ring, sockets, sockets_max, counter: None, watched: false })
+        let devices = Vec::new();
+        Ok(Ring { ring, sockets, sockets_max, devices, counter: None, watched: false })
     }
 
     /// Returns the ring itself, to register files and memory with.
@@ -79,9 +89,15 @@ impl Ring {
     /// # Panics
     /// Where there are more than the ring was made for.
     pub(crate) unsafe fn push(&mut self, entry: Entry, key: u64) {
+        let entry = entry.user_data(key);
         // SAFETY: as the caller promises.
-        let pushed = unsafe { self.ring.submission().push(&entry.user_data(key)) };
-        pushed.expect("no more entries than the ring was made for");
+        if unsafe { self.ring.submission().push(&entry) }.is_err() {
+            // Answers of devices take the room; the kernel accepts them at once.
+            let _ = self.enter(None);
+            // SAFETY: as above.
+            let pushed = unsafe { self.ring.submission().push(&entry) };
+            pushed.expect("no more entries than the ring was made for");
+        }
     }
 
     /// Returns the number of entries that have not been submitted to the kernel.
@@ -137,6 +153,18 @@ impl Ring {
                     }
                 }
                 _ if key & SOCKET != 0 => self.sockets.ended(key & !SOCKET, entry.result(), pool),
+                _ if key & DEVICE != 0 => {
+                    let (plug, tag) = (((key & !DEVICE) >> TAG_BITS) as usize, key as u16);
+                    let Some(device) = &mut self.devices[plug] else { continue };
+                    match device.ended(tag, entry.result()) {
+                        Some(request) => self.sockets.asked(plug as Plug, request),
+                        None if device.is_over() => {
+                            self.devices[plug] = None;
+                            self.sockets.let_go(plug as Plug);
+                        }
+                        None => {}
+                    }
+                }
                 _ => each(pool, Over { key, result: entry.result() }),
             }
         }
@@ -157,13 +185,7 @@ impl Ring {
     }
 
     /// As [`crate::Wired::receive`].
-    pub(crate) fn receive(
-        &mut self,
-        plug: Plug,
-        into: &[forebay_core::Piece],
-        whole: bool,
-        pool: &mut Pool,
-    ) {
+    pub(crate) fn receive(&mut self, plug: Plug, into: &[Piece], whole: bool, pool: &mut Pool) {
         if let Some((entry, key)) = self.sockets.receive(plug, into, whole, pool) {
             // SAFETY: the bytes are lent and the socket is open until it has ended.
             unsafe { self.push(entry, key | SOCKET) };
@@ -171,7 +193,7 @@ impl Ring {
     }
 
     /// As [`crate::Wired::send`].
-    pub(crate) fn send(&mut self, plug: Plug, from: &[forebay_core::Piece], pool: &mut Pool) {
+    pub(crate) fn send(&mut self, plug: Plug, from: &[Piece], pool: &mut Pool) {
         if let Some((entry, key)) = self.sockets.send(plug, from, pool) {
             // SAFETY: as in `receive`.
             unsafe { self.push(entry, key | SOCKET) };
@@ -188,8 +210,64 @@ impl Ring {
         self.sockets.moved(moved);
     }
 
-    /// Closes all sockets; their transfers end soon.
+    /// As [`crate::Wired::attach`].
+    pub(crate) fn attach(&mut self, device: Channel) -> Result<Plug, Channel> {
+        if self.sockets.count() >= self.sockets_max {
+            return Err(device);
+        }
+        // Memory that this thread needs must not wait for the device to write pages. A refusal changes nothing else.
+        // SAFETY: it sets a property of the calling thread.
+        let _ = unsafe { libc::prctl(SET_IO_FLUSHER, 1, 0, 0, 0) };
+        let plug = self.sockets.reserve();
+        for tag in 0..device.depth() {
+            self.push_command(plug, tag, device.fetch(tag));
+        }
+        let at = plug as usize;
+        self.devices.resize_with(self.devices.len().max(at + 1), || None);
+        self.devices[at] = Some(device);
+        Ok(plug)
+    }
+
+    /// As [`crate::Wired::answer`].
+    pub(crate) fn answer(&mut self, plug: Plug, tag: u16, result: i32) {
+        if let Some(entry) = self.device(plug).map(|device| device.answer(tag, result)) {
+            self.push_command(plug, tag, entry);
+        }
+    }
+
+    fn push_command(&mut self, plug: Plug, tag: u16, entry: Entry) {
+        let key = DEVICE | u64::from(plug) << TAG_BITS | u64::from(tag);
+        // SAFETY: the command carries its data itself, and the file is open until all of the device's entries have ended
+        // or the ring is closed, as fields are dropped in order.
+        unsafe { self.push(entry, key) };
+    }
+
+    fn device(&self, plug: Plug) -> Option<&Channel> {
+        self.devices.get(plug as usize)?.as_ref()
+    }
+
+    /// As [`crate::Wired::load`].
+    pub(crate) fn load(
+        &self,
+        plug: Plug,
+        tag: u16,
+        into: Piece,
+        pool: &mut Pool,
+    ) -> io::Result<()> {
+        let device = self.device(plug).ok_or(io::ErrorKind::NotFound)?;
+        device.read_data(tag, 0, pool.view_mut(into))
+    }
+
+    /// As [`crate::Wired::store`].
+    pub(crate) fn store(&self, plug: Plug, tag: u16, from: Piece, pool: &Pool) -> io::Result<()> {
+        let device = self.device(plug).ok_or(io::ErrorKind::NotFound)?;
+        device.write_data(tag, 0, pool.view(from))
+    }
+
+    /// Sends answers of devices off and closes all sockets; their transfers end soon.
     pub(crate) fn unplug_all(&mut self) {
+        // Requests whose answer does not reach the kernel are sent to the next server.
+        let _ = self.enter(None);
         self.sockets.unplug_all();
     }
 

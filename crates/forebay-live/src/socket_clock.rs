@@ -12,12 +12,23 @@ use crate::polled::Polled;
 use crate::pool::Pool;
 use crate::ring::Ring;
 use crate::sockets::{Moved, Plug, Wired};
+use crate::ublk::Channel;
 use crate::waker::Waker;
 
 /// Where sockets are waited for.
 enum Sockets {
     Ring(Box<Ring>),
     Polled(Polled),
+}
+
+impl Sockets {
+    /// Returns the ring, without which there are no devices.
+    fn ring(&mut self) -> io::Result<&mut Ring> {
+        match self {
+            Sockets::Ring(ring) => Ok(ring),
+            Sockets::Polled(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
 }
 
 /// A clock with sockets.
@@ -110,6 +121,29 @@ impl<D: Device> Wired for Emulated<D, SocketClock> {
         match &mut self.with_content().0.sockets {
             Sockets::Ring(ring) => ring.unplug(plug),
             Sockets::Polled(polled) => polled.unplug(plug),
+        }
+    }
+
+    fn attach(&mut self, device: Channel) -> Result<Plug, Channel> {
+        match &mut self.with_content().0.sockets {
+            Sockets::Ring(ring) => ring.attach(device),
+            Sockets::Polled(_) => Err(device),
+        }
+    }
+
+    fn load(&mut self, plug: Plug, tag: u16, into: Piece) -> io::Result<()> {
+        let (clock, pool) = self.with_content();
+        clock.sockets.ring()?.load(plug, tag, into, pool)
+    }
+
+    fn store(&mut self, plug: Plug, tag: u16, from: Piece) -> io::Result<()> {
+        let (clock, pool) = self.with_content();
+        clock.sockets.ring()?.store(plug, tag, from, pool)
+    }
+
+    fn answer(&mut self, plug: Plug, tag: u16, result: i32) {
+        if let Ok(ring) = self.with_content().0.sockets.ring() {
+            ring.answer(plug, tag, result);
         }
     }
 

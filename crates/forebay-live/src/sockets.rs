@@ -15,6 +15,7 @@ use io_uring::squeue::Entry;
 use io_uring::types::Fd;
 
 use crate::pool::Pool;
+use crate::ublk::{Channel, UblkRequest};
 
 /// The name of a socket. It may be reused after the socket was unplugged and [`Moved::Gone`] was
 /// reported.
@@ -27,8 +28,10 @@ pub enum Moved {
     Received(Plug, Result<u32, i32>),
     /// The number of bytes sent; less than requested only if the peer has disconnected.
     Sent(Plug, Result<u32, i32>),
-    /// It was unplugged and is closed.
+    /// It was unplugged and is closed, or a device was stopped.
     Gone(Plug),
+    /// A request of a device, to be answered by its tag ([`Wired::answer`]).
+    Asked(Plug, UblkRequest),
 }
 
 /// Lanes whose driver also waits for sockets.
@@ -53,6 +56,34 @@ pub trait Wired: crate::Lanes {
 
     /// Shuts a socket down and closes it once it has no outstanding transfers.
     fn unplug(&mut self, plug: Plug);
+
+    /// Adds a device of this machine, whose requests arrive as [`Moved::Asked`]. It shares the names of sockets, and is
+    /// gone once it was stopped.
+    ///
+    /// # Errors
+    /// The device, where there are as many sockets as the driver was made for, or the driver has no ring.
+    fn attach(&mut self, device: Channel) -> Result<Plug, Channel> {
+        Err(device)
+    }
+
+    /// Copies the data of a device's write to `into`.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn load(&mut self, _plug: Plug, _tag: u16, _into: Piece) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Copies the data of a device's read from `from`.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn store(&mut self, _plug: Plug, _tag: u16, _from: Piece) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Answers a device's request with the bytes moved, or the system's error number, negated.
+    fn answer(&mut self, _plug: Plug, _tag: u16, _result: i32) {}
 
     /// Adds what became of transfers, in the order that they ended.
     ///
@@ -147,14 +178,30 @@ impl Sockets {
     }
 
     pub(crate) fn plug(&mut self, file: OwnedFd) -> Plug {
+        let plug = self.reserve();
+        let socket = &mut self.sockets[plug as usize];
+        (socket.file, socket.unplugged) = (Some(file), false);
+        plug
+    }
+
+    /// Returns an unused name, for a device. [`Sockets::let_go`] frees it.
+    pub(crate) fn reserve(&mut self) -> Plug {
         if let Some(plug) = self.free.pop() {
-            let socket = &mut self.sockets[plug as usize];
-            (socket.file, socket.unplugged) = (Some(file), false);
             return plug;
         }
         let (incoming, outgoing) = (Transfer::new(), Transfer::new());
-        self.sockets.push(Socket { file: Some(file), unplugged: false, incoming, outgoing });
+        self.sockets.push(Socket { file: None, unplugged: true, incoming, outgoing });
         (self.sockets.len() - 1) as Plug
+    }
+
+    /// Reports that a device is gone.
+    pub(crate) fn let_go(&mut self, plug: Plug) {
+        self.moved.push(Moved::Gone(plug));
+    }
+
+    /// Reports a request of a device.
+    pub(crate) fn asked(&mut self, plug: Plug, request: UblkRequest) {
+        self.moved.push(Moved::Asked(plug, request));
     }
 
     /// Returns the entry that receives, and its name.

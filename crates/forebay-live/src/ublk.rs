@@ -1,7 +1,7 @@
 //! Block devices whose requests this process answers: the kernel's `ublk` driver (Linux 6.5 and later).
 //!
-//! [`Control`] adds, starts, stops and deletes devices. [`Queue`] receives the requests of one device and
-//! answers them. A server adds a device, sets its limits, opens the queue on the thread that will serve it, and starts
+//! [`Control`] adds, starts, recovers, stops and deletes devices. [`Queue`] receives the requests of one device and
+//! answers them in a ring of its own; [`crate::Wired::attach`] does so in the ring of a driver. A server adds a device, sets its limits, opens the queue on the thread that will serve it, and starts
 //! the device from another thread: starting reads the partition table, so the queue must already be served.
 //!
 //! ```text
@@ -10,21 +10,26 @@
 //! control.stop ── control.delete
 //! ```
 //!
-//! Data move by `pread` and `pwrite` on the queue's file ([`Queue::read_data`], [`Queue::write_data`]), so that a server copies
+//! Data move by `pread` and `pwrite` on the queue's file ([`Channel::read_data`], [`Channel::write_data`]), so that a server copies
 //! exactly the bytes it wants; one that keeps no data copies none.
 //!
 //! Source: Linux `include/uapi/linux/ublk_cmd.h` and `Documentation/block/ublk.rst`.
 
+mod channel;
 mod control;
 mod queue;
 
-pub use control::{Control, DeviceLimits};
-pub use queue::{Queue, UblkRequest};
+pub use channel::{Channel, UblkRequest, Zeroes};
+pub use control::{Control, DeviceInfo, DeviceLimits, DeviceState};
+pub use queue::Queue;
 
 /// Data of a request are read and written on the queue's file (`UBLK_F_USER_COPY`).
 const USER_COPY: u64 = 1 << 7;
 /// Commands are numbered as ioctls are (`UBLK_F_CMD_IOCTL_ENCODE`).
 const IOCTL_ENCODED: u64 = 1 << 6;
+/// When its server dies, the device waits for another one (`UBLK_F_USER_RECOVERY`), which gets the outstanding
+/// requests once more (`UBLK_F_USER_RECOVERY_REISSUE`).
+const RECOVERS: u64 = 1 << 3 | 1 << 4;
 
 /// Returns the number of a command whose argument has `size` bytes, as `_IOWR('u', number, ...)`
 /// makes it.

@@ -27,6 +27,7 @@ use crate::pool::Pool;
 use crate::ring::{Over, Ring};
 use crate::sockets::{Moved, Plug, Wired};
 use crate::target::Target;
+use crate::ublk::Channel;
 use crate::waker::Waker;
 use crate::wire::{Extent, LEN_MAX, Shape, outcome, source};
 
@@ -492,6 +493,22 @@ impl Wired for Uring {
 
     fn unplug(&mut self, plug: Plug) {
         self.ring.unplug(plug);
+    }
+
+    fn attach(&mut self, device: Channel) -> Result<Plug, Channel> {
+        self.ring.attach(device)
+    }
+
+    fn load(&mut self, plug: Plug, tag: u16, into: Piece) -> io::Result<()> {
+        self.ring.load(plug, tag, into, &mut self.pool)
+    }
+
+    fn store(&mut self, plug: Plug, tag: u16, from: Piece) -> io::Result<()> {
+        self.ring.store(plug, tag, from, &self.pool)
+    }
+
+    fn answer(&mut self, plug: Plug, tag: u16, result: i32) {
+        self.ring.answer(plug, tag, result);
     }
 
     fn moved(&mut self, moved: &mut Vec<Moved>) -> io::Result<()> {

@@ -18,7 +18,7 @@ use crate::front::Streams;
 pub struct Config {
     /// The configuration file, if there is one; it is never overwritten.
     pub file: Option<PathBuf>,
-    /// The addresses to listen on, at least one.
+    /// The addresses to listen on, at least one unless an export is a device.
     pub listen: Vec<Address>,
     /// The loopback address for metrics in Prometheus's text format.
     pub metrics: Option<SocketAddr>,
@@ -162,6 +162,8 @@ pub struct Named {
     pub promise: Option<Promise>,
     /// The share of capacity that is not promised.
     pub weight: u64,
+    /// Whether it becomes a block device of this machine (`/dev/ublkb0`).
+    pub ublk: bool,
 }
 
 /// A promise to answer requests up to a rate within a latency bound.
@@ -192,7 +194,15 @@ impl Named {
             read_only: false,
             promise: None,
             weight: 1,
+            ublk: false,
         }
+    }
+}
+
+impl Config {
+    /// Returns whether an export becomes a block device of this machine.
+    pub fn has_devices(&self) -> bool {
+        self.backs.iter().flat_map(|back| &back.exports).any(|export| export.ublk)
     }
 }
 

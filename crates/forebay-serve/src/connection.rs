@@ -5,8 +5,10 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use forebay_core::{Buf, Piece, Slots};
+use forebay_live::ublk::UblkRequest;
 use forebay_live::{PIECES_MAX, Pool};
 
+use crate::front::header_of;
 use crate::handshake::Agreed;
 use crate::protocol::{Answer, Errno, Header, REQUEST_BYTES, Status};
 
@@ -71,6 +73,8 @@ pub(crate) enum Next {
 pub(crate) struct Connection {
     pub(crate) agreed: Agreed,
     pub(crate) stream: u32,
+    /// For a device of this machine, the requests that wait to be taken; None for a socket.
+    pub(crate) device: Option<VecDeque<UblkRequest>>,
     inbox: Buf,
     /// The range of received but unprocessed bytes in the inbox.
     from: u32,
@@ -108,10 +112,15 @@ impl Connection {
         all_held: AllHeld,
         pool: &mut Pool,
     ) -> Connection {
+        Connection::with(agreed, stream, all_held, pool.take(INBOX_BYTES))
+    }
+
+    fn with(agreed: Agreed, stream: u32, all_held: AllHeld, inbox: Buf) -> Connection {
         Connection {
             agreed,
             stream,
-            inbox: pool.take(INBOX_BYTES),
+            device: None,
+            inbox,
             from: 0,
             to: 0,
             skip: 0,
@@ -131,6 +140,13 @@ impl Connection {
             pieces: Vec::new(),
             heads: Vec::new(),
         }
+    }
+
+    /// Makes a connection to a device of this machine, which sends requests instead of bytes.
+    pub(crate) fn to_device(agreed: Agreed, stream: u32, all_held: AllHeld) -> Connection {
+        let inbox = 0;
+        let device = Some(VecDeque::new());
+        Connection { device, ..Connection::with(agreed, stream, all_held, inbox) }
     }
 
     /// Returns whether the client may have another request in flight.
@@ -162,6 +178,11 @@ impl Connection {
 
     /// Parses the next item of the input.
     pub(crate) fn next(&mut self, pool: &Pool) -> Next {
+        if let Some(requests) = &mut self.device {
+            return requests
+                .pop_front()
+                .map_or(Next::Starved, |one| Next::Request(header_of(&one)));
+        }
         let skipped = self.skip.min(self.to - self.from);
         self.skip -= skipped;
         self.from += skipped;
@@ -293,6 +314,11 @@ impl Connection {
         }
         self.sent = sent;
         bytes == count.map(u64::from)
+    }
+
+    /// Returns the next answer, for a device.
+    pub(crate) fn next_reply(&mut self) -> Option<Reply> {
+        self.replies.pop_front()
     }
 
     /// Discards all pending answers.

@@ -88,6 +88,8 @@ struct ExportTable {
     keep_iops: Option<u64>,
     within: Option<String>,
     weight: Option<u64>,
+    #[serde(default)]
+    ublk: bool,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -184,16 +186,17 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
     let (tcp, metrics) = (file.tcp.map(at).transpose()?, file.metrics.map(at).transpose()?);
     let unix = file.socket.map(Address::Unix).into_iter();
     let listen: Vec<Address> = unix.chain(tcp.map(Address::Tcp)).collect();
-    if listen.is_empty() {
-        let what = "no address to listen on; expected socket = \"PATH\" or tcp = \
-            \"127.0.0.1:10809\"";
-        return Err(wrong(0, &what));
-    }
     for (at, back) in &backs {
         back.shaped().map_err(|error| wrong(*at, &error))?;
     }
     let backs = backs.into_iter().map(|(_, back)| back).collect();
-    Ok(Config { file: Some(path.to_path_buf()), listen, metrics, backs })
+    let config = Config { file: Some(path.to_path_buf()), listen, metrics, backs };
+    if config.listen.is_empty() && !config.has_devices() {
+        let what = "no address to listen on; expected socket = \"PATH\", tcp = \
+            \"127.0.0.1:10809\", or an [[export]] with ublk = true";
+        return Err(wrong(0, &what));
+    }
+    Ok(config)
 }
 
 impl DiskTable {
@@ -305,6 +308,7 @@ impl ExportTable {
             read_only: self.read_only,
             promise,
             weight: self.weight.unwrap_or(1),
+            ublk: self.ublk,
         })
     }
 }

@@ -8,6 +8,7 @@
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod course;
+mod device;
 mod gone;
 mod permitted;
 
@@ -22,7 +23,7 @@ use std::sync::mpsc::Receiver;
 
 use forebay_core::contract::policy::{AnyPolicy, Done};
 use forebay_core::slab::Slab;
-use forebay_core::{Buf, Bytes, Fault, Flags, Nanos, Op, Outcome, Request, Slots, worst};
+use forebay_core::{Buf, Bytes, Fault, Flags, Nanos, Op, Outcome, Piece, Request, Slots, worst};
 use forebay_live::{Memory, Moved, Plug, Pool, Wired};
 
 use crate::back::CLIENTS_MAX;
@@ -34,6 +35,7 @@ use crate::stored::Stored;
 use crate::tally::{Answered, Tally};
 use course::Ordered;
 pub(crate) use course::{Course, Order, Switch};
+pub(crate) use device::{Attachment, header_of};
 use gone::Gone;
 use permitted::permitted;
 
@@ -182,6 +184,7 @@ impl Front {
             match one {
                 Moved::Received(plug, count) => self.received(plug, count, lanes),
                 Moved::Sent(plug, count) => self.sent(plug, count, lanes),
+                Moved::Asked(plug, request) => self.asked_by_device(plug, request, lanes),
                 Moved::Gone(plug) => {
                     if let Some(gone) = self.connections[plug as usize].take() {
                         self.tally.left(gone.agreed.export);
@@ -211,15 +214,20 @@ impl Front {
         // If there are too many clients, the socket is closed.
         let Ok(plug) = lanes.plug(socket) else { return };
         let stream = self.streams.of(plug, &agreed);
-        let at = plug as usize;
+        let connection = Connection::new(agreed, stream, self.all_held.clone(), lanes.pool());
+        self.seat(plug, connection);
+        self.listen(plug, lanes);
+    }
+
+    /// Registers a new client.
+    fn seat(&mut self, plug: Plug, connection: Connection) {
+        let (at, stream) = (plug as usize, connection.stream);
+        self.tally.came(connection.agreed.export);
         self.connections.resize_with(self.connections.len().max(at + 1), || None);
-        self.connections[at] =
-            Some(Connection::new(agreed, stream, self.all_held.clone(), lanes.pool()));
-        self.tally.came(agreed.export);
+        self.connections[at] = Some(connection);
         if let (Some(policy), Streams::Connections) = (&self.policy, self.streams) {
             policy.borrow_mut().begin_stream(stream);
         }
-        self.listen(plug, lanes);
     }
 
     /// Processes received bytes or the end of a stream.
@@ -266,6 +274,7 @@ impl Front {
     fn listen<L: Wired + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         let wants = connection.payload.is_some() || connection.admits();
+        let wants = wants && connection.device.is_none();
         if self.course == Course::Open && !connection.leaving && !connection.receiving && wants {
             let (room, whole) = connection.room(lanes.pool());
             connection.receiving = true;
@@ -308,6 +317,15 @@ impl Front {
             }
             _ => 0,
         };
+        let is_device = connection.device.is_some();
+        if is_device && header.command == Command::Write {
+            let into = Piece { buf, at: 0, len: header.len };
+            if lanes.load(plug, device::tag_of(&header), into).is_err() {
+                connection.free(buf, header.len, lanes.pool());
+                let failed = ReplyContent::Failed(Errno::Io);
+                return self.owe(plug, &header, failed, (self.now, false));
+            }
+        }
         let begin = export.offset + header.offset;
         let op = match header.command {
             Command::Read | Command::Cache => Op::Read,
@@ -331,7 +349,7 @@ impl Front {
             outcome: Ok(()),
             kept: false,
         });
-        if header.command == Command::Write {
+        if header.command == Command::Write && !is_device {
             let mut payload = Payload { asked, buf, have: 0, len: header.len };
             if !connection.fill(&mut payload, lanes.pool()) {
                 connection.payload = Some(payload);
@@ -485,7 +503,9 @@ impl Front {
     pub(crate) fn send<L: Wired + ?Sized>(&mut self, lanes: &mut L) {
         for plug in 0..self.connections.len() as Plug {
             let Some(connection) = &mut self.connections[plug as usize] else { continue };
-            if connection.deaf {
+            if connection.device.is_some() {
+                device::answer(plug, connection, lanes);
+            } else if connection.deaf {
                 connection.forget(lanes.pool());
             } else if connection.has_to_send() {
                 let pieces = connection.compose(lanes.pool());

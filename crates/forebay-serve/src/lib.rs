@@ -11,10 +11,12 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod attach;
 mod back;
 mod broken;
 mod config;
 mod connection;
+mod devices;
 mod drive;
 mod error;
 mod export;
@@ -27,6 +29,7 @@ mod handshake;
 #[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
 mod journal;
+mod kernel_scheduler;
 mod lanes;
 #[cfg(test)]
 mod laws;
@@ -46,7 +49,9 @@ mod stored;
 mod tally;
 
 pub use address::{Address, address};
+pub use attach::{Attach, AttachEvent, Attached};
 pub use config::{Back, Blocks, Config, Named, On, Promise};
+pub use devices::detach;
 pub use error::Error;
 pub use export::Export;
 pub use front::Streams;

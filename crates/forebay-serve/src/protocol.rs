@@ -55,11 +55,16 @@ pub(crate) enum Command {
 pub(crate) struct CommandFlags(u16);
 
 impl CommandFlags {
+    pub(crate) const NONE: CommandFlags = CommandFlags(0);
     pub(crate) const FUA: CommandFlags = CommandFlags(1);
     pub(crate) const NO_HOLE: CommandFlags = CommandFlags(1 << 1);
     pub(crate) const DO_NOT_FRAGMENT: CommandFlags = CommandFlags(1 << 2);
     pub(crate) const REQUEST_ONE: CommandFlags = CommandFlags(1 << 3);
     pub(crate) const FAST_ZERO: CommandFlags = CommandFlags(1 << 4);
+
+    pub(crate) fn with(self, other: CommandFlags) -> CommandFlags {
+        CommandFlags(self.0 | other.0)
+    }
 
     pub(crate) fn has(self, other: CommandFlags) -> bool {
         self.0 & other.0 != 0
@@ -94,7 +99,7 @@ pub(crate) struct Header {
 impl Header {
     /// A flush that the server itself requests.
     pub(crate) const FLUSH: Header =
-        Header { command: Command::Flush, flags: CommandFlags(0), cookie: 0, offset: 0, len: 0 };
+        Header { command: Command::Flush, flags: CommandFlags::NONE, cookie: 0, offset: 0, len: 0 };
 
     /// Parses a header; returns None if the bytes are not a request, in which case the rest of the
     /// stream cannot be parsed either.

@@ -95,8 +95,8 @@ impl Back {
 impl Named {
     /// Returns whether both are the same range with the same properties.
     fn is_alike(&self, other: &Named) -> bool {
-        (self.offset, self.bytes, self.read_only, &self.description)
-            == (other.offset, other.bytes, other.read_only, &other.description)
+        (self.offset, self.bytes, self.read_only, self.ublk, &self.description)
+            == (other.offset, other.bytes, other.read_only, other.ublk, &other.description)
     }
 }
 

@@ -20,6 +20,7 @@ use forebay_metrics::Scraped;
 use crate::address::Address;
 use crate::back::{Opened, Policies, keeps_data};
 use crate::config::{Back, Config, On};
+use crate::devices::{Devices, Orders, Wanted};
 use crate::drive::{Arrivals, Fronted, Shared};
 use crate::error::{Error, system, unfit};
 use crate::export::Export;
@@ -41,6 +42,7 @@ pub struct Server {
     listening: Vec<Listening>,
     drivers: Vec<Driver>,
     exports: Vec<Export>,
+    devices: Option<Devices>,
     notes: Vec<String>,
     started: Instant,
     telling: Vec<Telling>,
@@ -92,6 +94,7 @@ impl Server {
             listening: Vec::new(),
             drivers: Vec::new(),
             exports: Vec::new(),
+            devices: None,
             notes: Vec::new(),
             started: Instant::now(),
             telling: Vec::new(),
@@ -108,11 +111,12 @@ impl Server {
     }
 
     fn begin(&mut self, config: &Config) -> Result<(), Error> {
+        self.devices = config.has_devices().then(Devices::prepare).transpose()?;
         let mut listeners = Vec::new();
         for address in &config.listen {
             listeners.push(address.listen()?);
         }
-        let (mut doors, mut drivers) = (Vec::new(), Vec::new());
+        let (mut doors, mut drivers, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
         for back in &config.backs {
             let (newcomers, arriving) = channel();
             let (ready, starting) = self.prepare(back, arriving)?;
@@ -121,6 +125,7 @@ impl Server {
                 let (newcomers, waker) = (newcomers.clone(), ready.waker.clone());
                 doors.push(Door { at, newcomers, waker });
             }
+            wanted.push(devices_of(back, &ready));
             self.exports.extend(ready.exports);
             // Notes that apply to all backs are reported once.
             let new: Vec<String> =
@@ -136,6 +141,14 @@ impl Server {
                 let Driver { thread, name, .. } = self.drivers.remove(nth);
                 let ended = ended(thread).err();
                 return Err(ended.unwrap_or_else(|| unfit("its driver ended at once")).of(&name));
+            }
+        }
+        if let Some(devices) = &mut self.devices {
+            for (driver, wanted) in self.drivers.iter().zip(&wanted) {
+                for one in wanted {
+                    let orders = Orders(&driver.orders, &driver.waker);
+                    self.notes.push(devices.start(one, &orders)?);
+                }
             }
         }
         for (listener, address) in listeners {
@@ -316,6 +329,8 @@ impl Server {
         self.listening.into_iter().for_each(Listening::stop);
         self.telling.into_iter().for_each(Telling::stop);
         self.scraped.into_iter().for_each(Scraped::stop);
+        let mut devices = self.devices;
+        let waiting = devices.as_mut().map(Devices::stop).unwrap_or_default();
         let mut worst = Ok(());
         for driver in &self.drivers {
             driver.stop.store(true, Ordering::SeqCst);
@@ -326,9 +341,26 @@ impl Server {
                 worst = Err(error.of(&driver.name));
             }
         }
+        if let Some(mut devices) = devices {
+            devices.forget();
+        }
         let said = self.said.into_inner().unwrap_or_else(PoisonError::into_inner);
-        (said.try_iter().collect(), worst)
+        (said.try_iter().chain(waiting).collect(), worst)
     }
+}
+
+/// Returns the exports of a back that become devices.
+fn devices_of(back: &Back, ready: &Ready) -> Vec<Wanted> {
+    let exports = back.exports.iter().zip(&ready.exports).enumerate();
+    let wanted = exports.filter(|(_, (named, _))| named.ublk);
+    let wanted = wanted.map(|(at, (_, export))| Wanted {
+        back: back.name.clone(),
+        at,
+        export: export.clone(),
+        file: back.on.paths().next().map(PathBuf::from).unwrap_or_default(),
+        recovers: ready.policies.answers_when_done(&back.policy),
+    });
+    wanted.collect()
 }
 
 /// A driver that waits for permission to begin and reports when its policy is open.

@@ -9,15 +9,19 @@ use io_uring::squeue::Entry128;
 use io_uring::types::Fd;
 use io_uring::{IoUring, cqueue, opcode};
 
-use super::{IOCTL_ENCODED, USER_COPY, read_write_command};
+use super::{IOCTL_ENCODED, RECOVERS, USER_COPY, read_write_command};
 
 /// `struct ublksrv_ctrl_cmd`.
 const COMMAND_BYTES: u32 = 32;
+const GET_INFO: u32 = read_write_command(0x02, COMMAND_BYTES);
 const ADD: u32 = read_write_command(0x04, COMMAND_BYTES);
 const DELETE: u32 = read_write_command(0x05, COMMAND_BYTES);
 const START: u32 = read_write_command(0x06, COMMAND_BYTES);
 const STOP: u32 = read_write_command(0x07, COMMAND_BYTES);
 const SET_PARAMS: u32 = read_write_command(0x08, COMMAND_BYTES);
+const GET_PARAMS: u32 = read_write_command(0x09, COMMAND_BYTES);
+const BEGIN_RECOVERY: u32 = read_write_command(0x10, COMMAND_BYTES);
+const END_RECOVERY: u32 = read_write_command(0x11, COMMAND_BYTES);
 
 /// Where commands go.
 const CONTROL: &str = "/dev/ublk-control";
@@ -25,6 +29,9 @@ const CONTROL: &str = "/dev/ublk-control";
 const NO_QUEUE: u16 = u16::MAX;
 /// Parameters of the type `struct ublk_param_basic`.
 const BASIC: u32 = 1;
+/// Parameters of the type `struct ublk_param_discard`.
+const DISCARD: u32 = 1 << 1;
+const ATTRIBUTE_READ_ONLY: u32 = 1;
 const ATTRIBUTE_ROTATIONAL: u32 = 1 << 1;
 const ATTRIBUTE_VOLATILE_CACHE: u32 = 1 << 2;
 const ATTRIBUTE_FUA: u32 = 1 << 3;
@@ -46,12 +53,48 @@ pub struct DeviceLimits {
     pub volatile_cache: bool,
     /// Whether it accepts writes that are durable when answered (FUA).
     pub fua: bool,
+    /// Whether the kernel refuses writes.
+    pub read_only: bool,
+    /// The longest discard; 0 where there are none.
+    pub discard_bytes_max: u32,
+    /// The longest write of zeros; 0 where the kernel sends them as ordinary writes.
+    pub zeroes_bytes_max: u32,
+}
+
+/// What the driver knows of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// Its number, as in `/dev/ublkb0`.
+    pub id: u32,
+    /// Whether it has a server.
+    pub state: DeviceState,
+    /// The process that serves it, or did.
+    pub server_pid: u32,
+    /// The maximum number of outstanding requests.
+    pub queue_depth: u16,
+    /// The longest request.
+    pub request_bytes_max: u32,
+    /// The mark that its first server gave it.
+    pub mark: u64,
+    /// Whether another server can continue.
+    pub recovers: bool,
+}
+
+/// The state of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceState {
+    /// It was not started, or was stopped.
+    Dead,
+    /// A server answers its requests.
+    Live,
+    /// It waits for a server, because its last one has ended.
+    Waiting,
 }
 
 /// `struct ublksrv_ctrl_dev_info`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-struct DeviceInfo {
+struct RawInfo {
     hw_queues: u16,
     queue_depth: u16,
     state: u16,
@@ -67,9 +110,9 @@ struct DeviceInfo {
     reserved: [u64; 2],
 }
 
-/// `struct ublk_params` as far as the basic ones.
+/// `struct ublk_params` as far as the discards.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Params {
     len: u32,
     types: u32,
@@ -82,6 +125,40 @@ struct Params {
     chunk_sectors: u32,
     sectors: u64,
     virt_boundary_mask: u64,
+    discard_alignment: u32,
+    discard_granularity: u32,
+    discard_sectors_max: u32,
+    zeroes_sectors_max: u32,
+    discard_segments_max: u16,
+    reserved: u16,
+    /// The driver's numbers of the device, which are not set.
+    numbers: u32,
+}
+
+impl Params {
+    fn of(limits: &DeviceLimits) -> Params {
+        let flag = |set: bool, bit: u32| if set { bit } else { 0 };
+        let trims = limits.discard_bytes_max > 0 || limits.zeroes_bytes_max > 0;
+        let block_shift = limits.block_bytes.trailing_zeros() as u8;
+        Params {
+            len: size_of::<Params>() as u32,
+            types: BASIC | flag(trims, DISCARD),
+            attributes: flag(limits.rotational, ATTRIBUTE_ROTATIONAL)
+                | flag(limits.volatile_cache, ATTRIBUTE_VOLATILE_CACHE)
+                | flag(limits.fua, ATTRIBUTE_FUA)
+                | flag(limits.read_only, ATTRIBUTE_READ_ONLY),
+            logical_block_shift: block_shift,
+            physical_block_shift: block_shift,
+            io_min_shift: block_shift,
+            sectors_max: limits.request_bytes_max / 512,
+            sectors: limits.sectors,
+            discard_granularity: if trims { limits.block_bytes } else { 0 },
+            discard_sectors_max: limits.discard_bytes_max / 512,
+            zeroes_sectors_max: limits.zeroes_bytes_max / 512,
+            discard_segments_max: u16::from(limits.discard_bytes_max > 0),
+            ..Params::default()
+        }
+    }
 }
 
 /// The driver's control file.
@@ -95,51 +172,93 @@ impl Control {
     /// Where the kernel has no ublk (`modprobe ublk_drv`), or access to it or to io_uring is refused.
     pub fn open() -> io::Result<Control> {
         let file = OpenOptions::new().read(true).write(true).open(CONTROL)?;
-        let ring = IoUring::builder().build(4)?;
+        let ring = IoUring::builder().build(4);
+        let ring = ring.map_err(|error| io::Error::other(format!("io_uring: {error}")))?;
         Ok(Control { file, ring })
     }
 
-    /// Adds a device with one queue; its number, as in `/dev/ublkb0`.
+    /// Adds a device with one queue; its number, as in `/dev/ublkb0`. With a mark, which [`Control::info`] returns,
+    /// the device waits for another server when its server dies.
     ///
     /// # Errors
-    /// What the driver refuses.
-    pub fn add(&mut self, limits: &DeviceLimits) -> io::Result<u32> {
-        let mut info = DeviceInfo {
+    /// What the driver refuses. `Unsupported` if it is too old (before Linux 6.5).
+    pub fn add(&mut self, limits: &DeviceLimits, mark: Option<u64>) -> io::Result<u32> {
+        let wanted = IOCTL_ENCODED | USER_COPY | if mark.is_some() { RECOVERS } else { 0 };
+        let mut info = RawInfo {
             hw_queues: 1,
             queue_depth: limits.queue_depth,
             io_buf_bytes_max: limits.request_bytes_max,
             // The driver chooses a number.
             id: u32::MAX,
-            flags: IOCTL_ENCODED | USER_COPY,
-            ..DeviceInfo::default()
+            flags: wanted,
+            server_flags: mark.unwrap_or_default(),
+            ..RawInfo::default()
         };
-        let buffer = &raw mut info;
-        self.send(ADD, u32::MAX, buffer as u64, size_of::<DeviceInfo>() as u16, 0)?;
-        // SAFETY: the driver has answered, so nobody but us writes to it; any bytes are a valid value.
-        Ok(unsafe { buffer.read_volatile() }.id)
+        self.ask(ADD, u32::MAX, &mut info)?;
+        if info.flags & wanted != wanted {
+            // A driver ignores flags that it does not know. The error that matters is its age.
+            let _ = self.delete(info.id);
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Ok(info.id)
+    }
+
+    /// Returns what the driver knows of a device.
+    ///
+    /// # Errors
+    /// The device does not exist.
+    pub fn info(&mut self, device: u32) -> io::Result<DeviceInfo> {
+        let mut info = RawInfo::default();
+        self.ask(GET_INFO, device, &mut info)?;
+        Ok(DeviceInfo {
+            id: device,
+            state: match info.state {
+                0 => DeviceState::Dead,
+                2 => DeviceState::Waiting,
+                _ => DeviceState::Live,
+            },
+            server_pid: info.server_pid.unsigned_abs(),
+            queue_depth: info.queue_depth,
+            request_bytes_max: info.io_buf_bytes_max,
+            mark: info.server_flags,
+            recovers: info.flags & RECOVERS == RECOVERS && info.flags & USER_COPY != 0,
+        })
     }
 
     /// # Errors
     /// The driver refuses.
     pub fn set_limits(&mut self, device: u32, limits: &DeviceLimits) -> io::Result<()> {
-        let flag = |set: bool, bit: u32| if set { bit } else { 0 };
-        let params = Params {
-            len: size_of::<Params>() as u32,
-            types: BASIC,
-            attributes: flag(limits.rotational, ATTRIBUTE_ROTATIONAL)
-                | flag(limits.volatile_cache, ATTRIBUTE_VOLATILE_CACHE)
-                | flag(limits.fua, ATTRIBUTE_FUA),
-            logical_block_shift: limits.block_bytes.trailing_zeros() as u8,
-            physical_block_shift: limits.block_bytes.trailing_zeros() as u8,
-            io_opt_shift: 0,
-            io_min_shift: limits.block_bytes.trailing_zeros() as u8,
-            sectors_max: limits.request_bytes_max / 512,
-            chunk_sectors: 0,
-            sectors: limits.sectors,
-            virt_boundary_mask: 0,
-        };
-        let buffer = &raw const params;
-        self.send(SET_PARAMS, device, buffer as u64, size_of::<Params>() as u16, 0)
+        self.ask(SET_PARAMS, device, &mut Params::of(limits))
+    }
+
+    /// Returns whether a device has these limits.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn has_limits(&mut self, device: u32, limits: &DeviceLimits) -> io::Result<bool> {
+        let wanted = Params::of(limits);
+        let mut params = Params { len: wanted.len, ..Params::default() };
+        self.ask(GET_PARAMS, device, &mut params)?;
+        // The driver adds types, and the device's numbers.
+        let types = params.types & (BASIC | DISCARD);
+        Ok(Params { types, numbers: 0, len: wanted.len, ..params } == wanted)
+    }
+
+    /// Begins to take over a device that waits for a server. Its queue can be opened afterwards.
+    ///
+    /// # Errors
+    /// `ResourceBusy` while its last server still ends.
+    pub fn begin_recovery(&mut self, device: u32) -> io::Result<()> {
+        self.send(BEGIN_RECOVERY, device, 0, 0, 0)
+    }
+
+    /// Makes a device that was taken over send its requests again, including the outstanding ones. Returns once its
+    /// queue is served by the process `server_pid`.
+    ///
+    /// # Errors
+    /// What the driver refuses.
+    pub fn end_recovery(&mut self, device: u32, server_pid: u32) -> io::Result<()> {
+        self.send(END_RECOVERY, device, 0, 0, u64::from(server_pid))
     }
 
     /// Makes the device appear. Returns once its partition table has been read, so its queue has to be served
@@ -165,6 +284,17 @@ impl Control {
     /// What the driver refuses.
     pub fn delete(&mut self, device: u32) -> io::Result<()> {
         self.send(DELETE, device, 0, 0, 0)
+    }
+
+    /// Sends a command that reads or writes a structure of the driver's.
+    fn ask<T: Copy>(&mut self, command: u32, device: u32, about: &mut T) -> io::Result<()> {
+        let mut buffer = Box::new(*about);
+        let address = &raw mut *buffer;
+        self.send(command, device, address as u64, size_of::<T>() as u16, 0)?;
+        // SAFETY: the driver has answered, so nobody but us writes to it; the structures of this module are integers,
+        // for which any bytes are a valid value.
+        *about = unsafe { address.read_volatile() };
+        Ok(())
     }
 
     /// Sends a command and waits for its answer. `address` is that of `len` bytes that live until then.
@@ -210,7 +340,32 @@ mod tests {
 
     #[test]
     fn structures_have_the_kernels_sizes() {
-        assert_eq!(size_of::<DeviceInfo>(), 64);
-        assert_eq!(size_of::<Params>(), 40);
+        assert_eq!(size_of::<RawInfo>(), 64);
+        // With the padding that the kernel's structure has before `struct ublk_param_devt`: none.
+        assert_eq!(std::mem::offset_of!(Params, discard_alignment), 40);
+        assert_eq!(std::mem::offset_of!(Params, numbers), 60);
+    }
+
+    #[test]
+    fn discards_are_announced_only_where_there_are_some() {
+        let plain = DeviceLimits {
+            sectors: 2048,
+            block_bytes: 512,
+            request_bytes_max: 1 << 20,
+            queue_depth: 64,
+            rotational: false,
+            volatile_cache: true,
+            fua: true,
+            read_only: true,
+            discard_bytes_max: 0,
+            zeroes_bytes_max: 0,
+        };
+        let params = Params::of(&plain);
+        assert_eq!((params.types, params.discard_granularity), (BASIC, 0));
+        assert_eq!(params.attributes, 1 | 1 << 2 | 1 << 3);
+        let trims = DeviceLimits { discard_bytes_max: 1 << 30, block_bytes: 4096, ..plain };
+        let params = Params::of(&trims);
+        assert_eq!((params.types, params.discard_granularity), (BASIC | DISCARD, 4096));
+        assert_eq!((params.discard_sectors_max, params.discard_segments_max), (1 << 21, 1));
     }
 }

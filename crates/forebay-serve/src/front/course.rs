@@ -16,7 +16,7 @@ use forebay_core::contract::policy::{AnyPolicy, Gauge};
 use forebay_core::{Fault, Nanos, Op, Outcome};
 use forebay_live::{Plug, Wired};
 
-use super::{Front, PendingRequest, Streams};
+use super::{Attachment, Front, PendingRequest, Streams};
 use crate::config::{Named, shown};
 use crate::protocol::Header;
 use crate::tally::Tally;
@@ -31,6 +31,8 @@ const LINGER: Nanos = Nanos::from_millis(500);
 pub(crate) enum Order {
     /// Switches to another policy.
     Switch(Switch),
+    /// Serves a device of this machine.
+    Attach(Attachment),
     /// Requests the counts so far.
     Tell(Sender<Tally>),
 }
@@ -84,6 +86,7 @@ impl Front {
             match order {
                 // The requesting thread may no longer be waiting.
                 Order::Tell(told) => drop(told.send(self.figures(lanes.wall()))),
+                Order::Attach(attachment) => self.attach(attachment, lanes),
                 Order::Switch(switch) => self.switches.push_back(switch),
             }
         }
