@@ -220,13 +220,13 @@ impl DeviceTime {
     pub(super) fn enter(&mut self, now: Nanos, io: &Request, deadline: Option<Nanos>) {
         self.owed = self.owed_at(now);
         let (cost, class) = (self.cost(io.op, io.len), class_of(io.op, io.len));
-        self.work = self.work + cost;
+        self.work += cost;
         let expected = now + self.work;
         self.inside.iter_mut().for_each(|other| other.expected = other.expected.max(expected));
         let (id, is_write) = (io.id, io.op == Op::Write);
         self.inside.push(InDevice { id, is_write, class, cost, issued: now, deadline, expected });
         if deadline.is_none() {
-            self.unpromised = self.unpromised + cost;
+            self.unpromised += cost;
         }
     }
 
@@ -250,8 +250,8 @@ impl DeviceTime {
         self.last_end = now;
         self.left[io.class] += 1;
         self.left_all += 1;
-        self.expected = self.expected + io.cost;
-        self.busy = self.busy + took;
+        self.expected += io.cost;
+        self.busy += took;
         self.costs[io.class].get_or_insert(io.cost);
         if self.left_all >= PERIOD {
             self.correct();
@@ -281,7 +281,7 @@ impl DeviceTime {
         } else if let Some(disturbed) = self.disturbed.filter(|_| io.is_write) {
             let left = self.owed_for - (now - disturbed);
             let owed = u128::from((io.cost - took).0) * u128::from(left.0);
-            self.owed = self.owed + Nanos((owed / u128::from(self.owed_for.0.max(1))) as u64);
+            self.owed += Nanos((owed / u128::from(self.owed_for.0.max(1))) as u64);
         }
     }
 }
