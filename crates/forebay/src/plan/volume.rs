@@ -290,6 +290,10 @@ fn answer_of_counters(
     }
     let best = rows.iter().find(|row| row.keeps);
     let mut cautions = counters.read.cautions();
+    if !question.is_size_given {
+        let (gib, option) = (question.gib, named("gib"));
+        cautions.push(format!("Counters record no size: {gib} GiB is assumed ({option})."));
+    }
     cautions.extend(said::cautions(&rows, question));
     Ok(Answer {
         trace: path.display().to_string(),
@@ -313,7 +317,8 @@ fn answer_of_counters(
     })
 }
 
-/// The rows at each depth that are also replayed with requests that wait for one another.
+/// The rows at each depth that are also replayed with requests that wait for one another: those on
+/// the first screen.
 const REPLAYED_ROWS: usize = 3;
 
 /// Returns the first rows at each depth that keep the promise.

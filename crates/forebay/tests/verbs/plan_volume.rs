@@ -8,7 +8,7 @@ use forebay_show::terminal::{self, Extent};
 use serde_json::Value;
 
 use super::law::refused;
-use super::{Traces, answered, tables};
+use super::{Traces, answered, sample, tables};
 
 /// The latency of the reference figures.
 const NO_LATENCY: (&str, &str) = ("base_latency", "0s");
@@ -469,6 +469,7 @@ fn counters_give_a_lower_bound() {
     );
     let cautions = bound.data["cautions"].to_string();
     assert!(cautions.contains("1 row could not be read and is left out (line 63: "), "{cautions}");
+    assert!(cautions.contains("Counters record no size: 1 GiB is assumed ("), "{cautions}");
     // A command would create a volume that may be too small.
     assert_eq!(commands(&bound.page), Vec::<String>::new());
     let all = [("type", "gp2,io2,premium,ultra,st1,pd-standard"), ("growth", "2")];
@@ -527,4 +528,15 @@ fn a_price_has_an_interval_that_contains_it() {
     let all = of(&[("confidence", "0.95"), ("fraction", "1")]);
     assert!(all.2 == all.1, "no resample needs more than the trace: {all:?}");
     assert_eq!(of(&[]).0, None);
+}
+
+#[test]
+fn every_row_on_the_first_screen_is_replayed_both_ways() {
+    let sample = sample();
+    let given = [("trace", sample.as_str()), ("within", "50ms")];
+    let found = answered::<VolumeAsk>(&given);
+    let shown = tables(&found.page)[0].rows.len();
+    for row in &rows(&found.data)[..shown] {
+        assert!(row["dependent_in_time_fraction"].as_f64() > Some(0.9), "{row}");
+    }
 }

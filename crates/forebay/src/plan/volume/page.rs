@@ -8,12 +8,10 @@ use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
 
 use super::row::{CheaperSetting, Setting, VolumeRow};
 use super::said::{choice, passes, throughput};
-use super::{Answer, apply, shaped};
+use super::{Answer, REPLAYED_ROWS, apply, shaped};
 use crate::plan::page::{about_load, key};
 use crate::quantities::{bound, percent, promised};
 
-/// The number of rows on a terminal's first screen.
-const FIRST_ROWS: usize = 3;
 /// The longest line of a command on a terminal's first screen.
 const COMMAND_COLUMNS: usize = 74;
 
@@ -126,7 +124,7 @@ fn add_first(page: &mut Page, answer: &Answer) {
     let kept: Vec<&VolumeRow> = answer.kept().collect();
     let mut shown = answer.said.len();
     if !kept.is_empty() {
-        let first = &kept[..kept.len().min(FIRST_ROWS)];
+        let first = &kept[..kept.len().min(REPLAYED_ROWS)];
         page.add(
             match answer.counters {
                 Some(_) => "The least that can keep the promise",
