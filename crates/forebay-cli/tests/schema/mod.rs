@@ -88,7 +88,12 @@ const ASKED: &[(&str, &str)] = &[
     ),
     ("plan volume", "plan volume mine.csv --within 50ms --type gp3,gp2,premium,ultra"),
     ("plan volume", "plan volume mine.csv --within 1ms --type st1"),
-    ("plan volume", "plan volume --from-counters counters.csv --type gp3,gp2 --current gp2:gib=9"),
+    (
+        "plan volume",
+        "plan volume mine.csv --within 50ms --type gp3 --current st1:gib=500 --confidence 0.9",
+    ),
+    ("plan volume", "plan volume mine.csv --within 50ms --type gp3 --current premium:tier=P10"),
+    ("plan volume", "plan volume --from-counters counters.csv --type gp3,gp2 --current gp3:gib=9"),
     ("play", "play mine.csv --emulate st1000nm0011 --policy noop --for 300ms"),
     ("play", "play mine.csv --target scratch.img --for 300ms"),
     ("play", "play small.spc --emulate st1000nm0011 --fail one-in=2"),

@@ -117,8 +117,9 @@ _SETTING = ("type", "gib", "iops", "mibps", "mbps")
 
 
 def _interval(row: dict[str, Any] | None) -> list[float] | None:
-    ends = [row and row[f"price_{end}_month"] for end in ("low", "high")]
-    return None if None in ends else ends
+    if row is None or row["price_low_month"] is None:
+        return None
+    return [row["price_low_month"], row["price_high_month"]]
 
 
 def _advice(best: dict[str, Any] | None, now: dict[str, Any] | None) -> str:

@@ -57,7 +57,7 @@ forebay_ask::ask! {
         /// -x -t 1, sar -d 1 or node_exporter (docs/plan-volume.md)
         from_counters: Option<PathBuf> [.excludes(&["trace", "from", "columns", "split_runs", "model_seed", "trust_times"])],
         /// The disk, if the file of counters has several
-        disk: Option<String> [.requires("from_counters")],
+        disk: Option<String> [.word("NAME").requires("from_counters")],
         /// Give the best price at each depth a confidence interval of this level, by resampling the trace
         confidence: Option<PartialShare> [.excludes(&["from_counters"])],
         /// The seed of the resamples
