@@ -76,14 +76,15 @@ pub(super) fn of_counters(
          needs more.",
         seconds(read.interval_s)
     )];
-    let Some(best) = rows.iter().find(|row| row.keeps) else {
-        all.extend(closest(rows));
-        return all;
-    };
-    all.extend(of_current(best, current));
-    all.extend(cheaper(best));
-    all.extend(depth(best, rows));
-    all.push(base_latency(best));
+    match rows.iter().find(|row| row.keeps) {
+        Some(best) => {
+            all.extend(of_current(best, current));
+            all.extend(cheaper(best));
+            all.extend(depth(best, rows));
+            all.push(base_latency(best));
+        }
+        None => all.extend(closest(rows)),
+    }
     all.push(
         "Shares in time are the most that is possible if the requests of an interval are equally \
          long; a trace of a busy hour (`forebay capture`) gives the exact answer."

@@ -90,11 +90,12 @@ impl Load<'_> {
         cost > self.bucket.rate_per_s * self.span_s()
     }
 
-    /// Returns the time after which the intervals begin again if they are repeated.
+    /// Returns the time after which the intervals begin again if they are repeated: an interval
+    /// after their end, because a trace begins again a mean gap after its end.
     fn span_s(&self) -> f64 {
         let samples = &self.counters.samples;
         let ends = samples.first().zip(samples.last());
-        ends.map_or(0.0, |(first, last)| last.from_s + last.len_s - first.from_s)
+        ends.map_or(0.0, |(first, last)| last.from_s + 2.0 * last.len_s - first.from_s)
     }
 
     /// Passes all intervals through the bucket, which holds `tokens` at first. Returns the late
@@ -160,8 +161,10 @@ mod tests {
         let slow = Throttle { read_latency: Nanos::from_millis(11), ..throttle.clone() };
         let slow = Throttle { write_latency: Nanos::from_millis(11), ..slow };
         assert_eq!(super::late(&counters, &slow, 0.01, false), f64::INFINITY);
-        // Credit for 15 s at most: half of the load is sustained, so it is used up in the long run.
+        // A second of the load and one until it is repeated: 2,000 need 1,000 a second.
         let credit = Throttle::of(vec![bucket(Measure::Ops, 1000.0, 15_000.0)]);
+        assert!(!uses_up_credit(&counters, &credit));
+        let credit = Throttle::of(vec![bucket(Measure::Ops, 999.0, 15_000.0)]);
         assert_eq!(super::late(&counters, &credit, 0.01, false), 0.0);
         assert_eq!(super::late(&counters, &credit, 0.01, true), f64::INFINITY);
         assert!(uses_up_credit(&counters, &credit));
