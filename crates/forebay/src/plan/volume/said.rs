@@ -131,8 +131,10 @@ fn decides(best: &VolumeRow) -> String {
             false => "The smallest setting of this type is enough.".into(),
         };
     };
-    if percent(ops) == "100 %" || percent(1.0 - ops) == "100 %" {
-        return format!("Requests wait for {} alone.", decides.name());
+    for (share, of) in [(ops, Decides::Operations), (1.0 - ops, Decides::Bytes)] {
+        if percent(share) == "100 %" {
+            return format!("Requests wait for {} alone.", of.name());
+        }
     }
     format!(
         "Requests wait mostly for {}: {} of all delay is for IOPS, the rest for throughput.",
