@@ -10,7 +10,7 @@ use crate::command::{Folder, SPC, ends, fails, forebay};
 use crate::shell;
 
 /// Commands that read `AT`, or write `AT/x.csv`, and what they call it.
-const EACH: [&str; 34] = [
+const EACH: [&str; 35] = [
     "describe AT",
     "simulate AT --device sata250 --policy noop",
     "simulate t.spc --device ./AT.toml --policy noop",
@@ -29,6 +29,7 @@ const EACH: [&str; 34] = [
     "plan buy t.spc --prices AT.toml",
     "plan volume AT",
     "plan volume t.spc --prices AT.toml",
+    "plan volume --from-counters AT",
     "convert AT new.csv",
     "convert t.spc AT/x.csv",
     "convert t.spc new.csv --anonymize --key AT",

@@ -7,6 +7,7 @@
 mod bundled;
 mod file;
 pub mod formula;
+mod instances;
 mod opened;
 mod price;
 mod spec;
@@ -27,6 +28,7 @@ use super::{DevicesError, malformed};
 pub(super) use bundled::{is_bundled, names, text_of};
 use file::{BucketTable, DirectionName, MeasureName, QueuesName, VolumeFile};
 use formula::Formula;
+pub use instances::{INSTANCE_LIMITS, instance, instance_names};
 pub(super) use opened::open;
 pub use opened::{bucket_text, summary};
 pub use price::VolumePrice;

@@ -329,11 +329,28 @@ def test_each_volume_gets_the_cloud_volume_that_its_bursts_need(tmp_path):
     assert (rows["busy"]["advice"], rows["quiet"]["advice"]) == ("faster", "cheaper")
     assert rows["quiet"]["iops"] == 3000 and rows["busy"]["iops"] > 50_000
     assert rows["busy"]["month_low"] < rows["busy"]["month"]
+    for row in found.rows:
+        low, high = row["month_interval"]
+        assert low <= row["month"] <= high
+    for key in ("month", "month_low"):
+        assert found.more[key] == pytest.approx(sum(row[key] for row in found.rows))
+        ends = [sum(row[f"{key}_interval"][end] for row in found.rows) for end in (0, 1)]
+        assert found.more[f"{key}_interval"] == pytest.approx(ends)
+    assert "in 95 % of resamples" in found.said[0]
     assert rows["quiet"]["month"] == pytest.approx(40)
     assert found.more["current_month"] == pytest.approx(200)
-    assert "1 can be cheaper, and 1 are too slow" in found.said[1]
+    assert "1 can be cheaper, and 1 are too slow" in found.said[2]
     is_whole(found, tmp_path / "volumes.html")
     alone = fleet.volumes(folder, fraction=0.5, **ask)
-    assert {row["advice"] for row in alone.rows} == {"buy"} and len(alone.said) == 1
+    assert {row["advice"] for row in alone.rows} == {"buy"} and len(alone.said) == 2
+    # All thousand within 5 ms take more than gp3 has, unless a tenth of the rate passes at once.
+    deep = fleet.volumes(folder, fraction=1.0, within="5ms", **ask)
+    rows = {row["volume"]: row for row in deep.rows}
+    busy = rows["busy"]
+    assert (busy["type"], busy["month"], busy["create"], busy["advice"]) == (None, None, None, "none")
+    assert busy["low_type"] == "ebs-gp3" and 9_000 < busy["low_iops"] < 10_000
+    assert deep.more["month"] == rows["quiet"]["month"]
+    assert deep.more["month_low"] == pytest.approx(busy["month_low"] + rows["quiet"]["month_low"])
+    assert "1 of 2 volumes can answer" in deep.said[0] and "pass at once, 2 can" in deep.said[1]
     with pytest.raises(forebay.Error, match="current: got no volume"):
         fleet.volumes(folder, fraction=0.5, current={"other": "gp2:gib=100"}, **ask)

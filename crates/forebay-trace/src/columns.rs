@@ -35,4 +35,5 @@ mod swar;
 pub(crate) mod unit;
 pub(crate) mod values;
 
+pub use date::ns as date_ns;
 pub use spec::{BadColumns, Columns};

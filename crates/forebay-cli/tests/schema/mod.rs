@@ -88,6 +88,13 @@ const ASKED: &[(&str, &str)] = &[
     ),
     ("plan volume", "plan volume mine.csv --within 50ms --type gp3,gp2,premium,ultra"),
     ("plan volume", "plan volume mine.csv --within 1ms --type st1"),
+    (
+        "plan volume",
+        "plan volume mine.csv --within 50ms --type gp3 --current st1:gib=500 --confidence 0.9",
+    ),
+    ("plan volume", "plan volume mine.csv --within 50ms --type gp3 --current premium:tier=P10"),
+    ("plan volume", "plan volume mine.csv --within 50ms --type ./own.toml"),
+    ("plan volume", "plan volume --from-counters counters.csv --type gp3,gp2 --current gp3:gib=9"),
     ("play", "play mine.csv --emulate st1000nm0011 --policy noop --for 300ms"),
     ("play", "play mine.csv --target scratch.img --for 300ms"),
     ("play", "play small.spc --emulate st1000nm0011 --fail one-in=2"),
@@ -131,6 +138,12 @@ fn prepare(folder: &Folder) {
     folder.file("tiers.toml", tier(0.9, 20));
     folder.file("two.toml", tier(0.9, 20) + &tier(1.0, 500));
     folder.file("prices.toml", "currency = \"EUR\"\non = \"2026\"\n[drive.hc550]\nprice = 3\n");
+    let counters = "time,read_ops,write_ops,read_bytes,write_bytes\n1,9,9,36864,36864\n2,9,9,9,9\n";
+    folder.file("counters.csv", counters);
+    let volume = "kind = \"volume\"\nname = \"own\"\ndescription = \"own\"\n\
+                  capacity_bytes = 1099511627776\n[[bucket]]\nof = \"ops\"\nrate = 90000\ndepth = 9\n\
+                  [latency]\nread_us = 1\nwrite_us = 1\n";
+    folder.file("own.toml", volume);
     folder.file("x.trace", "R Hit 10 4 5000.0 2000.0\nW Hit 14 4 900.0 20000.0\n");
     for name in ["a", "b", "c", "d", "v", "w"] {
         fs::create_dir(folder.path(name)).unwrap();

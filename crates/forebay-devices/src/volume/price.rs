@@ -7,6 +7,7 @@
 //! gib = 0.08
 //! iops = [[3000, 0], [80000, 0.005]]   # up to so many, each costs so much
 //! tiers = { P10 = 19.71 }              # of a type with tiers: all of it
+//! month = 25.0                         # of a volume without choices: all of it
 //! ```
 
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ pub struct VolumePrice {
     pub on: String,
     /// Where the prices hold.
     pub region: Option<String>,
+    /// The whole price, for a type that leaves nothing to choose.
+    month: Option<f64>,
     /// The whole price of each tier, for a type with tiers.
     #[serde(default)]
     tiers: BTreeMap<String, f64>,
@@ -52,6 +55,12 @@ impl VolumePrice {
     /// Describes the first invalid part.
     pub(super) fn check(&self, knobs: &[&str], tiers: &[&str]) -> Result<(), String> {
         Price::new(0.0, &self.currency, &self.on)?;
+        if let Some(month) = self.month {
+            check_price("month", month)?;
+            if !knobs.is_empty() {
+                return Err(format!("got month, expected one of {}", knobs.join(", ")));
+            }
+        }
         for (tier, price) in &self.tiers {
             if !tiers.contains(&tier.as_str()) {
                 return Err(format!("tiers: got '{tier}', expected a tier of the type"));
@@ -60,6 +69,7 @@ impl VolumePrice {
         }
         for (knob, per) in &self.per {
             if !knobs.contains(&knob.as_str()) {
+                let knobs = if knobs.is_empty() { &["month"] } else { knobs };
                 return Err(format!("got '{knob}', expected one of {}", knobs.join(", ")));
             }
             match per {
@@ -78,6 +88,9 @@ impl VolumePrice {
     /// Returns the price per month of a volume with these knobs, in `tier` if its type has tiers;
     /// None if the price of a part is unknown.
     pub(super) fn month(&self, knobs: &Knobs, tier: Option<&str>) -> Option<f64> {
+        if self.month.is_some() {
+            return self.month;
+        }
         let whole = match tier {
             Some(tier) => *self.tiers.get(tier)?,
             None => 0.0,

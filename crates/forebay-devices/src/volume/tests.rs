@@ -112,6 +112,19 @@ fn limits_of_qemu_and_the_kernel_name_a_direction() {
     assert_eq!(fractions, Count::Fractions { unit_bytes: 4096 });
     let both = said("iotune:total-iops-sec=500:read-iops-sec=3");
     assert!(both.contains("total-iops-sec: got 500, expected at most 0"), "{both}");
+    // As throttle_is_valid() of QEMU's util/throttle.c refuses them.
+    for (wrong, key) in [
+        ("total-iops-sec-max=2000", "total-iops-sec-max"),
+        ("read-bytes-sec-max=2000", "read-bytes-sec-max"),
+        ("read-iops-sec=9:write-iops-sec-max=20", "write-iops-sec-max"),
+        ("total-iops-sec=500:total-iops-sec-max-length=60", "total-iops-sec-max-length"),
+        ("total-iops-sec=500:total-iops-sec-max=400", "total-iops-sec-max"),
+        ("size-iops-sec=4096", "size-iops-sec"),
+        ("write-bytes-sec=9:size-iops-sec=4096", "size-iops-sec"),
+    ] {
+        let said = said(&format!("iotune:{wrong}"));
+        assert!(said.contains(&format!("{key}: got ")), "{said}");
+    }
     let cgroup = throttle("iomax:riops=1000:wbps=10485760");
     assert_eq!((cgroup.queues, cgroup.capacity_bytes), (Queues::PerDirection, u64::MAX));
     let directions: Vec<Direction> = cgroup.buckets.iter().map(|one| one.direction).collect();
@@ -167,6 +180,8 @@ fn prices_follow_tiers_and_are_unknown_beyond_them() {
         (month.amount, month.currency.as_str(), month.on.as_str()),
         (25.0, "EUR", "2026-11")
     );
+    let wrong = other("currency = \"EUR\"\non = \"2026-11\"\nmonth = 1\n").unwrap_err();
+    assert!(wrong.contains("got month, expected one of gib"), "{wrong}");
     let wrong = other("currency = \"EUR\"\non = \"2026-11\"\niops = 1\n").unwrap_err();
     assert!(wrong.contains("got 'iops', expected one of gib"), "{wrong}");
     let wrong =

@@ -773,7 +773,7 @@ def store_simulate(
     """Find by simulation how much sorting slows puts: the store's own code on models of disks."""
 
 def plan_volume(
-    trace: _Source,
+    trace: _Source | None = None,
     *,
     within: str = "10ms",
     fraction: str | float = 0.99,
@@ -786,6 +786,10 @@ def plan_volume(
     current: str | None = None,
     instance: str | None = None,
     prices: _Path | None = None,
+    from_counters: _Path | None = None,
+    disk: str | None = None,
+    confidence: str | float | None = None,
+    seed: int = 1,
     report: _Path | None = None,
     trust_times: bool = False,
     from_: str | None = None,

@@ -11,7 +11,7 @@ const BYTES_MAX: usize = 40;
 
 /// Returns the nanoseconds from the beginning of 1970 to a date; `None` if the field is not a date,
 /// or outside 1970 to 2262.
-pub(crate) fn ns(field: &[u8]) -> Option<u64> {
+pub fn ns(field: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(field).ok().filter(|text| text.len() <= BYTES_MAX)?;
     let between = *field.get(BETWEEN)?;
     let (day, time) = (text.get(..BETWEEN)?, text.get(BETWEEN + 1..)?);

@@ -26,7 +26,7 @@ use forebay_ask::Share;
 pub const BLOCKS: u64 = 50;
 
 /// The number of resamples drawn.
-const RESAMPLES: usize = 1000;
+pub(crate) const RESAMPLES: usize = 1000;
 
 /// The number of capacities counted, in addition to those found and the steps around them.
 const GRID: u32 = 64;
@@ -162,7 +162,7 @@ fn percentiles(drawn: Vec<f64>, level: f64) -> (u64, u64) {
 }
 
 /// Returns the ends of the interval that covers this share of `drawn`.
-fn ends(mut drawn: Vec<f64>, level: f64) -> (f64, f64) {
+pub(crate) fn ends(mut drawn: Vec<f64>, level: f64) -> (f64, f64) {
     drawn.sort_by(f64::total_cmp);
     let at = |share: f64| {
         let index = (share * (drawn.len() - 1) as f64).round() as usize;

@@ -3,14 +3,17 @@
 //! Every type is a list of token buckets ([`crate::devices::volume`]). For each type the cheapest
 //! setting that answers the promised share in time is found exactly ([`find`]), at the depth that
 //! is given, or at both ends of the range in which unknown depths lie. The setting and its
-//! neighbors are then replayed on the device ([`simulated`]).
+//! neighbors are then replayed on the device ([`simulated`]). For [`counters`] in place of a trace,
+//! the settings are a lower bound.
 //!
 //! All requests of a trace go to one volume. Memory: 17 bytes per request for each way of counting
 //! operations, beside the trace itself ([`crate::input`]).
 
 mod apply;
+mod counters;
 pub mod drain;
 mod find;
+mod interval;
 mod kind;
 mod page;
 mod prices;
@@ -21,6 +24,8 @@ mod simulated;
 mod staircase;
 mod verb;
 
+use std::path::Path;
+
 use forebay_ask::{Share, named};
 use forebay_core::Nanos;
 use forebay_core::device::throttled::{Bucket, Count, Queues, Throttle};
@@ -28,14 +33,17 @@ use forebay_core::replay::Intensity;
 use serde::Serialize;
 
 use super::arrival_times::{Clock, cautions, timed, told_apart};
+use super::confidence::Bootstrap;
 use crate::clock::Times;
 use crate::devices::volume::{ChosenVolume, Knobs, VolumeType};
 use crate::error::Error;
 use crate::input::Input;
 use crate::jobs::{each_told, on_all_cores};
 use crate::progress::Telling;
+use counters::Counters;
+pub use counters::CountersRead;
 use drain::Costed;
-use find::{Bound, Case};
+use find::{Bound, Case, Demand};
 use kind::Shape;
 use row::Finder;
 pub use row::{CheaperSetting, VolumeRow};
@@ -73,6 +81,14 @@ impl Answer {
     }
 }
 
+/// An EC2 instance.
+pub struct Instance {
+    /// Its limits.
+    pub chosen: ChosenVolume,
+    /// The source of the limits, as a sentence; none if the user gave them.
+    pub note: Option<String>,
+}
+
 /// What to keep and what to try.
 pub struct Question<'a> {
     /// The time within which to answer.
@@ -94,9 +110,11 @@ pub struct Question<'a> {
     /// The latency of released requests, if it is not that of the type.
     pub base_latency: Option<Nanos>,
     /// The limits of an EC2 instance.
-    pub instance: Option<&'a ChosenVolume>,
+    pub instance: Option<&'a Instance>,
     /// The volume that the user has.
     pub current: Option<&'a ChosenVolume>,
+    /// The confidence interval of the prices, if one is wanted.
+    pub bootstrap: Option<Bootstrap>,
     /// Whether to trust the trace's times even if its clock seems too coarse for the promise.
     pub trust_times: bool,
 }
@@ -104,8 +122,11 @@ pub struct Question<'a> {
 /// The volumes that keep a promise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
-    /// The trace.
+    /// The trace, or the file of counters.
     pub trace: String,
+    /// What was read from the file of counters. All results are then lower bounds, and shares in
+    /// time are upper bounds. None for a trace.
+    pub counters: Option<CountersRead>,
     /// The number of its requests.
     pub requests: u64,
     /// The time from its first request to its last.
@@ -128,7 +149,7 @@ pub struct Answer {
     pub cautions: Vec<String>,
     /// What decides, what would be cheaper and what is uncertain; one sentence each.
     pub said: Vec<String>,
-    /// What the user's volume does, at each depth.
+    /// What the user's volume does, at each depth; one row if the user gave its depth.
     pub current: Vec<VolumeRow>,
     /// What a shaper in front of the volume saves.
     pub shaped: Option<Shaped>,
@@ -166,14 +187,14 @@ pub fn answer(
     let bound = Bound { within: question.within, late_max };
     let finders = offered.iter().flat_map(|of| of.finders(question, bound, &counted));
     let finders: Vec<Finder<'_>> = finders.collect();
-    let called = |finder: &Finder<'_>| finder.case.kind.name.clone();
-    let found = each_told(&finders, called, 0.0..0.8, Finder::find, progress)?;
-    let mut rows: Vec<VolumeRow> = found.into_iter().flatten().collect();
-    row::rank(&mut rows);
+    let mut rows = found(&finders, progress)?;
+    if let Some(bootstrap) = question.bootstrap {
+        add_intervals(&mut rows, &finders, question.fraction, bootstrap);
+    }
     let mut owned = Vec::new();
-    if let (Some(of), Some(chosen)) = (&current, question.current) {
+    if let Some(of) = &current {
         for finder in of.finders(question, bound, &counted) {
-            owned.push(finder.of_setting(&chosen.knobs)?);
+            owned.push(finder.of_setting(&of.chosen)?);
         }
     }
     if input.known_latency_share() > 0.0 {
@@ -191,6 +212,7 @@ pub fn answer(
     let of_trace = cautions(requests, Nanos::from_secs_f64(input.description.duration_s), times);
     Ok(Answer {
         trace: input.path.display().to_string(),
+        counters: None,
         requests,
         duration_s: input.description.duration_s,
         within_ms: question.within.as_millis_f64(),
@@ -200,7 +222,10 @@ pub fn answer(
         is_size_given: question.is_size_given,
         credit: question.credit,
         depths_ms: question.depths_ms.clone(),
-        cautions: said::cautions(&rows).into_iter().chain(of_trace.iter().cloned()).collect(),
+        cautions: said::cautions(&rows, question)
+            .into_iter()
+            .chain(of_trace.iter().cloned())
+            .collect(),
         said: said::said(&rows, &owned, question),
         current: owned,
         shaped,
@@ -210,7 +235,90 @@ pub fn answer(
     })
 }
 
-/// The rows at each depth that are also replayed with requests that wait for one another.
+/// Adds the confidence interval to the price of the first row that keeps the promise at each depth.
+fn add_intervals(
+    rows: &mut [VolumeRow],
+    finders: &[Finder<'_>],
+    fraction: Share,
+    bootstrap: Bootstrap,
+) {
+    for rows in rows.chunk_by_mut(|a, b| a.depth_ms == b.depth_ms) {
+        let Some(row) = rows.iter_mut().find(|row| row.keeps) else { continue };
+        let is_of_row = |finder: &&Finder<'_>| {
+            finder.case.kind.name == row.kind && finder.case.base.depth_ms == Some(row.depth_ms)
+        };
+        let finder = finders.iter().find(is_of_row);
+        let ends = finder.and_then(|of| interval::interval(of, fraction, bootstrap));
+        (row.price_low_month, row.price_high_month) = ends.unzip();
+    }
+}
+
+/// Finds the rows and ranks them.
+fn found(finders: &[Finder<'_>], progress: Telling<'_>) -> Result<Vec<VolumeRow>, Error> {
+    let called = |finder: &Finder<'_>| finder.case.kind.name.clone();
+    let found = each_told(finders, called, 0.0..0.8, Finder::find, progress)?;
+    let mut rows: Vec<VolumeRow> = found.into_iter().flatten().collect();
+    row::rank(&mut rows);
+    Ok(rows)
+}
+
+/// Finds the least volumes that may keep the promise for the counters in the file at `path`.
+fn answer_of_counters(
+    path: &Path,
+    counters: &Counters,
+    question: &Question<'_>,
+    progress: Telling<'_>,
+) -> Result<Answer, Error> {
+    let offered: Vec<Offered<'_>> = question.kinds.iter().filter_map(Offered::new).collect();
+    let late_max = ((1.0 - question.fraction.as_f64()) * counters.ops_most + 1e-6) as u64;
+    let bound = Bound { within: question.within, late_max };
+    let demand = Demand::Counters(counters);
+    let finders = offered.iter().flat_map(|of| {
+        let shape = &of.shape;
+        of.cases(question, bound).map(move |case| Finder { case, shape, demand })
+    });
+    let finders: Vec<Finder<'_>> = finders.collect();
+    if finders.is_empty() {
+        return Err(nothing_to_try());
+    }
+    let rows = found(&finders, progress)?;
+    let mut owned = Vec::new();
+    if let Some(of) = question.current.and_then(Offered::of_chosen) {
+        for case in of.cases(question, bound) {
+            owned.push(Finder { case, shape: &of.shape, demand }.of_setting(&of.chosen)?);
+        }
+    }
+    let best = rows.iter().find(|row| row.keeps);
+    let mut cautions = counters.read.cautions();
+    if !question.is_size_given {
+        let (gib, option) = (question.gib, named("gib"));
+        cautions.push(format!("Counters record no size: {gib} GiB is assumed ({option})."));
+    }
+    cautions.extend(said::cautions(&rows, question));
+    Ok(Answer {
+        trace: path.display().to_string(),
+        counters: Some(counters.read.clone()),
+        requests: counters.ops_most.round() as u64,
+        duration_s: counters.samples.iter().map(|sample| sample.len_s).sum(),
+        within_ms: question.within.as_millis_f64(),
+        fraction: question.fraction.as_f64(),
+        growth: question.growth,
+        gib: question.gib,
+        is_size_given: question.is_size_given,
+        credit: question.credit,
+        depths_ms: question.depths_ms.clone(),
+        said: said::of_counters(&rows, &owned, &counters.read),
+        cautions,
+        current: owned,
+        shaped: None,
+        apply: best.map(apply::apply),
+        rows,
+        of_trace: counters.read.cautions(),
+    })
+}
+
+/// The rows at each depth that are also replayed with requests that wait for one another: those on
+/// the first screen.
 const REPLAYED_ROWS: usize = 3;
 
 /// Returns the first rows at each depth that keep the promise.
@@ -232,6 +340,8 @@ struct Offered<'a> {
     kind: &'a VolumeType,
     shape: Shape,
     counting: Counting,
+    /// What the user chose, which takes precedence over what is assumed for all types.
+    chosen: Knobs,
 }
 
 impl<'a> Offered<'a> {
@@ -240,15 +350,15 @@ impl<'a> Offered<'a> {
         let shape = kind::shape(kind)?;
         let highest = kind::highest(kind, &shape, &Knobs::default())?;
         let throttle = kind.at(&highest).ok().filter(|of| of.queues == Queues::Shared)?;
-        Some(Offered { kind, shape, counting: counting(&throttle) })
+        Some(Offered { kind, shape, counting: counting(&throttle), chosen: Knobs::default() })
     }
 
     /// Returns a volume that is not searched but has its choices; `None` if its queues are not one.
     fn of_chosen(chosen: &'a ChosenVolume) -> Option<Offered<'a>> {
         let throttle = chosen.volume.at(&chosen.knobs).ok();
         let throttle = throttle.filter(|of| of.queues == Queues::Shared)?;
-        let counting = counting(&throttle);
-        Some(Offered { kind: &chosen.volume, shape: Shape::Size, counting })
+        let (counting, knobs) = (counting(&throttle), chosen.knobs.clone());
+        Some(Offered { kind: &chosen.volume, shape: Shape::Size, counting, chosen: knobs })
     }
 
     /// Returns a search for each depth.
@@ -259,25 +369,29 @@ impl<'a> Offered<'a> {
         counted: &'a [(Counting, Costed)],
     ) -> impl Iterator<Item = Finder<'a>> {
         let of_way = counted.iter().find(|(way, _)| *way == self.counting);
-        let requests = of_way.into_iter().map(|(_, requests)| requests);
-        requests.flat_map(move |requests| {
+        let requests = of_way.into_iter().map(|(_, requests)| Demand::Requests(requests));
+        requests.flat_map(move |demand| {
             let cases = self.cases(question, bound);
-            cases.map(move |case| Finder { case, shape: &self.shape, requests })
+            cases.map(move |case| Finder { case, shape: &self.shape, demand })
         })
     }
 
     /// Returns a case for each depth.
     fn cases(&self, question: &'a Question<'_>, bound: Bound) -> impl Iterator<Item = Case<'a>> {
-        let kind = self.kind;
-        question.depths_ms.iter().map(move |depth_ms| {
-            let start_share = if question.credit == Credit::Empty { 0.0 } else { 1.0 };
-            let mut base = Knobs::default();
-            base.depth_ms = Some(*depth_ms);
-            base.start_share = Some(start_share);
-            base.latency_us = question.base_latency.map(|latency| latency.as_millis_f64() * 1e3);
+        let (kind, chosen) = (self.kind, &self.chosen);
+        let depths_ms = chosen.depth_ms.map_or(question.depths_ms.clone(), |depth| vec![depth]);
+        let latency_us = question.base_latency.map(|latency| latency.as_millis_f64() * 1e3);
+        let start_share = if question.credit == Credit::Empty { 0.0 } else { 1.0 };
+        let is_steady = question.credit == Credit::Steady && chosen.start_share.is_none();
+        let mut base = Knobs::default();
+        base.start_share = chosen.start_share.or(Some(start_share));
+        base.latency_us = chosen.latency_us.or(latency_us);
+        base.merges = chosen.merges;
+        depths_ms.into_iter().map(move |depth_ms| {
+            let mut base = base.clone();
+            base.depth_ms = Some(depth_ms);
             let instance = question.instance.filter(|_| kind.name.starts_with(apply::AWS));
-            let instance = instance.map(|of| buckets(of, &base)).unwrap_or_default();
-            let is_steady = question.credit == Credit::Steady;
+            let instance = instance.map(|of| buckets(&of.chosen, &base)).unwrap_or_default();
             Case { kind, base, gib: question.gib, bound, is_steady, instance }
         })
     }

@@ -1,12 +1,14 @@
 //! The verb `plan volume`.
 
 use forebay::plan::volume::VolumeAsk;
-use forebay_show::page::{Block, Place};
+use forebay_ask::{Given, Spelling, read, spelled};
+use forebay_show::page::{Block, Page, Place};
 use forebay_show::table::RowMark;
+use forebay_show::terminal::{self, Extent};
 use serde_json::Value;
 
 use super::law::refused;
-use super::{Traces, answered, tables};
+use super::{Traces, answered, sample, tables};
 
 /// The latency of the reference figures.
 const NO_LATENCY: (&str, &str) = ("base_latency", "0s");
@@ -20,6 +22,16 @@ fn first(data: &Value) -> (u64, u64, f64) {
     let row = &rows(data)[0];
     let whole = |key: &str| row[key].as_u64().unwrap();
     (whole("iops"), whole("mibps"), row["in_time_fraction"].as_f64().unwrap())
+}
+
+/// Returns the lines of the commands on the first screen.
+fn commands(page: &Page) -> Vec<String> {
+    let first = page.sections.iter().filter(|of| of.place == Place::FirstScreen);
+    let lines = first.flat_map(|section| &section.blocks).filter_map(|block| match block {
+        Block::Commands(lines) => Some(lines.clone()),
+        _ => None,
+    });
+    lines.flatten().collect()
 }
 
 /// A hundred reads of 4 KiB at once, every second, need 9,900 IOPS to be released within 10 ms.
@@ -86,10 +98,7 @@ fn a_deeper_volume_needs_less_and_both_ends_are_answered() {
     assert!(rows[3]["tier"] == "P1" && rows[3]["price_month"].is_null(), "{}", rows[3]);
     let first = &tables(&found.page)[0].rows;
     assert!(matches!(first[0].mark, RowMark::Best(_)) && first.len() == 3, "{first:?}");
-    let commands = found.page.sections.iter().filter(|of| of.place == Place::FirstScreen);
-    let mut commands = commands.flat_map(|section| &section.blocks);
-    let is_command = |block: &&Block| matches!(block, Block::Commands(_));
-    let Some(Block::Commands(lines)) = commands.find(is_command) else { panic!("no command") };
+    let lines = commands(&found.page);
     assert!(lines[0].starts_with("aws ec2 create-volume "), "{lines:?}");
     let without = answered::<VolumeAsk>(&[given[0], ("type", "ultra"), ("depth", "0s")]);
     assert!(tables(&without.page)[0].rows.iter().all(|row| row.mark == RowMark::Plain));
@@ -108,6 +117,13 @@ fn credit_lasts_once_but_not_if_the_trace_is_repeated() {
     assert_eq!(gib("full"), 100);
     // 3 IOPS per GiB: 1,000 a second for ever.
     assert_eq!(gib("steady"), 334);
+    // 999 a second are too few in the long run, however late the credit is used up.
+    let steady = answered::<VolumeAsk>(&given);
+    let less = &rows(&steady.data)[0]["cheaper"][0];
+    assert_eq!((&less["gib"], &less["uses_up_credit"]), (&333.into(), &true.into()));
+    assert_eq!(less["in_time_fraction"], 0.0);
+    let said = steady.data["said"].to_string();
+    assert!(said.contains("333 GiB answer 0.00 % in time once its credit is used up"), "{said}");
     assert!((320..=334).contains(&gib("empty")), "{}", gib("empty"));
     let found = answered::<VolumeAsk>(&[&given[..], &[("credit", "full")]].concat());
     let row = &rows(&found.data)[0];
@@ -129,8 +145,13 @@ fn what_the_users_volume_does_is_said_beside() {
     let said = found.data["said"][0].as_str().unwrap();
     assert!(said.starts_with("Your ebs-gp2, 200 GiB, answers "), "{said}");
     assert!(said.ends_with("; this one costs 4.00 USD less."), "{said}");
+    assert!(commands(&found.page)[0].starts_with("aws ec2 modify-volume "));
+    let other = [given[0], ("type", "pd-ssd"), given[2]];
+    let other = answered::<VolumeAsk>(&other);
+    assert!(commands(&other.page)[0].starts_with("gcloud compute disks create "));
     let wrong = |spec| refused::<VolumeAsk>(&[given[0], ("current", spec)]);
-    for spec in ["gp9:gib=1", "gp2:gib=0", "iotune:total-iops-sec=100", "gp2"] {
+    let instance = "ebs-instance:baseline-iops=9:maximum-iops=9:baseline-mbps=9:maximum-mbps=9";
+    for spec in ["gp9:gib=1", "gp2:gib=0", "iotune:total-iops-sec=100", "gp2", instance] {
         assert!(wrong(spec).starts_with(&format!("--current: got '{spec}': ")), "{}", wrong(spec));
     }
 }
@@ -145,7 +166,7 @@ fn what_nothing_keeps_is_said_with_what_comes_closest() {
     assert!(found.data["apply"].is_null());
     assert_eq!(found.page.verdict.words, "Nothing keeps the promise");
     let said = found.data["said"][0].as_str().unwrap();
-    assert!(said.contains(" comes closest: with "), "{said}");
+    assert!(said.contains(", comes closest: it answers "), "{said}");
 }
 
 #[test]
@@ -176,8 +197,12 @@ fn an_instance_limits_its_volumes() {
     assert_eq!(rows(&with(&limits(50_000)).data)[0]["keeps"], true);
     // 30 at once within less than 10 ms need more.
     assert_eq!(rows(&with(&limits(1000)).data)[0]["keeps"], false);
-    let said = refused::<VolumeAsk>(&[&given[..], &[("instance", "m7i.large")]].concat());
-    assert!(said.starts_with("--instance: got 'm7i.large'"), "{said}");
+    let named = with("m7i.large").data["cautions"].to_string();
+    assert!(named.contains("The limits of m7i.large are those of: Amazon EC2"), "{named}");
+    let said = refused::<VolumeAsk>(&[&given[..], &[("instance", "m7i.larg")]].concat());
+    assert!(said.contains("'m7i.larg': no known EC2 instance (did you mean m7i.large?)"), "{said}");
+    let said = refused::<VolumeAsk>(&[&given[..], &[("instance", "baseline-iops=9")]].concat());
+    assert!(said.starts_with("--instance: got 'baseline-iops=9': "), "{said}");
 }
 
 #[test]
@@ -251,4 +276,267 @@ fn what_is_not_priced_is_not_cheapest() {
     let ssd = "[volume.gcp-pd-ssd]\ncurrency = \"GBP\"\ngib = 0.0001\n";
     let both = prices(&format!("{head}{gp3}{ssd}"));
     assert_eq!(rows(&both.data)[0]["type"], "ebs-gp3", "{}", both.data);
+}
+
+/// The depth, latency, credit and merging of the user's volume are its own.
+#[test]
+fn the_users_volume_is_taken_as_it_is_described() {
+    let traces = Traces::new();
+    // Forty sequential reads of 64 KiB at once, every second: ten units if they are merged.
+    let trace = traces.csv("t.csv", (0..60).flat_map(|s| [(s * 1000, 65_536); 40]));
+    let current = |spec: &str| {
+        let given = [("trace", trace.to_str().unwrap()), ("type", "gp3"), ("current", spec)];
+        answered::<VolumeAsk>(&[&given[..], &[("trust_times", "true")]].concat()).data["current"]
+            .clone()
+    };
+    let share = |row: &Value| row["in_time_fraction"].as_f64().unwrap();
+    let plain = current("gp3:gib=100:mibps=700");
+    assert_eq!(plain.as_array().unwrap().len(), 2);
+    let merged = current("gp3:gib=100:mibps=700:merge=on");
+    assert!(share(&merged[0]) > share(&plain[0]), "{merged} {plain}");
+    let deep = current("gp3:gib=100:mibps=700:depth-ms=1000:latency-us=20000");
+    assert_eq!(deep.as_array().unwrap().len(), 1);
+    assert_eq!((&deep[0]["depth_ms"], &deep[0]["base_read_ms"]), (&1000.0.into(), &20.0.into()));
+    assert_eq!(share(&deep[0]), 0.0);
+    let empty = current("gp2:gib=100:start=0");
+    assert!(share(&empty[0]) < share(&current("gp2:gib=100")[0]), "{empty}");
+}
+
+#[test]
+fn a_volume_that_needs_no_change_is_kept() {
+    let traces = Traces::new();
+    let trace = traces.csv("t.csv", (0..100).map(|n| (n * 50, 4096)));
+    let given = [("trace", trace.to_str().unwrap()), ("type", "gp3"), ("current", "gp3:gib=9")];
+    let found = answered::<VolumeAsk>(&[&given[..], &[("trust_times", "true")]].concat());
+    assert!(found.page.headline.starts_with("Keep ebs-gp3, 3000 IOPS"), "{}", found.page.headline);
+    assert_eq!(commands(&found.page), Vec::<String>::new());
+    let said = found.data["said"][0].as_str().unwrap();
+    assert!(said.ends_with("(0.72 USD a month); keep it."), "{said}");
+}
+
+#[test]
+fn what_lies_beyond_a_price_list_has_no_price() {
+    let traces = Traces::new();
+    // 200 at once need 19,900 IOPS.
+    let trace = traces.csv("t.csv", (0..20).flat_map(|s| [(s * 1000, 4096); 200]));
+    let text = "currency = \"USD\"\non = \"2026-11\"\n[volume.ebs-gp3]\ngib = 0.08\n\
+                iops = [[3000, 0], [16000, 0.005]]\nmibps = [[125, 0], [1000, 0.04]]\n";
+    let prices = traces.file("p.toml", text);
+    let given = [
+        ("trace", trace.to_str().unwrap()),
+        ("type", "gp3"),
+        ("depth", "0s"),
+        ("fraction", "1"),
+        ("prices", prices.to_str().unwrap()),
+        ("trust_times", "true"),
+        NO_LATENCY,
+    ];
+    let found = answered::<VolumeAsk>(&given);
+    assert_eq!(first(&found.data), (19_900, 125, 1.0), "{}", found.data);
+    assert!(rows(&found.data)[0]["price_month"].is_null());
+    let cautions = found.data["cautions"].to_string();
+    assert!(cautions.contains("No price is known, so these are not ranked: ebs-gp3"), "{cautions}");
+}
+
+#[test]
+fn the_cheapest_type_at_the_other_depth_is_said_if_it_is_another() {
+    let traces = Traces::new();
+    // 40 at once: one by one they need more than the 3,000 IOPS of a small gp2.
+    let burst = |n: u64| if n % 50 == 25 { 40 } else { 1 };
+    let rows = (0..300).flat_map(|n| std::iter::repeat_n((n * 200, 4096), burst(n)));
+    let trace = traces.csv("t.csv", rows);
+    let text = "currency = \"USD\"\non = \"2026-11\"\n[volume.ebs-gp2]\ngib = 0.05\n\
+                [volume.ebs-gp3]\ngib = 0.08\niops = [[3000, 0], [80000, 0.005]]\nmibps = 0\n";
+    let prices = traces.file("p.toml", text);
+    let given = [
+        ("trace", trace.to_str().unwrap()),
+        ("type", "gp2,gp3"),
+        ("prices", prices.to_str().unwrap()),
+    ];
+    let found = answered::<VolumeAsk>(&given);
+    assert!(found.page.headline.starts_with("Buy ebs-gp3, "), "{}", found.page.headline);
+    let said = found.data["said"].to_string();
+    let other = "If it is 100 ms of the rate, ebs-gp2, 1 GiB (0.05 USD a month), is the cheapest.";
+    assert!(said.contains(other), "{said}");
+    let screen = terminal::text(&found.page, 80, Extent::FirstScreen);
+    let words: Vec<&str> = screen.split_whitespace().collect();
+    assert!(words.join(" ").contains("is the cheapest."), "{screen}");
+}
+
+/// A file without knobs, such as one that `device probe` wrote.
+#[test]
+fn a_measured_volume_is_asked_whether_it_keeps_the_promise() {
+    let traces = Traces::new();
+    let trace = traces.bursty("t.csv");
+    let answer = |rate: u64, more: &[(&str, &str)]| {
+        let text = format!(
+            "kind = \"volume\"\nname = \"mine\"\ndescription = \"measured\"\n\
+             capacity_bytes = 107374182400\n[[bucket]]\nof = \"ops\"\nrate = {rate}\ndepth = 2\n\
+             [latency]\nread_us = 200\nwrite_us = 200\n[evidence]\nbasis = \"measured\"\n"
+        );
+        let file = traces.file("mine.toml", &text);
+        let given = [("trace", trace.to_str().unwrap()), ("type", file.to_str().unwrap())];
+        answered::<VolumeAsk>(&[&given[..], more].concat())
+    };
+    let fast = answer(5000, &[]);
+    assert_eq!(fast.page.headline, "Keep mine, as it is: it answers 99 % within 10 ms.");
+    assert_eq!(
+        (&rows(&fast.data)[0]["gib"], &fast.data["apply"]["create"]),
+        (&100.into(), &Value::Null)
+    );
+    let slow = answer(500, &[]);
+    assert_eq!(rows(&slow.data)[0]["keeps"], false);
+    let said = slow.data["said"][0].as_str().unwrap();
+    assert!(said.starts_with("mine, as it is, comes closest: it answers "), "{said}");
+    assert_eq!(rows(&answer(5000, &[("gib", "101")]).data)[0]["keeps"], false);
+    let text = "currency = \"EUR\"\non = \"2026-11\"\n[volume.mine]\nmonth = 25\n";
+    let prices = traces.file("p.toml", text);
+    let priced = answer(5000, &[("prices", prices.to_str().unwrap())]);
+    assert_eq!(rows(&priced.data)[0]["price_month"], 25.0);
+}
+
+#[test]
+fn types_that_are_not_sold_are_not_offered() {
+    let traces = Traces::new();
+    let trace = traces.bursty("t.csv");
+    for wrong in ["iotune", "gp4", "ebs-instance"] {
+        let said = refused::<VolumeAsk>(&[("trace", trace.to_str().unwrap()), ("type", wrong)]);
+        let (_, expected) = said.split_once("expected one of ").unwrap();
+        assert!(expected.contains("ebs-gp3, ebs-io1"), "{said}");
+        let is_named = |name| expected.split([' ', ',']).any(|word| word == name);
+        assert!(!["iotune", "iomax", "ebs-instance"].into_iter().any(is_named), "{said}");
+    }
+}
+
+/// Where throughput requires IOPS, the setting is still a corner: one step less is not enough.
+#[test]
+fn one_step_less_is_never_enough() {
+    let traces = Traces::new();
+    for (number, len) in [(12, 262_144), (25, 1 << 20), (7, 700_000), (40, 131_072)] {
+        let bursts = (0..20).flat_map(|s| std::iter::repeat_n((s * 1000, len), number));
+        let trace = traces.csv("t.csv", bursts.chain((20_000..20_200).map(|ms| (ms, 4096))));
+        let given = [("trace", trace.to_str().unwrap()), ("trust_times", "true")];
+        let found = answered::<VolumeAsk>(&given);
+        for row in rows(&found.data).iter().filter(|row| row["keeps"] == true) {
+            for less in row["cheaper"].as_array().unwrap() {
+                assert!(less["in_time_fraction"].as_f64() < Some(0.99), "{row}");
+            }
+        }
+    }
+}
+
+/// Counters of a trace need no more than the trace, and the answer says that it is a lower bound.
+#[test]
+fn counters_give_a_lower_bound() {
+    let traces = Traces::new();
+    // A read every 20 ms, thirty at once every 10 s, and 6,000 in the last second.
+    let trace = {
+        let burst = |n: u64| if n % 500 == 250 { 30 } else { 1 };
+        let calm = (0..3000).flat_map(|n| std::iter::repeat_n((n * 20, 4096), burst(n)));
+        traces.csv("t.csv", calm.chain((0..6000).map(|n| (60_000 + n / 6, 4096))))
+    };
+    let mut text = "time,read_ops,write_ops,read_bytes,write_bytes\n".to_string();
+    for second in 0..60 {
+        let ops = if second % 10 == 5 { 79 } else { 50 };
+        text += &format!("{},{ops},0,{},0\n", second + 1, ops * 4096);
+    }
+    text += "61,6000,0,24576000,0\n62,what\n";
+    let counters = traces.file("c.csv", &text);
+    let given = [("type", "gp3"), ("depth", "0s"), ("fraction", "1"), NO_LATENCY];
+    let with = |source: (&str, &str)| answered::<VolumeAsk>(&[&given[..], &[source]].concat());
+    let bound = with(("from_counters", counters.to_str().unwrap()));
+    let exact = answered::<VolumeAsk>(
+        &[&given[..], &[("trace", trace.to_str().unwrap()), ("trust_times", "true")]].concat(),
+    );
+    // 6,000 in a second and 10 ms.
+    let (iops, _, share) = first(&bound.data);
+    assert_eq!((iops, share), (5940, 1.0));
+    assert!(first(&exact.data).0 >= iops, "{}", exact.data);
+    let less = &rows(&bound.data)[0]["cheaper"][0];
+    assert!(less["iops"] == 5939 && less["in_time_fraction"].as_f64() < Some(1.0), "{less}");
+    assert_eq!(
+        (&bound.data["counters"]["intervals"], &bound.data["counters"]["bad_rows"]),
+        (&61.into(), &1.into())
+    );
+    let headline = &bound.page.headline;
+    let expected =
+        "At least ebs-gp3, 5940 IOPS and 125 MiB/s: less cannot answer 100 % within 10 ms.";
+    assert_eq!((headline.as_str(), bound.page.verdict.words.as_str()), (expected, "A lower bound"));
+    let said = bound.data["said"][0].as_str().unwrap();
+    assert!(
+        said.starts_with("This is a lower bound: within 1 s the counters cannot see"),
+        "{said}"
+    );
+    let cautions = bound.data["cautions"].to_string();
+    assert!(cautions.contains("1 row could not be read and is left out (line 63: "), "{cautions}");
+    assert!(cautions.contains("Counters record no size: 1 GiB is assumed ("), "{cautions}");
+    // A command would create a volume that may be too small.
+    assert_eq!(commands(&bound.page), Vec::<String>::new());
+    let all = [("type", "gp2,io2,premium,ultra,st1,pd-standard"), ("growth", "2")];
+    let file = ("from_counters", counters.to_str().unwrap());
+    let every = answered::<VolumeAsk>(&[&all[..], &[file, ("current", "gp2:gib=10")]].concat());
+    assert!(rows(&every.data).iter().any(|row| row["keeps"] == true), "{}", every.data);
+    assert!(every.data["current"][0]["in_time_fraction"].as_f64() < Some(1.0));
+}
+
+#[test]
+fn counters_and_a_trace_exclude_each_other() {
+    let traces = Traces::new();
+    let trace = traces.bursty("t.csv");
+    let file = ("from_counters", trace.to_str().unwrap());
+    let unread = |more: (&str, &str), given: (&str, &str)| {
+        let mut all = Given::default();
+        for (name, text) in [more, given] {
+            all.text(name, text);
+        }
+        let wrong = read::<VolumeAsk>(&all).map(drop).unwrap_err();
+        (wrong.input, spelled(&wrong.said, Spelling::Command))
+    };
+    let (input, said) = unread(file, ("trace", "t.csv"));
+    assert_eq!(input, "from_counters");
+    assert_eq!(said, "cannot be combined with --trace; leave one of them out");
+    let (_, said) = unread(("trace", "t.csv"), ("disk", "vda"));
+    assert_eq!(said, "has an effect only with --from-counters; add it");
+    let none = refused::<VolumeAsk>(&[]);
+    assert_eq!(none, "--trace: missing; expected a trace, or --from-counters");
+    let other = refused::<VolumeAsk>(&[file]);
+    assert!(
+        other.contains("t.csv: line 1: got 'time_ms,op,offset,len', expected the columns"),
+        "{other}"
+    );
+}
+
+#[test]
+fn a_price_has_an_interval_that_contains_it() {
+    let traces = Traces::new();
+    // Bursts of 31 to 90 at once: some resamples have more of the large ones.
+    let burst = |n: u64| if n % 10 == 5 { 31 + n as usize % 60 } else { 1 };
+    let rows = (0..2000).flat_map(|n| std::iter::repeat_n((n * 37, 4096), burst(n)));
+    let trace = traces.csv("t.csv", rows);
+    let given = [("trace", trace.to_str().unwrap()), ("type", "gp3"), ("trust_times", "true")];
+    let of = |more: &[(&str, &str)]| {
+        let found = answered::<VolumeAsk>(&[&given[..], more].concat());
+        let row = self::rows(&found.data)[0].clone();
+        let figure = |key: &str| row[key].as_f64();
+        (figure("price_low_month"), figure("price_month"), figure("price_high_month"))
+    };
+    let (low, month, high) = of(&[("confidence", "0.95")]);
+    assert!(low <= month && month <= high && low < high, "{low:?} {month:?} {high:?}");
+    assert!(high > Some(0.08), "{high:?}");
+    let (narrow_low, _, narrow_high) = of(&[("confidence", "0.5")]);
+    assert!(narrow_low >= low && narrow_high <= high);
+    let all = of(&[("confidence", "0.95"), ("fraction", "1")]);
+    assert!(all.2 == all.1, "no resample needs more than the trace: {all:?}");
+    assert_eq!(of(&[]).0, None);
+}
+
+#[test]
+fn every_row_on_the_first_screen_is_replayed_both_ways() {
+    let sample = sample();
+    let given = [("trace", sample.as_str()), ("within", "50ms")];
+    let found = answered::<VolumeAsk>(&given);
+    let shown = tables(&found.page)[0].rows.len();
+    for row in &rows(&found.data)[..shown] {
+        assert!(row["dependent_in_time_fraction"].as_f64() > Some(0.9), "{row}");
+    }
 }

@@ -24,6 +24,7 @@ def volumes(
     type: str | None = None,
     current: str | Mapping[str, str] | None = None,
     prices: str | os.PathLike[str] | None = None,
+    confidence: float = 0.95,
     trust_times: bool = False,
     report: str | os.PathLike[str] | None = None,
     **options: Any,
@@ -32,12 +33,15 @@ def volumes(
 
     `type` names the types to try, as in "gp3,io2". `current` is the volume that each has now, as in "gp2:gib=500", or a
     mapping of names to such volumes; the answer then says which to change. `prices` is a file as for `forebay plan
-    volume`. How much volumes let pass at once is unknown, so each price is a range: `month` holds at any depth,
-    `month_low` if 100 ms of the rate pass at once. Each row is a volume, the dearest first.
+    volume`. How much volumes let pass at once is unknown, so each price is a range: `type`, its settings and `month` hold
+    at any depth, `low_type`, its settings and `month_low` if 100 ms of the rate pass at once. `month_interval` and
+    `month_low_interval` are the ends of the confidence intervals of these prices. The totals add the prices of one depth;
+    their intervals add the ends, as if the loads of all volumes were low or high at once. Each row is a volume, the dearest
+    first.
     """
     if not 0 < fraction <= 1:
         raise Error(f"fraction: got {fraction}, expected above 0 and at most 1")
-    question: dict[str, Any] = {"within": within, "fraction": fraction}
+    question: dict[str, Any] = {"within": within, "fraction": fraction, "confidence": confidence}
     given = {"type": type, "prices": None if prices is None else os.fspath(prices), "trust_times": trust_times or None}
     question |= {name: value for name, value in given.items() if value is not None}
     if current is not None:
@@ -51,7 +55,7 @@ def volumes(
     ]
     if not rows:
         raise Error("current: got no volume of the fleet, expected names as in rows of forebay.fleet.needs")
-    rows.sort(key=lambda row: (-(row["month"] or 0.0), row["volume"]))
+    rows.sort(key=lambda row: (-(row["month"] or row["month_low"] or 0.0), row["volume"]))
     whole = _whole(rows)
     cautions = [
         "Volumes whose depth and base latency are assumed may need more or less: `forebay device probe` measures them.",
@@ -71,7 +75,7 @@ def volumes(
     }
     finding = Finding(
         "Which volumes the fleet needs",
-        _said(rows, whole, within, fraction),
+        _said(rows, whole, within, fraction, confidence),
         rows,
         missing=asked.missing,
         cautions=cautions,
@@ -85,10 +89,10 @@ def volumes(
 def _row(name: str, answer: dict[str, Any]) -> Row:
     kept = [row for row in answer["rows"] if row["keeps"]]
     depths = answer["depths_ms"]
-    best = next((row for row in kept if row["depth_ms"] == depths[0]), None)
-    low = next((row for row in kept if row["depth_ms"] == depths[-1]), None)
+    best, low = (next((row for row in kept if row["depth_ms"] == depth), None) for depth in (depths[0], depths[-1]))
     now = answer["current"][0] if answer["current"] else None
-    one = best or {}
+    # The commands are those of the best row at the smallest depth at which any volume is fast enough.
+    apply = answer["apply"] if best else None
     return {
         "volume": name,
         "requests": answer["requests"],
@@ -96,16 +100,26 @@ def _row(name: str, answer: dict[str, Any]) -> Row:
         "current": now and now["type"],
         "current_month": now and now["price_month"],
         "current_fraction": now and now["in_time_fraction"],
-        "type": one.get("type"),
-        "gib": one.get("gib"),
-        "iops": one.get("iops"),
-        "mibps": one.get("mibps"),
-        "month": one.get("price_month"),
+        **{key: best and best[key] for key in _SETTING},
+        "month": best and best["price_month"],
+        "month_interval": _interval(best),
+        **{f"low_{key}": low and low[key] for key in _SETTING},
         "month_low": low and low["price_month"],
-        "currency": one.get("currency"),
-        "create": answer["apply"] and answer["apply"]["create"],
-        "modify": answer["apply"] and answer["apply"]["modify"],
+        "month_low_interval": _interval(low),
+        "currency": (best or low or {}).get("currency"),
+        "create": apply and apply["create"],
+        "modify": apply and apply["modify"],
     }
+
+
+# What describes a volume to buy.
+_SETTING = ("type", "gib", "iops", "mibps", "mbps")
+
+
+def _interval(row: dict[str, Any] | None) -> list[float] | None:
+    if row is None or row["price_low_month"] is None:
+        return None
+    return [row["price_low_month"], row["price_high_month"]]
 
 
 def _advice(best: dict[str, Any] | None, now: dict[str, Any] | None) -> str:
@@ -123,29 +137,35 @@ def _advice(best: dict[str, Any] | None, now: dict[str, Any] | None) -> str:
 
 
 def _whole(rows: list[Row]) -> dict[str, Any]:
-    """Adds up what is paid now and what would be paid, for volumes whose prices are known."""
-    currencies = {row["currency"] for row in rows if row["month"] is not None}
+    """Adds up what is paid now and what would be paid at each depth, for volumes whose prices are known."""
+    keys = ("month", "month_low", "current_month")
+    empty = dict.fromkeys(("currency", *keys, "month_interval", "month_low_interval"))
+    currencies = {row["currency"] for row in rows if row["month"] is not None or row["month_low"] is not None}
     if len(currencies) != 1:
-        return {"currency": None, "month": None, "month_low": None, "current_month": None}
+        return empty
 
     def total(key: str) -> float | None:
         known = [row[key] for row in rows if row[key] is not None]
         return sum(known) if known else None
 
-    totals = {key: total(key) for key in ("month", "month_low", "current_month")}
-    return {"currency": currencies.pop(), **totals}
+    def interval(key: str) -> list[float] | None:
+        known = [row for row in rows if row[key] is not None]
+        ends = [row[f"{key}_interval"] for row in known]
+        return [sum(of) for of in zip(*ends, strict=True)] if ends and None not in ends else None
+
+    intervals = {f"{key}_interval": interval(key) for key in ("month", "month_low")}
+    return empty | {"currency": currencies.pop()} | {key: total(key) for key in keys} | intervals
 
 
-def _said(rows: list[Row], whole: dict[str, Any], within: str, fraction: float) -> list[str]:
-    kept = sum(row["type"] is not None for row in rows)
+def _said(rows: list[Row], whole: dict[str, Any], within: str, fraction: float, confidence: float) -> list[str]:
+    kept, low = (sum(row[key] is not None for row in rows) for key in ("type", "low_type"))
     promise = f"{percent(fraction)} of the requests within {within}"
-    if not kept:
+    if not kept and not low:
         return [f"No type that was tried answers {promise} on any of {plural(len(rows), 'volume')}."]
-    price = ""
-    if whole["month"] is not None:
-        low = "" if whole["month_low"] is None else f" (from {whole['month_low']:.2f} if 100 ms of the rate pass at once)"
-        price = f" for {whole['month']:.2f} {whole['currency']} a month{low}"
-    said = [f"{kept:,} of {plural(len(rows), 'volume')} can answer {promise}{price}."]
+    said = [f"{kept:,} of {plural(len(rows), 'volume')} can answer {promise}{_price(whole, 'month', confidence)}."]
+    if low:
+        price = _price(whole, "month_low", confidence)
+        said.append(f"If 100 ms of the rate pass at once, {low:,} can{price}.")
     if whole["current_month"] is not None:
         changes = {word: [row["volume"] for row in rows if row["advice"] == word] for word in ("cheaper", "faster")}
         cost = f"They cost {whole['current_month']:.2f} {whole['currency']} a month now"
@@ -155,6 +175,18 @@ def _said(rows: list[Row], whole: dict[str, Any], within: str, fraction: float) 
     return said
 
 
+def _price(whole: dict[str, Any], key: str, confidence: float) -> str:
+    """Formats a total with its interval."""
+    if whole[key] is None:
+        return ""
+    ends = whole[f"{key}_interval"]
+    interval = "" if ends is None else f" ({ends[0]:.2f} to {ends[1]:.2f} in {confidence * 100:g} % of resamples)"
+    return f" for {whole[key]:.2f} {whole['currency']} a month{interval}"
+
+
 def _unpriced(rows: list[Row]) -> list[str]:
-    count = sum(row["type"] is not None and row["month"] is None for row in rows)
-    return [f"The total leaves out {plural(count, 'volume')} whose best type has no known price."] if count else []
+    unpriced = {
+        "best type": sum(row["type"] is not None and row["month"] is None for row in rows),
+        "present type": sum(row["current"] is not None and row["current_month"] is None for row in rows),
+    }
+    return [f"The total leaves out {plural(count, 'volume')} whose {of} has no known price." for of, count in unpriced.items() if count]

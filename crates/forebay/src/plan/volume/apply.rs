@@ -23,6 +23,20 @@ pub struct Apply {
     pub cgroup: String,
 }
 
+/// Returns whether the user has the volume to buy.
+pub(super) fn is_same(current: &VolumeRow, best: &VolumeRow) -> bool {
+    current.kind == best.kind && current.setting == best.setting
+}
+
+/// Returns whether the provider's command turns the current volume into the best one.
+pub(super) fn is_modifiable(current: &VolumeRow, best: &VolumeRow) -> bool {
+    let both =
+        |provider: &str| current.kind.starts_with(provider) && best.kind.starts_with(provider);
+    let is_tiered = |row: &VolumeRow| row.setting.tier.is_some();
+    // Google's disks keep their type, and Azure's Premium SSD v2 and Ultra have no tiers.
+    current.kind == best.kind || both(AWS) || both(AZURE) && is_tiered(current) && is_tiered(best)
+}
+
 /// Returns what applies the setting of `row`.
 pub(super) fn apply(row: &VolumeRow) -> Apply {
     let (create, modify) = commands(&row.kind, &row.setting).unzip();

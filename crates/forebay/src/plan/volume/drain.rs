@@ -220,6 +220,27 @@ pub fn late<const N: usize>(
     late
 }
 
+/// Counts the late requests of each part that ends at these indexes.
+pub fn late_by_part<const N: usize>(
+    requests: &Costed,
+    drains: &[Drain; N],
+    limits: Limits,
+    ends: &[usize],
+) -> Vec<u64> {
+    let mut levels = Levels::new(drains);
+    let (mut late, mut part) = (vec![0; ends.len()], 0);
+    requests.run(drains, &mut levels, |nth, at_ns, release_ns, _| {
+        while ends.get(part).is_some_and(|end| *end <= nth) {
+            part += 1;
+        }
+        if let Some(late) = late.get_mut(part) {
+            *late += u64::from(limits.is_late(release_ns - at_ns, requests.side[nth]));
+        }
+        true
+    });
+    late
+}
+
 /// Returns how much of each bucket is spent, as time to refill it, when the trace begins again
 /// after it passed once.
 pub fn spent_ns<const N: usize>(requests: &Costed, drains: &[Drain; N]) -> [f64; N] {
@@ -516,6 +537,9 @@ mod tests {
             prop_assert_eq!(count(&kept), count(&requests));
             let found = delays(&requests, &high, limits);
             prop_assert_eq!(found.late, count(&requests));
+            let ends = [requests.len() / 3, requests.len() / 3, requests.len()];
+            let parts = late_by_part(&requests, &high, limits, &ends);
+            prop_assert_eq!((parts[1], parts.iter().sum::<u64>()), (0, found.late));
             let waited: f64 = found.waited_ns.iter().sum();
             let all: u64 = found.each_ns.iter().sum();
             prop_assert!((waited - all as f64).abs() < 1e3 + 1e-6 * waited);

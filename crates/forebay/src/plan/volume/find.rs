@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use forebay_core::device::throttled::{Bucket, Count, Queues, Throttle};
 use forebay_core::{Nanos, SpecError};
 
+use super::counters::{Counters, least};
 use super::drain::{self, Costed, Delays, Drain, Limits};
 use super::kind::{self, Rate, Shape};
 use super::staircase::{self, Pairs, first};
@@ -20,6 +21,15 @@ use crate::devices::volume::{Knobs, VolumeType};
 pub(super) struct Bound {
     pub within: Nanos,
     pub late_max: u64,
+}
+
+/// The load to be answered in time.
+#[derive(Clone, Copy)]
+pub(super) enum Demand<'a> {
+    /// The requests of a trace, as the type counts them.
+    Requests(&'a Costed),
+    /// Counters, for which every result is a lower bound.
+    Counters(&'a Counters),
 }
 
 /// What is known and assumed about a volume before it is searched.
@@ -45,6 +55,12 @@ pub(super) fn holds_credit(bucket: &Bucket) -> bool {
     bucket.depth > bucket.rate_per_s * DEPTH_MAX.as_secs_f64()
 }
 
+/// Returns whether the requests of a period take more from a bucket than it is refilled.
+fn uses_up(bucket: &Bucket, requests: &Costed, period_ns: f64) -> bool {
+    // Requests that all come at one instant have no period in which they are repeated.
+    period_ns > 0.0 && requests.total_ns(&Drain::of(bucket)) > period_ns
+}
+
 /// Calls `$run` with the buckets as an array.
 macro_rules! with_drains {
     ($buckets:expr, $drains:ident => $run:expr, [$($count:literal)*]) => {{
@@ -67,11 +83,16 @@ pub(super) const BUCKETS_MAX: usize = 12;
 
 impl Case<'_> {
     /// Returns the throttle of a setting, with the buckets of the instance. If the trace is
-    /// repeated, its credit at the start is what `requests` leave.
+    /// repeated, its credit at the start is what the requests leave: none if they use it up faster
+    /// than it is refilled.
     ///
     /// # Errors
     /// A setting that the type does not permit, or limits of a kind that cannot be searched.
-    pub(super) fn throttle(&self, knobs: &Knobs, requests: &Costed) -> Result<Throttle, SpecError> {
+    pub(super) fn throttle(
+        &self,
+        knobs: &Knobs,
+        demand: Demand<'_>,
+    ) -> Result<Throttle, SpecError> {
         let mut throttle = self.kind.at(knobs)?;
         throttle.buckets.extend_from_slice(&self.instance);
         let is_fractional = matches!(throttle.count, Count::Fractions { .. });
@@ -83,14 +104,23 @@ impl Case<'_> {
                 self.kind.name
             )));
         }
-        if self.is_steady && throttle.buckets.iter().any(holds_credit) {
+        // Counters are passed twice instead.
+        if let Demand::Requests(requests) = demand
+            && self.is_steady
+            && throttle.buckets.iter().any(holds_credit)
+        {
             let spent_ns: Vec<f64> = with_drains!(throttle.buckets, drains => {
                 drain::spent_ns(requests, drains).to_vec()
             });
+            let period_ns = drain::period_ns(requests);
             for (bucket, spent_ns) in throttle.buckets.iter_mut().zip(spent_ns) {
-                if holds_credit(bucket) {
-                    bucket.start_share = 1.0 - spent_ns / 1e9 * bucket.rate_per_s / bucket.depth;
+                if !holds_credit(bucket) {
+                    continue;
                 }
+                bucket.start_share = match uses_up(bucket, requests, period_ns) {
+                    true => 0.0,
+                    false => 1.0 - spent_ns / 1e9 * bucket.rate_per_s / bucket.depth,
+                };
             }
         }
         Ok(throttle)
@@ -102,28 +132,43 @@ impl Case<'_> {
 
     /// Returns whether the load uses up credit faster than it is refilled, so that the queue grows
     /// without end if the trace is repeated.
-    pub(super) fn is_exhausted(&self, throttle: &Throttle, requests: &Costed) -> bool {
+    pub(super) fn is_exhausted(&self, throttle: &Throttle, demand: Demand<'_>) -> bool {
+        let requests = match demand {
+            Demand::Requests(requests) => requests,
+            Demand::Counters(counters) => {
+                return self.is_steady && least::uses_up_credit(counters, throttle);
+            }
+        };
         let period_ns = drain::period_ns(requests);
-        let credits = throttle.buckets.iter().filter(|bucket| holds_credit(bucket));
-        // Requests that all come at one instant have no period in which they are repeated.
-        self.is_steady
-            && period_ns > 0.0
-            && credits.map(Drain::of).any(|drain| requests.total_ns(&drain) > period_ns)
+        let mut credits = throttle.buckets.iter().filter(|bucket| holds_credit(bucket));
+        self.is_steady && credits.any(|bucket| uses_up(bucket, requests, period_ns))
     }
 
     /// Counts the late requests of a setting, up to `late_max`. A setting that is not permitted
     /// makes all of them late.
-    fn late(&self, requests: &Costed, knobs: &Knobs, late_max: u64) -> u64 {
-        let Ok(throttle) = self.throttle(knobs, requests) else { return u64::MAX };
-        if self.is_exhausted(&throttle, requests) {
+    fn late(&self, demand: Demand<'_>, knobs: &Knobs, late_max: u64) -> u64 {
+        let Ok(throttle) = self.throttle(knobs, demand) else { return u64::MAX };
+        if self.is_exhausted(&throttle, demand) {
             return u64::MAX;
         }
         let limits = self.limits(&throttle);
-        with_drains!(throttle.buckets, drains => drain::late(requests, drains, limits, late_max))
+        match demand {
+            Demand::Requests(requests) => {
+                with_drains!(throttle.buckets, drains => {
+                    drain::late(requests, drains, limits, late_max)
+                })
+            }
+            Demand::Counters(counters) => least::whole(self.least_late(&throttle, counters)),
+        }
     }
 
-    fn keeps(&self, requests: &Costed, knobs: &Knobs) -> bool {
-        self.late(requests, knobs, self.bound.late_max) <= self.bound.late_max
+    /// Returns a lower bound of the late requests among those counted.
+    pub(super) fn least_late(&self, throttle: &Throttle, counters: &Counters) -> f64 {
+        least::late(counters, throttle, self.bound.within.as_secs_f64(), self.is_steady)
+    }
+
+    fn keeps(&self, demand: Demand<'_>, knobs: &Knobs) -> bool {
+        self.late(demand, knobs, self.bound.late_max) <= self.bound.late_max
     }
 
     /// Computes the delay of every request in a setting.
@@ -132,13 +177,29 @@ impl Case<'_> {
         with_drains!(throttle.buckets, drains => drain::delays(requests, drains, limits))
     }
 
+    /// Counts the late requests of each part that ends at these indexes; none if the setting is not
+    /// permitted.
+    pub(super) fn late_by_part(
+        &self,
+        requests: &Costed,
+        knobs: &Knobs,
+        ends: &[usize],
+    ) -> Option<Vec<u64>> {
+        let throttle = self.throttle(knobs, Demand::Requests(requests)).ok()?;
+        let limits = self.limits(&throttle);
+        Some(with_drains!(throttle.buckets, drains => {
+            drain::late_by_part(requests, drains, limits, ends)
+        }))
+    }
+
     /// Finds the cheapest setting; `None` if no setting keeps the promise.
-    pub(super) fn find(&self, shape: &Shape, requests: &Costed) -> Option<Knobs> {
+    pub(super) fn find(&self, shape: &Shape, demand: Demand<'_>) -> Option<Knobs> {
         match shape {
-            Shape::Sizes(sizes) => self.cheapest_size(sizes, requests),
-            Shape::Size => self.least_size(requests),
-            Shape::One(rate) => self.least_rate(rate, requests),
-            Shape::Two(x, y) => self.cheapest_pair(x, y, requests),
+            Shape::Fixed => Some(self.base.clone()).filter(|knobs| self.keeps(demand, knobs)),
+            Shape::Sizes(sizes) => self.cheapest_size(sizes, demand),
+            Shape::Size => self.least_size(demand),
+            Shape::One(rate) => self.least_rate(rate, demand),
+            Shape::Two(x, y) => self.cheapest_pair(x, y, demand),
         }
     }
 
@@ -148,23 +209,23 @@ impl Case<'_> {
     }
 
     /// Tries fixed sizes from the cheapest on, or from the smallest on if a price is unknown.
-    fn cheapest_size(&self, sizes: &[f64], requests: &Costed) -> Option<Knobs> {
+    fn cheapest_size(&self, sizes: &[f64], demand: Demand<'_>) -> Option<Knobs> {
         let large = sizes.iter().filter(|gib| **gib >= self.gib as f64);
         let sized = large.map(|gib| self.base.clone().with(kind::SIZE, *gib));
         let mut priced: Vec<(f64, Knobs)> = sized.map(|one| (self.price(&one), one)).collect();
         if priced.iter().all(|(price, _)| price.is_finite()) {
             priced.sort_by(|a, b| a.0.total_cmp(&b.0));
         }
-        priced.into_iter().map(|(_, knobs)| knobs).find(|knobs| self.keeps(requests, knobs))
+        priced.into_iter().map(|(_, knobs)| knobs).find(|knobs| self.keeps(demand, knobs))
     }
 
-    fn least_size(&self, requests: &Costed) -> Option<Knobs> {
+    fn least_size(&self, demand: Demand<'_>) -> Option<Knobs> {
         let [least, most] = kind::sizes(self.kind)?;
         let sized = |gib: u64| Some(self.base.clone().with(kind::SIZE, gib as f64));
-        self.least(self.gib.max(least), most, requests, sized)
+        self.least(self.gib.max(least), most, demand, sized)
     }
 
-    fn least_rate(&self, rate: &Rate, requests: &Costed) -> Option<Knobs> {
+    fn least_rate(&self, rate: &Rate, demand: Demand<'_>) -> Option<Knobs> {
         let settled = |value: u64| kind::settled(self.kind, &self.base, self.gib, &[(rate, value)]);
         // The highest rates may need a larger size than there is.
         let most = match settled(rate.most) {
@@ -173,7 +234,7 @@ impl Case<'_> {
                 first(rate.least, rate.most, |value| settled(value).is_none()).checked_sub(1)?
             }
         };
-        self.least(rate.least, most, requests, settled)
+        self.least(rate.least, most, demand, settled)
     }
 
     /// Returns the first setting from `low` to `high` that keeps the promise.
@@ -181,10 +242,10 @@ impl Case<'_> {
         &self,
         low: u64,
         high: u64,
-        requests: &Costed,
+        demand: Demand<'_>,
         setting: impl Fn(u64) -> Option<Knobs>,
     ) -> Option<Knobs> {
-        let mut trials = Trials { case: self, all: requests, few: None };
+        let mut trials = Trials { case: self, all: demand, few: None };
         let mut keeps = |value: u64| {
             let Some(knobs) = setting(value) else { return false };
             let keeps = trials.keeps((value, 0), &knobs);
@@ -199,14 +260,17 @@ impl Case<'_> {
         setting(first(low, high, keeps))
     }
 
-    fn cheapest_pair(&self, x: &Rate, y: &Rate, requests: &Costed) -> Option<Knobs> {
-        let trials = Trials { case: self, all: requests, few: None };
+    fn cheapest_pair(&self, x: &Rate, y: &Rate, demand: Demand<'_>) -> Option<Knobs> {
+        let trials = Trials { case: self, all: demand, few: None };
         let mut rates = Rates { trials, x, y, lifts: RefCell::default() };
         let (xs, ys) = (x.least..=x.most, y.least..=y.most);
         let is_priced = rates.price(x.least, y.least).is_finite();
-        let (x, y) = match is_priced {
-            true => staircase::cheapest(&mut rates, xs, ys)?,
-            false => staircase::balanced(&mut rates, xs, ys)?,
+        let cheapest =
+            is_priced.then(|| staircase::cheapest(&mut rates, xs.clone(), ys.clone())).flatten();
+        // A price list may end below what is needed, so what has no price is tried as well.
+        let (x, y) = match cheapest {
+            Some(pair) => pair,
+            None => staircase::balanced(&mut rates, xs, ys)?,
         };
         rates.settled(x, y)
     }
@@ -221,22 +285,22 @@ impl Case<'_> {
 /// Trials of settings with rates or sizes that rise.
 struct Trials<'a> {
     case: &'a Case<'a>,
-    all: &'a Costed,
+    all: Demand<'a>,
     /// The requests that may be late in settings at least as high as this one.
     few: Option<((u64, u64), Costed)>,
 }
 
 impl Trials<'_> {
     /// Returns the requests that may be late at `at` and above.
-    fn requests(&self, at: (u64, u64)) -> &Costed {
+    fn demand(&self, at: (u64, u64)) -> Demand<'_> {
         match &self.few {
-            Some((from, few)) if from.0 <= at.0 && from.1 <= at.1 => few,
+            Some((from, few)) if from.0 <= at.0 && from.1 <= at.1 => Demand::Requests(few),
             _ => self.all,
         }
     }
 
     fn keeps(&self, at: (u64, u64), knobs: &Knobs) -> bool {
-        self.case.keeps(self.requests(at), knobs)
+        self.case.keeps(self.demand(at), knobs)
     }
 
     /// Leaves out the requests that are late in no setting at least as high as `knobs`, the only
@@ -249,9 +313,10 @@ impl Trials<'_> {
         if throttle.buckets.iter().any(holds_credit) {
             return;
         }
+        let Demand::Requests(requests) = self.demand(at) else { return };
         let limits = self.case.limits(&throttle);
         let few = with_drains!(throttle.buckets, drains => {
-            drain::that_may_be_late(self.requests(at), drains, limits)
+            drain::that_may_be_late(requests, drains, limits)
         });
         self.few = Some((at, few));
     }
@@ -268,8 +333,7 @@ struct Rates<'a> {
 
 impl Rates<'_> {
     fn settled(&self, x: u64, y: u64) -> Option<Knobs> {
-        let x = x.max(self.lift(y));
-        self.of(x, y)
+        self.of(self.lifted(x, y), y)
     }
 
     fn of(&self, x: u64, y: u64) -> Option<Knobs> {
@@ -289,6 +353,10 @@ impl Rates<'_> {
 impl Pairs for Rates<'_> {
     fn keeps(&mut self, x: u64, y: u64) -> bool {
         self.settled(x, y).is_some_and(|knobs| self.trials.keeps((x, y), &knobs))
+    }
+
+    fn lifted(&self, x: u64, y: u64) -> u64 {
+        x.max(self.lift(y))
     }
 
     fn price(&self, x: u64, y: u64) -> f64 {

@@ -5,6 +5,8 @@ use crate::devices::volume::{Knobs, VolumeType};
 /// The knobs of a type that the search turns. The size is always chosen, too.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shape {
+    /// Nothing: the volume is as it is.
+    Fixed,
     /// The size decides everything; only these sizes in GiB are sold.
     Sizes(Vec<f64>),
     /// The size decides everything.
@@ -29,6 +31,9 @@ pub(super) const SIZE: &str = "gib";
 /// Returns what `kind` leaves to choose; `None` for limits that are not sold, such as those of a
 /// hypervisor, and for more than two rates.
 pub(super) fn shape(kind: &VolumeType) -> Option<Shape> {
+    if kind.knobs().is_empty() {
+        return Some(Shape::Fixed);
+    }
     kind.knobs().iter().find(|knob| knob.name == SIZE)?;
     if !kind.tiers().is_empty() {
         return Some(Shape::Sizes(kind.tiers().iter().map(|tier| tier.gib).collect()));
@@ -115,6 +120,7 @@ fn first_ok(low: u64, high: u64, mut ok: impl FnMut(u64) -> bool) -> Option<u64>
 pub(super) fn smallest(kind: &VolumeType, shape: &Shape, base: &Knobs, gib: u64) -> Option<Knobs> {
     let sized = |gib: f64| base.clone().with(SIZE, gib);
     match shape {
+        Shape::Fixed => None,
         Shape::Sizes(sizes) => {
             sizes.iter().find(|size| **size >= gib as f64).map(|gib| sized(*gib))
         }
@@ -126,13 +132,13 @@ pub(super) fn smallest(kind: &VolumeType, shape: &Shape, base: &Knobs, gib: u64)
 
 /// Returns the highest setting.
 pub(super) fn highest(kind: &VolumeType, shape: &Shape, base: &Knobs) -> Option<Knobs> {
-    let [_, gib] = sizes(kind)?;
-    let sized = base.clone().with(SIZE, gib as f64);
+    let sized = || Some(base.clone().with(SIZE, sizes(kind)?[1] as f64));
     let most = |knobs: Knobs, rate: &Rate| knobs.with(&rate.name, rate.most as f64);
     let highest = match shape {
-        Shape::Sizes(_) | Shape::Size => sized,
-        Shape::One(rate) => most(sized, rate),
-        Shape::Two(x, y) => most(most(sized, x), y),
+        Shape::Fixed => base.clone(),
+        Shape::Sizes(_) | Shape::Size => sized()?,
+        Shape::One(rate) => most(sized()?, rate),
+        Shape::Two(x, y) => most(most(sized()?, x), y),
     };
     is_permitted(kind, &highest).then_some(highest)
 }
@@ -142,6 +148,7 @@ pub(super) fn highest(kind: &VolumeType, shape: &Shape, base: &Knobs) -> Option<
 pub(super) fn steps_below(kind: &VolumeType, shape: &Shape, knobs: &Knobs, gib: u64) -> Vec<Knobs> {
     let less = |name: &str| knobs.get(name).map(|value| knobs.clone().with(name, value - 1.0));
     let below = match shape {
+        Shape::Fixed => Vec::new(),
         Shape::Sizes(sizes) => {
             let size = knobs.get(SIZE).unwrap_or_default();
             let smaller = sizes.iter().rev().find(|other| **other < size && **other >= gib as f64);

@@ -8,18 +8,20 @@ use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
 
 use super::row::{CheaperSetting, Setting, VolumeRow};
 use super::said::{choice, passes, throughput};
-use super::{Answer, apply, shaped};
+use super::{Answer, REPLAYED_ROWS, apply, shaped};
 use crate::plan::page::{about_load, key};
 use crate::quantities::{bound, percent, promised};
 
-/// The number of rows on a terminal's first screen.
-const FIRST_ROWS: usize = 3;
 /// The longest line of a command on a terminal's first screen.
 const COMMAND_COLUMNS: usize = 74;
 
 const HOW: &str = "A volume is a list of token buckets: a request passes when no bucket is overdrawn and is then charged to \
     all of them, so it may wait for operations and for bytes. IOPS and throughput are searched together, because the least \
     of each alone is not enough for both. Every setting, and those one step below it, were replayed on the simulated volume.";
+
+const HOW_COUNTERS: &str = "A volume is a list of token buckets. The requests of an interval that are in time pass each bucket \
+    between the beginning of the interval and its end plus the bound of the promise; whatever the bucket cannot let pass by then is \
+    late, however the requests came. The settings are the least with which no more are late than promised.";
 
 /// Makes the page of `answer`.
 pub(super) fn page(answer: &Answer) -> Page {
@@ -30,6 +32,7 @@ pub(super) fn page(answer: &Answer) -> Page {
     let mut page = Page {
         title: called("Volume", &[&answer.trace]),
         verdict: match best {
+            Some(_) if answer.counters.is_some() => Verdict::new(Tone::Warning, "A lower bound"),
             Some(_) if answer.is_sure() => Verdict::new(Tone::Good, "What to buy"),
             Some(_) => Verdict::new(Tone::Warning, "It depends on the depth"),
             None => Verdict::new(Tone::Calm, "Nothing keeps the promise"),
@@ -57,7 +60,8 @@ pub(super) fn page(answer: &Answer) -> Page {
     if let Some(apply) = &answer.apply {
         page.add("How to apply it", Place::Detail, applied(apply));
     }
-    page.add("How it is found", Place::Detail, vec![Block::Text(HOW.into())]);
+    let how = if answer.counters.is_some() { HOW_COUNTERS } else { HOW };
+    page.add("How it is found", Place::Detail, vec![Block::Text(how.into())]);
     page
 }
 
@@ -77,12 +81,22 @@ fn headline(answer: &Answer) -> String {
             };
             let choice = choice(&best.setting);
             let kind = &best.kind;
+            let has = answer.current.iter().any(|current| apply::is_same(current, best));
+            let verb = if has || best.setting.is_fixed { "Keep" } else { "Buy" };
+            if answer.counters.is_some() {
+                return format!(
+                    "At least {kind}, {choice}: less cannot answer {promise}{condition}."
+                );
+            }
             match (best.setting.price_month, answer.kept().count()) {
                 (None, 2..) => format!(
                     "No price is known; {kind}, {choice}, is one that answers {promise}{condition}."
                 ),
-                _ => format!("Buy {kind}, {choice}: it answers {promise}{condition}."),
+                _ => format!("{verb} {kind}, {choice}: it answers {promise}{condition}."),
             }
+        }
+        None if answer.counters.is_some() => {
+            format!("No volume that was tried can answer {promise}.")
         }
         None => format!("No volume that was tried answers {promise}."),
     }
@@ -101,36 +115,79 @@ fn price_cell(setting: Option<&Setting>) -> Cell {
 fn key_figures(best: &VolumeRow) -> Vec<KeyFigure> {
     let price = price(&best.setting).map(|figure| key("a month", figure.value, figure.unit));
     let in_time = key("in time", best.in_time_fraction, Unit::Achieved);
-    let p999 = key("99.9 % within", best.p999_ms / 1e3, Unit::Seconds);
-    price.into_iter().chain([in_time, p999]).collect()
+    let p999 = best.p999_ms.map(|ms| key("99.9 % within", ms / 1e3, Unit::Seconds));
+    price.into_iter().chain([in_time]).chain(p999).collect()
 }
 
 /// Adds the sections of the first screen.
 fn add_first(page: &mut Page, answer: &Answer) {
     let kept: Vec<&VolumeRow> = answer.kept().collect();
+    let mut shown = answer.said.len();
     if !kept.is_empty() {
-        let first = &kept[..kept.len().min(FIRST_ROWS)];
+        let first = &kept[..kept.len().min(REPLAYED_ROWS)];
         page.add(
-            "What keeps the promise",
+            match answer.counters {
+                Some(_) => "The least that can keep the promise",
+                None => "What keeps the promise",
+            },
             Place::FirstScreen,
             vec![Block::Table(in_brief(first, answer))],
         );
-        let said = answer.said.iter().take(FIRST_SENTENCES).cloned().map(Block::Text);
+        let command = command(answer).map(|(title, command)| (title, wrapped(command)));
+        let lines = command.as_ref().map_or(0, |(_, lines)| lines.len() + 1);
+        let taken = lines_of(&page.headline) + first.len() + lines + OTHER_LINES;
+        shown = fitting(&answer.said, SCREEN_LINES.saturating_sub(taken));
+        let said = answer.said.iter().take(shown).cloned().map(Block::Text);
         page.add("Why, and what is uncertain", Place::FirstScreen, said.collect());
-        if let Some(create) = answer.apply.as_ref().and_then(|apply| apply.create.as_ref()) {
-            let lines = wrapped(create);
-            page.add("To create it", Place::FirstScreen, vec![Block::Commands(lines)]);
+        if let Some((title, lines)) = command {
+            page.add(title, Place::FirstScreen, vec![Block::Commands(lines)]);
         }
     } else {
         let said = answer.said.iter().cloned().map(Block::Text);
         page.add("Why", Place::FirstScreen, said.collect());
     }
-    let more = answer.said.iter().skip(FIRST_SENTENCES).cloned().map(Block::Text);
+    let more = answer.said.iter().skip(shown).cloned().map(Block::Text);
     page.add("What else is assumed", Place::Detail, more.collect());
 }
 
-/// The number of sentences on a terminal's first screen.
+/// Returns the command that gets the best volume, with its title; none if the user has it.
+fn command(answer: &Answer) -> Option<(&'static str, &String)> {
+    let (best, apply) = (answer.best()?, answer.apply.as_ref()?);
+    if answer.counters.is_some() {
+        return None;
+    }
+    match answer.current.first() {
+        Some(current) if apply::is_same(current, best) => None,
+        Some(current) if apply::is_modifiable(current, best) => {
+            Some(("To change your volume", apply.modify.as_ref()?))
+        }
+        _ => Some(("To create it", apply.create.as_ref()?)),
+    }
+}
+
+/// The most sentences on a terminal's first screen.
 const FIRST_SENTENCES: usize = 4;
+/// The lines of a terminal's first screen.
+const SCREEN_LINES: usize = 24;
+/// The blank lines, the key figures and the head of the table.
+const OTHER_LINES: usize = 6;
+
+/// Returns the number of lines that `text` takes on a terminal.
+fn lines_of(text: &str) -> usize {
+    // A line that ends with a whole word is shorter than the screen is wide.
+    text.chars().count().div_ceil(COMMAND_COLUMNS)
+}
+
+/// Returns how many sentences, with a blank line after each, fit on `lines`.
+fn fitting(said: &[String], lines: usize) -> usize {
+    let mut left = lines;
+    let fits = |sentence: &&String| {
+        let rest = left.checked_sub(lines_of(sentence) + 1);
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    };
+    said.iter().take(FIRST_SENTENCES).take_while(fits).count()
+}
 
 fn mark(nth: usize, row: &VolumeRow) -> RowMark {
     match (nth, row.setting.price_month) {
@@ -215,8 +272,8 @@ fn in_detail(rows: &[&VolumeRow]) -> Table {
             if row.keeps { "yes" } else { "no" }.into(),
             Cell::Value(row.in_time_fraction),
             Cell::value(row.dependent_in_time_fraction),
-            Cell::Value(row.p999_ms / 1e3),
-            Cell::Value(row.longest_ms / 1e3),
+            Cell::value(row.p999_ms.map(|ms| ms / 1e3)),
+            Cell::value(row.longest_ms.map(|ms| ms / 1e3)),
             words(row.decides.map(|decides| decides.name().into())),
             Cell::value(row.burst_s),
             Cell::value(row.credit_least_share),
@@ -235,7 +292,7 @@ fn cheaper(best: &VolumeRow) -> Table {
         Column::of("in time", Unit::Achieved),
     ]);
     let all = best.cheaper.iter().chain(&best.smallest);
-    table.rows.extend(all.map(|CheaperSetting { setting, in_time_fraction }| {
+    table.rows.extend(all.map(|CheaperSetting { setting, in_time_fraction, .. }| {
         TableRow::new([
             Cell::Value(setting.gib as f64),
             count(setting.iops),

@@ -10,6 +10,8 @@
 //! mibps = [[125, 0], [2000, 0.048]]
 //! [volume.azure-premium]
 //! tiers = { P10 = 19.71 }                # the whole price of a size
+//! [volume.mine]
+//! month = 25                             # the whole price of a volume without choices
 //! ```
 
 use std::collections::BTreeMap;
@@ -18,6 +20,7 @@ use std::path::Path;
 use forebay_trace::whole;
 use serde::Deserialize;
 
+use super::verb::whole_name;
 use crate::devices::volume::{VolumePrice, VolumeType};
 use crate::error::Error;
 
@@ -76,8 +79,12 @@ fn parsed(
     };
     let price = |(name, table): (String, toml::Table)| {
         if !known.contains(&name) {
-            let known: Vec<&str> = known.iter().map(String::as_str).collect();
-            let near = forebay_ask::suggestion(&name, &known);
+            let whole = whole_name(&name, known);
+            let names: Vec<&str> = known.iter().map(String::as_str).collect();
+            let near = match known.contains(&whole) {
+                true => format!(" (did you mean {whole}?)"),
+                false => forebay_ask::suggestion(&name, &names),
+            };
             return Err(format!("volume.{name}: no type of volume has this name{near}"));
         }
         match priced(table) {
@@ -114,6 +121,7 @@ mod tests {
         for (text, part) in [
             ("currency = \"EUR\"\n", "missing field `on`"),
             (&format!("{head}[volume.ebs-gp4]\ngib = 1\n"), "did you mean ebs-gp3"),
+            (&format!("{head}[volume.gp3]\ngib = 1\n"), "did you mean ebs-gp3?"),
             (&format!("{head}[volume.ebs-gp3]\ngib = \"1\"\n"), "volume.ebs-gp3: "),
             (&format!("{head}[drive.x]\namount = 1\n"), "unknown field `drive`"),
         ] {

@@ -5,8 +5,9 @@ use forebay_core::device::throttled::{Bucket, Measure, Throttle};
 use forebay_core::replay::Intensity;
 use serde::Serialize;
 
+use super::counters::{Counters, least};
 use super::drain::{Costed, Delays};
-use super::find::{Case, holds_credit};
+use super::find::{Case, Demand, holds_credit};
 use super::kind::{self, Shape};
 use super::simulated;
 use crate::devices::volume::{Knobs, VolumeType};
@@ -32,14 +33,22 @@ pub struct VolumeRow {
     /// The same if requests wait for one another. Known for the user's volume and the first rows
     /// that keep the promise at each depth, if the trace records latencies.
     pub dependent_in_time_fraction: Option<f64>,
-    /// The latency that 99.9 % of the requests do not exceed.
-    pub p999_ms: f64,
-    /// The longest latency.
-    pub longest_ms: f64,
+    /// Whether the load uses up credit faster than it is refilled. If the trace is repeated, the
+    /// queue then grows without end, so no request is in time in the long run.
+    pub uses_up_credit: bool,
+    /// The latency that 99.9 % of the requests do not exceed; none if the queue grows without end.
+    pub p999_ms: Option<f64>,
+    /// The longest latency; none if the queue grows without end.
+    pub longest_ms: Option<f64>,
     /// The assumed latency of a read after its release, which is part of every latency.
     pub base_read_ms: f64,
     /// The same for all other requests.
     pub base_write_ms: f64,
+    /// The low end of the confidence interval of the price of a month. Known for the first row that
+    /// keeps the promise at each depth, if an interval was requested.
+    pub price_low_month: Option<f64>,
+    /// The high end.
+    pub price_high_month: Option<f64>,
     /// What limits the setting; none if the smallest setting of the type is enough.
     pub decides: Option<Decides>,
     /// The share of all delay for which operations were waited for. The rest was for bytes.
@@ -62,6 +71,9 @@ pub struct VolumeRow {
 /// The choices for a volume, and its price.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Setting {
+    /// Whether the volume is as it is, because its type leaves nothing to choose.
+    #[serde(skip)]
+    pub is_fixed: bool,
     /// The provider's name of the size.
     pub tier: Option<String>,
     /// The size.
@@ -94,6 +106,8 @@ pub struct CheaperSetting {
     pub setting: Setting,
     /// The share answered in time if requests arrive as recorded, by simulation.
     pub in_time_fraction: f64,
+    /// Whether the load uses up credit faster than it is refilled.
+    pub uses_up_credit: bool,
 }
 
 /// What limits a setting.
@@ -142,25 +156,25 @@ impl VolumeRow {
 pub(super) struct Finder<'a> {
     pub case: Case<'a>,
     pub shape: &'a Shape,
-    /// The requests as the type counts them.
-    pub requests: &'a Costed,
+    pub demand: Demand<'a>,
 }
 
 impl Finder<'_> {
     /// # Errors
     /// If the trace cannot be read again.
     pub(super) fn find(&self) -> Result<Option<VolumeRow>, Error> {
-        let found = self.case.find(self.shape, self.requests);
+        let found = self.case.find(self.shape, self.demand);
         let Some(knobs) = found.clone().or_else(|| self.case.highest(self.shape)) else {
             return Ok(None);
         };
         let mut row = self.row(&knobs)?;
         // Even the largest size may be too small for the data, however fast it is.
-        row.keeps &= knobs.get(kind::SIZE).is_none_or(|gib| gib >= self.case.gib as f64);
+        let bytes = row.throttle.capacity_bytes;
+        row.keeps &= bytes.div_ceil(1 << 30) >= self.case.gib;
         if found.is_some() {
             row.cheaper = self.cheaper(&knobs)?;
             row.smallest = self.smallest(&knobs)?;
-            if row.smallest.is_none() {
+            if row.smallest.is_none() && *self.shape != Shape::Fixed {
                 row.decides = None;
             }
         }
@@ -172,49 +186,85 @@ impl Finder<'_> {
     /// # Errors
     /// If the type does not permit it, or the trace cannot be read again.
     pub(super) fn of_setting(&self, chosen: &Knobs) -> Result<VolumeRow, Error> {
-        let names = self.case.kind.knobs().iter().map(|knob| &knob.name);
-        let values = names.filter_map(|name| Some((name, chosen.get(name)?)));
+        let all = self.case.kind.knobs().iter();
+        let values = all.filter_map(|of| Some((&of.name, chosen.get(&of.name).or(of.default)?)));
         let base = self.case.base.clone();
         self.row(&values.fold(base, |knobs, (name, value)| knobs.with(name, value)))
     }
 
     /// Computes the figures of a setting.
     fn row(&self, knobs: &Knobs) -> Result<VolumeRow, Error> {
-        let case = &self.case;
-        let throttle = case.throttle(knobs, self.requests)?;
-        let delays = case.delays(self.requests, &throttle);
-        let latencies = self.requests.latencies(&delays.each_ns, &throttle);
-        let credit = throttle.buckets.iter().zip(&delays.least_left_share);
-        let credit = credit.filter(|(bucket, _)| holds_credit(bucket)).map(|(_, left)| *left);
-        let waited = Waited::new(&throttle, &delays);
-        let is_exhausted = case.is_exhausted(&throttle, self.requests);
-        let in_time = simulated::open(self.requests, &throttle, case.bound.within);
-        // The search and the replay count late requests separately; a setting has to pass both.
-        let late = delays.late.max(in_time.late());
-        Ok(VolumeRow {
-            kind: case.kind.name.clone(),
-            depth_ms: knobs.depth_ms.unwrap_or_default(),
-            keeps: late <= case.bound.late_max && !is_exhausted,
-            setting: setting(case.kind, knobs, &throttle),
-            in_time_fraction: in_time.share(),
-            dependent_in_time_fraction: None,
-            p999_ms: latencies.p999_ns as f64 / 1e6,
-            longest_ms: latencies.longest_ns as f64 / 1e6,
-            base_read_ms: throttle.read_latency.as_millis_f64(),
-            base_write_ms: throttle.write_latency.as_millis_f64(),
-            decides: waited.most,
-            delay_ops_share: waited.ops_share,
-            delay_credit_share: waited.credit_share,
-            burst_s: burst_s(&throttle),
-            credit_least_share: credit.reduce(f64::min),
-            cheaper: Vec::new(),
-            smallest: None,
-            throttle,
+        let throttle = self.case.throttle(knobs, self.demand)?;
+        Ok(match self.demand {
+            Demand::Requests(requests) => self.simulated(knobs, throttle, requests),
+            Demand::Counters(counters) => self.bounded(knobs, throttle, counters),
         })
     }
 
-    fn in_time(&self, throttle: &Throttle) -> f64 {
-        simulated::open(self.requests, throttle, self.case.bound.within).share()
+    /// Computes the figures of a setting from the counters' lower bound of late requests.
+    fn bounded(&self, knobs: &Knobs, throttle: Throttle, counters: &Counters) -> VolumeRow {
+        let case = &self.case;
+        let late = case.least_late(&throttle, counters);
+        VolumeRow {
+            keeps: least::whole(late) <= case.bound.late_max,
+            in_time_fraction: in_time_at_most(late, counters),
+            uses_up_credit: case.is_exhausted(&throttle, self.demand),
+            ..self.blank(knobs, throttle)
+        }
+    }
+
+    /// Returns a row without what the load does.
+    fn blank(&self, knobs: &Knobs, throttle: Throttle) -> VolumeRow {
+        VolumeRow {
+            kind: self.case.kind.name.clone(),
+            depth_ms: knobs.depth_ms.unwrap_or_default(),
+            keeps: false,
+            setting: setting(self.case.kind, knobs, &throttle),
+            in_time_fraction: 0.0,
+            dependent_in_time_fraction: None,
+            uses_up_credit: false,
+            p999_ms: None,
+            longest_ms: None,
+            base_read_ms: throttle.read_latency.as_millis_f64(),
+            base_write_ms: throttle.write_latency.as_millis_f64(),
+            price_low_month: None,
+            price_high_month: None,
+            decides: None,
+            delay_ops_share: None,
+            delay_credit_share: None,
+            burst_s: burst_s(&throttle),
+            credit_least_share: None,
+            cheaper: Vec::new(),
+            smallest: None,
+            throttle,
+        }
+    }
+
+    /// Computes the figures of a setting by simulating `requests`.
+    fn simulated(&self, knobs: &Knobs, throttle: Throttle, requests: &Costed) -> VolumeRow {
+        let case = &self.case;
+        let delays = case.delays(requests, &throttle);
+        let latencies = requests.latencies(&delays.each_ns, &throttle);
+        let credit = throttle.buckets.iter().zip(&delays.least_left_share);
+        let credit = credit.filter(|(bucket, _)| holds_credit(bucket)).map(|(_, left)| *left);
+        let waited = Waited::new(&throttle, &delays);
+        let is_exhausted = case.is_exhausted(&throttle, self.demand);
+        let in_time = simulated::open(requests, &throttle, case.bound.within);
+        // The search and the replay count late requests separately; a setting has to pass both.
+        let late = delays.late.max(in_time.late());
+        let in_ms = |ns: u64| (!is_exhausted).then_some(ns as f64 / 1e6);
+        VolumeRow {
+            keeps: late <= case.bound.late_max && !is_exhausted,
+            in_time_fraction: if is_exhausted { 0.0 } else { in_time.share() },
+            uses_up_credit: is_exhausted,
+            p999_ms: in_ms(latencies.p999_ns),
+            longest_ms: in_ms(latencies.longest_ns),
+            decides: waited.most,
+            delay_ops_share: waited.ops_share,
+            delay_credit_share: waited.credit_share,
+            credit_least_share: credit.reduce(f64::min),
+            ..self.blank(knobs, throttle)
+        }
     }
 
     /// Returns the settings one step below `knobs` in one choice each.
@@ -231,12 +281,26 @@ impl Finder<'_> {
     }
 
     fn cheaper_setting(&self, knobs: &Knobs) -> Result<CheaperSetting, Error> {
-        let throttle = self.case.throttle(knobs, self.requests)?;
-        Ok(CheaperSetting {
-            in_time_fraction: self.in_time(&throttle),
-            setting: setting(self.case.kind, knobs, &throttle),
-        })
+        let case = &self.case;
+        let throttle = case.throttle(knobs, self.demand)?;
+        let uses_up_credit = case.is_exhausted(&throttle, self.demand);
+        let in_time_fraction = match self.demand {
+            _ if uses_up_credit => 0.0,
+            Demand::Requests(requests) => {
+                simulated::open(requests, &throttle, case.bound.within).share()
+            }
+            Demand::Counters(counters) => {
+                in_time_at_most(case.least_late(&throttle, counters), counters)
+            }
+        };
+        let setting = setting(case.kind, knobs, &throttle);
+        Ok(CheaperSetting { setting, in_time_fraction, uses_up_credit })
     }
+}
+
+/// Returns the largest share of the requests that may be in time.
+fn in_time_at_most(late: f64, counters: &Counters) -> f64 {
+    1.0 - (late / counters.ops_most.max(1.0)).min(1.0)
 }
 
 /// What requests waited for.
@@ -284,13 +348,16 @@ fn burst_s(throttle: &Throttle) -> Option<f64> {
 /// Describes the setting `knobs` of `kind`.
 fn setting(kind: &VolumeType, knobs: &Knobs, throttle: &Throttle) -> Setting {
     let whole = |name: &str| knobs.get(name).map(|value| value as u64);
-    let gib = whole(kind::SIZE).unwrap_or_default();
+    let size = throttle.capacity_bytes;
+    let own_gib = if size == u64::MAX { 0 } else { size >> 30 };
+    let gib = whole(kind::SIZE).unwrap_or(own_gib);
     let sustained = |measure: Measure| {
         let of = throttle.buckets.iter().filter(|bucket| bucket.measure == measure);
         of.map(|bucket| bucket.rate_per_s).reduce(f64::min)
     };
     let price = kind.price(knobs);
     Setting {
+        is_fixed: kind.knobs().is_empty(),
         tier: kind.tier(gib as f64).map(|tier| tier.name.clone()),
         gib,
         iops: whole("iops"),

@@ -3,7 +3,7 @@
 use forebay_ask::named;
 
 use super::row::{CheaperSetting, Decides, Setting, VolumeRow};
-use super::{Credit, Question};
+use super::{CountersRead, Credit, Question, apply};
 use crate::quantities::{achieved, bound, money, percent, seconds};
 
 /// Describes a setting: `8865 IOPS and 415 MiB/s`, `1234 GiB`, `P30`.
@@ -12,7 +12,7 @@ pub(super) fn choice(setting: &Setting) -> String {
     let rates: Vec<String> = iops.into_iter().chain(throughput(setting)).collect();
     match (&setting.tier, rates.as_slice()) {
         (Some(tier), _) => tier.clone(),
-        (None, []) if setting.gib == 0 => "as it is".into(),
+        (None, []) if setting.is_fixed => "as it is".into(),
         (None, []) => format!("{} GiB", setting.gib),
         (None, rates) => rates.join(" and "),
     }
@@ -58,43 +58,83 @@ pub(super) fn said(
     all.push(decides(best));
     all.extend(cheaper(best));
     all.extend(depth(best, rows));
-    all.push(format!(
-        "Every latency includes an assumed {} for a read and {} for a write ({}).",
-        bound(best.base_read_ms),
-        bound(best.base_write_ms),
-        named("base_latency")
-    ));
+    all.push(base_latency(best));
+    all.extend(interval(best, question));
     all.extend(dependent(best, question));
     all.extend(burst(best, question.credit));
     all
 }
 
+/// Describes the best row for counters, and how little they say.
+pub(super) fn of_counters(
+    rows: &[VolumeRow],
+    current: &[VolumeRow],
+    read: &CountersRead,
+) -> Vec<String> {
+    let mut all = vec![format!(
+        "This is a lower bound: within {} the counters cannot see when requests came, and a burst \
+         needs more.",
+        seconds(read.interval_s)
+    )];
+    match rows.iter().find(|row| row.keeps) {
+        Some(best) => {
+            all.extend(of_current(best, current));
+            all.extend(cheaper(best));
+            all.extend(depth(best, rows));
+            all.push(base_latency(best));
+        }
+        None => all.extend(closest(rows)),
+    }
+    all.push(
+        "Shares in time are the most that is possible if the requests of an interval are equally \
+         long; a trace of a busy hour (`forebay capture`) gives the exact answer."
+            .into(),
+    );
+    all
+}
+
 /// Says what the user's volume does.
 fn of_current(best: &VolumeRow, current: &[VolumeRow]) -> Option<String> {
-    let same = current.iter().find(|row| row.depth_ms == best.depth_ms)?;
+    let same = current.iter().find(|row| row.depth_ms == best.depth_ms).or(current.first())?;
     let both = same.setting.price_month.zip(best.setting.price_month);
     let is_one = same.setting.currency == best.setting.currency;
-    let change = both.filter(|_| is_one).map_or(String::new(), |(now, then)| {
+    let mut change = both.filter(|_| is_one).map_or(String::new(), |(now, then)| {
         let word = if then <= now { "less" } else { "more" };
         let currency = best.setting.currency.clone().unwrap_or_default();
         format!("; this one costs {} {word}", money((then - now).abs(), &currency))
     });
+    if apply::is_same(same, best) {
+        change = "; keep it".into();
+    }
     Some(format!(
-        "Your {}, {}, answers {} in time{}{change}.",
+        "Your {}, {}, answers {}{}{change}.",
         same.kind,
         choice(&same.setting),
-        achieved(same.in_time_fraction),
+        in_time(same.in_time_fraction, same.uses_up_credit),
         priced(&same.setting)
     ))
+}
+
+/// Formats the share answered in time.
+fn in_time(fraction: f64, uses_up_credit: bool) -> String {
+    let used_up = if uses_up_credit { " once its credit is used up" } else { "" };
+    format!("{} in time{used_up}", achieved(fraction))
 }
 
 /// Says which limit requests wait for.
 fn decides(best: &VolumeRow) -> String {
     let (Some(decides), Some(ops)) = (best.decides, best.delay_ops_share) else {
-        return "The smallest setting of this type is enough.".into();
+        let is_used_up = best.cheaper.iter().any(|of| of.uses_up_credit);
+        return match best.smallest.is_some() || best.setting.is_fixed {
+            _ if is_used_up => "No request waits, but less would use up the credit.".into(),
+            true => "No request waits.".into(),
+            false => "The smallest setting of this type is enough.".into(),
+        };
     };
-    if percent(ops) == "100 %" {
-        return "Requests wait for IOPS alone.".into();
+    for (share, of) in [(ops, Decides::Operations), (1.0 - ops, Decides::Bytes)] {
+        if percent(share) == "100 %" {
+            return format!("Requests wait for {} alone.", of.name());
+        }
     }
     format!(
         "Requests wait mostly for {}: {} of all delay is for IOPS, the rest for throughput.",
@@ -106,7 +146,8 @@ fn decides(best: &VolumeRow) -> String {
 /// Says what cheaper settings would do.
 fn cheaper(best: &VolumeRow) -> Option<String> {
     let answers = |of: &CheaperSetting| {
-        format!("{} answer {} in time", choice(&of.setting), achieved(of.in_time_fraction))
+        let in_time = in_time(of.in_time_fraction, of.uses_up_credit);
+        format!("{} answer {in_time}", choice(&of.setting))
     };
     let mut all: Vec<String> = best.cheaper.iter().map(answers).collect();
     let smallest = best.smallest.as_ref().filter(|smallest| !best.cheaper.contains(smallest));
@@ -121,10 +162,21 @@ pub(super) fn passes(depth_ms: f64) -> String {
 
 /// Says how the unknown depth changes the result.
 fn depth(best: &VolumeRow, rows: &[VolumeRow]) -> Option<String> {
-    let same = rows.iter().filter(|row| row.kind == best.kind && row.depth_ms != best.depth_ms);
-    let other = same.max_by(|a, b| a.depth_ms.total_cmp(&b.depth_ms))?;
-    let [less, more] = [best, other].map(|row| passes(row.depth_ms));
+    let others = || rows.iter().filter(|row| row.depth_ms != best.depth_ms);
+    let depth_ms = others().map(|row| row.depth_ms).reduce(f64::max)?;
+    let [less, more] = [best.depth_ms, depth_ms].map(passes);
     let unknown = "No provider says how much passes at once beyond the rate";
+    let cheapest = others().find(|row| row.depth_ms == depth_ms && row.keeps);
+    let is_priced = |row: &&VolumeRow| row.setting.price_month.is_some();
+    if let Some(cheapest) = cheapest.filter(|row| row.kind != best.kind).filter(is_priced) {
+        return Some(format!(
+            "{unknown}. If it is {more}, {}, {}{}, is the cheapest.",
+            cheapest.kind,
+            choice(&cheapest.setting),
+            priced(&cheapest.setting)
+        ));
+    }
+    let other = others().find(|row| row.depth_ms == depth_ms && row.kind == best.kind)?;
     if !other.keeps {
         return Some(format!("{unknown}. If it is {more}, no {} keeps the promise.", other.kind));
     }
@@ -136,6 +188,29 @@ fn depth(best: &VolumeRow, rows: &[VolumeRow]) -> Option<String> {
         choice(&other.setting),
         priced(&other.setting),
         choice(&best.setting)
+    ))
+}
+
+fn base_latency(best: &VolumeRow) -> String {
+    format!(
+        "Latencies include an assumed {} to read and {} to write ({}).",
+        bound(best.base_read_ms),
+        bound(best.base_write_ms),
+        named("base_latency")
+    )
+}
+
+/// Says how reliable the price is.
+fn interval(best: &VolumeRow, question: &Question<'_>) -> Option<String> {
+    let level = question.bootstrap?.level;
+    let (low, high) = best.price_low_month.zip(best.price_high_month)?;
+    let currency = best.setting.currency.as_ref()?;
+    Some(format!(
+        "In {} of resamples of the trace, {} costs {} to {}; rarer bursts than it has may cost more.",
+        percent(level),
+        best.kind,
+        money(low, currency),
+        money(high, currency)
     ))
 }
 
@@ -167,16 +242,17 @@ fn burst(best: &VolumeRow, credit: Credit) -> Option<String> {
 fn closest(rows: &[VolumeRow]) -> Option<String> {
     let best = rows.iter().max_by(|a, b| a.in_time_fraction.total_cmp(&b.in_time_fraction))?;
     Some(format!(
-        "{} comes closest: with {} it answers {} in time.",
+        "{}, {}, comes closest: it answers {}.",
         best.kind,
         choice(&best.setting),
-        achieved(best.in_time_fraction)
+        in_time(best.in_time_fraction, best.uses_up_credit)
     ))
 }
 
-/// Returns cautions about prices; one sentence each.
-pub(super) fn cautions(rows: &[VolumeRow]) -> Vec<String> {
-    let mut all = Vec::new();
+/// Returns cautions about prices and the instance; one sentence each.
+pub(super) fn cautions(rows: &[VolumeRow], question: &Question<'_>) -> Vec<String> {
+    let mut all: Vec<String> =
+        question.instance.and_then(|instance| instance.note.clone()).into_iter().collect();
     let kept = || rows.iter().filter(|row| row.keeps);
     let mut days: Vec<&str> = kept().filter_map(|row| row.setting.priced_on.as_deref()).collect();
     days.sort_unstable();

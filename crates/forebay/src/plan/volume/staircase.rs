@@ -20,6 +20,12 @@ pub(super) trait Pairs {
     /// Returns whether the promise is kept. Must be monotone in both knobs.
     fn keeps(&mut self, x: u64, y: u64) -> bool;
 
+    /// Returns the x that a pair really has, where `y` requires more than `x`. Must never fall when
+    /// a knob rises.
+    fn lifted(&self, x: u64, _y: u64) -> u64 {
+        x
+    }
+
     /// Returns the price, infinite if no permitted setting is as high. Must never fall when a knob
     /// rises.
     fn price(&self, x: u64, y: u64) -> f64;
@@ -127,8 +133,8 @@ pub(super) fn cheapest(
 }
 
 /// Finds the pair that raises both knobs by the same share above what each needs alone, and then
-/// lowers y and x as far as possible, for knobs without a price. `None` if no pair keeps the
-/// promise.
+/// lowers y and x as far as possible, for knobs without a price: a corner of the staircase. `None`
+/// if no pair keeps the promise.
 pub(super) fn balanced(
     knobs: &mut impl Pairs,
     xs: RangeInclusive<u64>,
@@ -146,9 +152,17 @@ pub(super) fn balanced(
         let (x, y) = pair(mille);
         knobs.keeps(x, y)
     });
-    let (x, y) = pair(mille);
-    let y = first(y_alone, y, |y| knobs.keeps(x, y));
-    Some((first(x_alone, x, |x| knobs.keeps(x, y)), y))
+    let (mut x, mut y) = pair(mille);
+    loop {
+        // If y requires more than this x, the higher x may allow a lower y.
+        let lifted = knobs.lifted(x, y).min(x_most);
+        let lower_y = first(y_alone, y, |y| knobs.keeps(lifted, y));
+        x = first(x_alone, lifted, |x| knobs.keeps(x, lower_y));
+        if lower_y == y {
+            return Some((x, y));
+        }
+        y = lower_y;
+    }
 }
 
 /// Returns the least x with the highest y, and the least y with the highest x; `None` if no pair
@@ -222,6 +236,8 @@ mod tests {
     #[derive(Debug)]
     struct Drawn {
         least_x: Vec<u64>,
+        /// The least x that each y allows.
+        lift: Vec<u64>,
         price: Vec<Vec<f64>>,
         trials: usize,
     }
@@ -229,9 +245,13 @@ mod tests {
     impl Pairs for Drawn {
         fn keeps(&mut self, x: u64, y: u64) -> bool {
             self.trials += 1;
-            x >= self.least_x[y as usize]
+            self.lifted(x, y) >= self.least_x[y as usize]
+        }
+        fn lifted(&self, x: u64, y: u64) -> u64 {
+            x.max(self.lift[y as usize])
         }
         fn price(&self, x: u64, y: u64) -> f64 {
+            let x = self.lifted(x, y);
             self.price[y as usize].get(x as usize).copied().unwrap_or(f64::INFINITY)
         }
     }
@@ -240,7 +260,7 @@ mod tests {
         /// Returns the least price of all pairs, and the least y at which it is paid.
         fn brute(&self) -> Option<(f64, u64)> {
             let pairs = (0..self.least_x.len()).flat_map(|y| {
-                let xs = self.least_x[y] as usize..self.price[y].len();
+                let xs = self.least_x[y].max(self.lift[y]) as usize..self.price[y].len();
                 xs.map(move |x| (self.price[y][x], y as u64))
             });
             let permitted = pairs.filter(|(price, _)| price.is_finite());
@@ -251,11 +271,14 @@ mod tests {
     /// Draws steps that never rise, and prices that never fall.
     fn drawn(xs: usize, ys: usize) -> impl Strategy<Value = Drawn> {
         let steps = prop::collection::vec(0..=xs as u64 + 2, ys);
+        let lift = prop_oneof![Just(1), Just(xs as u64)];
+        let lift = lift.prop_flat_map(move |most| prop::collection::vec(0..most, ys));
         let dear = prop_oneof![4 => Just(0u32), 2 => 0u32..3, 1 => 0u32..50];
         let price = prop::collection::vec(prop::collection::vec(dear, xs), ys);
         let limit = prop_oneof![Just(f64::INFINITY), (0u32..400).prop_map(f64::from)];
-        (steps, price, limit).prop_map(|(mut least_x, price, limit)| {
+        (steps, lift, price, limit).prop_map(|(mut least_x, mut lift, price, limit)| {
             least_x.sort_unstable_by(|a, b| b.cmp(a));
+            lift.sort_unstable();
             let mut sums = vec![vec![0.0; price[0].len()]; price.len()];
             for y in 0..price.len() {
                 for x in 0..price[y].len() {
@@ -267,7 +290,7 @@ mod tests {
             let permitted =
                 |price: &mut f64| *price = if *price > limit { f64::INFINITY } else { *price };
             sums.iter_mut().flatten().for_each(permitted);
-            Drawn { least_x, price: sums, trials: 0 }
+            Drawn { least_x, lift, price: sums, trials: 0 }
         })
     }
 
@@ -285,7 +308,8 @@ mod tests {
             prop_assert_eq!(found.is_some(), knobs.keeps(18, 22));
             if let Some((x, y)) = found {
                 prop_assert!(knobs.keeps(x, y));
-                prop_assert!(x == 0 || !knobs.keeps(x - 1, y));
+                prop_assert!(x == 0 || x <= knobs.lift[y as usize] || !knobs.keeps(x - 1, y));
+                let x = knobs.lifted(x, y);
                 prop_assert!(y == 0 || !knobs.keeps(x, y - 1));
             }
         }
@@ -316,9 +340,11 @@ mod tests {
 
     #[test]
     fn no_pair_is_found_where_none_is_permitted_or_enough() {
-        let never = Drawn { least_x: vec![9; 3], price: vec![vec![0.0; 4]; 3], trials: 0 };
-        let barred = vec![vec![f64::INFINITY; 4]; 3];
-        let barred = Drawn { least_x: vec![2; 3], price: barred, trials: 0 };
+        let of = |least_x, price: f64| {
+            let (lift, price) = (vec![0; 3], vec![vec![price; 4]; 3]);
+            Drawn { least_x: vec![least_x; 3], lift, price, trials: 0 }
+        };
+        let (never, barred) = (of(9, 0.0), of(2, f64::INFINITY));
         for mut knobs in [never, barred] {
             assert_eq!(cheapest(&mut knobs, 0..=3, 0..=2), None);
         }

@@ -3,17 +3,19 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use forebay_ask::{AskError, Choice, Delay, Share, Value};
+use forebay_ask::{AskError, Choice, Delay, PartialShare, Share, Value, named};
 use forebay_core::Nanos;
 use forebay_core::device::throttled::Queues;
 use forebay_trace::streams::StreamBy;
 
+use super::counters::{self, Counters};
 use super::find::DEPTH_MAX;
 use super::kind::SIZE;
-use super::{Credit, Question, answer, apply, page, prices};
+use super::{Credit, Instance, Question, answer, answer_of_counters, apply, page, prices};
 use crate::devices::volume::{self, ChosenVolume, VolumeType};
 use crate::error::Error;
 use crate::input::Input;
+use crate::plan::confidence::Bootstrap;
 use crate::progress::ProgressReport;
 use crate::quantities::bound;
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all};
@@ -25,7 +27,7 @@ forebay_ask::ask! {
     /// the trace share the one to buy.
     pub struct VolumeAsk("plan volume") {
         /// The trace; - is standard input
-        trace: TraceInput [.positional()],
+        trace: Option<TraceInput> [.positional()],
         /// The time within which to answer
         within: Nanos = "10ms",
         /// The share of all requests to answer in time
@@ -46,11 +48,20 @@ forebay_ask::ask! {
         /// The volume that you have, as in gp2:gib=500 or gp3:gib=500:iops=6000:mibps=250: what it does is said as well, and its
         /// size is the least size
         current: Option<String> [.word("VOLUME")],
-        /// The EBS limits of an EC2 instance, as `aws ec2 describe-instance-types` prints them:
-        /// baseline-iops=N:maximum-iops=N:baseline-mbps=N:maximum-mbps=N
-        instance: Option<String> [.word("LIMITS")],
+        /// The EC2 instance whose EBS limits hold as well, as in m7i.large, or its limits as `aws ec2 describe-instance-types`
+        /// prints them: baseline-iops=N:maximum-iops=N:baseline-mbps=N:maximum-mbps=N
+        instance: Option<String> [.word("INSTANCE")],
         /// Your prices, a TOML file (docs/plan-volume.md)
         prices: Option<PathBuf>,
+        /// Counters of operations and bytes every second in place of a trace, for a lower bound: CSV, or the output of iostat
+        /// -x -t 1, sar -d 1 or node_exporter (docs/plan-volume.md)
+        from_counters: Option<PathBuf> [.excludes(&["trace", "from", "columns", "split_runs", "model_seed", "trust_times"])],
+        /// The disk, if the file of counters has several
+        disk: Option<String> [.word("NAME").requires("from_counters")],
+        /// Give the best price at each depth a confidence interval of this level, by resampling the trace
+        confidence: Option<PartialShare> [.excludes(&["from_counters"])],
+        /// The seed of the resamples
+        seed: u64 = "1" [.requires("confidence")],
         /// Also write the answer as an HTML report
         report: Option<PathBuf> [.short('o')],
         /// Trust the trace's times even if its clock seems too coarse for the promise
@@ -81,12 +92,13 @@ impl Verb for VolumeAsk {
     type Beyond = ();
 
     fn traces(&self) -> Vec<&TraceInput> {
-        vec![&self.trace]
+        self.trace.iter().collect()
     }
 
     fn files(&self) -> Vec<&Path> {
-        let types = self.r#type.iter().map(Path::new);
-        types.chain(self.prices.as_deref()).collect()
+        let types = self.r#type.iter().chain(&self.current).map(Path::new);
+        let files = self.prices.iter().chain(&self.from_counters);
+        types.chain(files.map(PathBuf::as_path)).collect()
     }
 
     fn report(&self) -> Option<&Path> {
@@ -94,17 +106,18 @@ impl Verb for VolumeAsk {
     }
 
     fn run(self, session: &mut dyn Session) -> Result<Answered, Error> {
-        let kinds = self.kinds()?;
+        let mut kinds = self.kinds()?;
+        let mut current = self.current()?;
+        self.price(&mut kinds, current.as_mut())?;
         let instance = self.instance()?;
-        let input = self.source.read(&self.trace, StreamBy::default(), session)?;
-        let current = self.current()?;
+        let source = self.load(session)?;
         let of_current = current.as_ref().and_then(|chosen| chosen.knobs.get(SIZE));
         let of_current = of_current.map(|gib| gib as u64);
         let question = Question {
             within: self.within,
             fraction: self.fraction,
             growth: self.growth,
-            gib: self.gib.or(of_current).unwrap_or_else(|| least_gib(&input, self.growth)),
+            gib: self.gib.or(of_current).unwrap_or_else(|| source.least_gib(self.growth)),
             is_size_given: self.gib.or(of_current).is_some(),
             current: current.as_ref(),
             kinds: &kinds,
@@ -112,12 +125,35 @@ impl Verb for VolumeAsk {
             depths_ms: depths_ms(&self.depth)?,
             base_latency: self.base_latency.map(|latency| latency.0),
             instance: instance.as_ref(),
+            bootstrap: self.confidence.map(|level| Bootstrap { level: level.0, seed: self.seed }),
             trust_times: self.trust_times,
         };
         session.begin("searching for settings", None);
-        let found = answer(&input, &question, &mut |told: &ProgressReport| session.progress(told))?;
-        warn_all(session, self.trace.name(), &found.of_trace);
+        let progress = &mut |told: &ProgressReport| session.progress(told);
+        let (found, name) = match &source {
+            Source::Trace(input) => (answer(input, &question, progress)?, &input.path),
+            Source::Counters(path, counters) => {
+                (answer_of_counters(path, counters, &question, progress)?, path)
+            }
+        };
+        warn_all(session, name, &found.of_trace);
         Answered::new(&found, page::page(&found))
+    }
+}
+
+/// The load, as a trace or as counters.
+enum Source {
+    Trace(Box<Input>),
+    Counters(PathBuf, Counters),
+}
+
+impl Source {
+    /// Returns the least size in GiB. Counters do not record one.
+    fn least_gib(&self, growth: f64) -> u64 {
+        match self {
+            Source::Trace(input) => least_gib(input, growth),
+            Source::Counters(..) => 1,
+        }
     }
 }
 
@@ -143,55 +179,101 @@ fn least_gib(input: &Input, growth: f64) -> u64 {
 }
 
 impl VolumeAsk {
-    /// Returns the types to try, with their prices.
+    /// Reads the trace or the counters.
+    fn load(&self, session: &mut dyn Session) -> Result<Source, Error> {
+        match (&self.trace, &self.from_counters) {
+            (_, Some(path)) => {
+                session.begin("reading", Some(path));
+                let counters = counters::read(path, self.disk.as_deref())?;
+                Ok(Source::Counters(path.clone(), counters.growing(self.growth)))
+            }
+            (Some(trace), None) => {
+                let input = self.source.read(trace, StreamBy::default(), session)?;
+                Ok(Source::Trace(Box::new(input)))
+            }
+            (None, None) => {
+                let said = format!("missing; expected a trace, or {}", named("from_counters"));
+                Err(AskError::new("trace", said).into())
+            }
+        }
+    }
+
+    /// Returns the types to try.
     fn kinds(&self) -> Result<Vec<VolumeType>, Error> {
-        let bundled = volume::list()?;
-        let known: Vec<String> = bundled.iter().map(|kind| kind.name.clone()).collect();
+        let bundled = offered()?;
+        let known = names(&bundled);
         let mut kinds = match self.r#type.as_slice() {
             [] => bundled,
             some => some.iter().map(|name| kind(name, &known)).collect::<Result<_, _>>()?,
         };
         let mut names = BTreeSet::new();
         kinds.retain(|kind| names.insert(kind.name.clone()));
-        self.priced(kinds, &known)
-    }
-
-    /// Replaces the prices of `kinds` by those of the user, if there are any.
-    fn priced(&self, kinds: Vec<VolumeType>, known: &[String]) -> Result<Vec<VolumeType>, Error> {
-        match &self.prices {
-            Some(path) => prices::replaced(path, kinds, known),
-            None => Ok(kinds),
-        }
+        Ok(kinds)
     }
 
     /// Returns the volume that the user has, if it was given.
     fn current(&self) -> Result<Option<ChosenVolume>, Error> {
         let Some(spec) = &self.current else { return Ok(None) };
-        let known: Vec<String> = volume::list()?.into_iter().map(|kind| kind.name).collect();
-        let mut chosen = chosen(spec, &known)?;
-        chosen.volume = self.priced(vec![chosen.volume], &known)?.remove(0);
-        Ok(Some(chosen))
+        Ok(Some(chosen(spec, &names(&offered()?))?))
+    }
+
+    /// Replaces the prices of all types by those of the user, if there are any.
+    fn price(
+        &self,
+        kinds: &mut Vec<VolumeType>,
+        current: Option<&mut ChosenVolume>,
+    ) -> Result<(), Error> {
+        let Some(path) = &self.prices else { return Ok(()) };
+        let mut known = names(&offered()?);
+        known.extend(names(kinds));
+        known.extend(current.iter().map(|chosen| chosen.volume.name.clone()));
+        *kinds = prices::replaced(path, std::mem::take(kinds), &known)?;
+        if let Some(chosen) = current {
+            let volume = prices::replaced(path, vec![chosen.volume.clone()], &known)?.pop();
+            chosen.volume = volume.unwrap_or_else(|| chosen.volume.clone());
+        }
+        Ok(())
     }
 
     /// Returns the instance with its limits.
-    fn instance(&self) -> Result<Option<ChosenVolume>, Error> {
+    fn instance(&self) -> Result<Option<Instance>, Error> {
         let Some(limits) = &self.instance else { return Ok(None) };
         let wrong = |error: &dyn std::fmt::Display| {
             let said = format!(
-                "got '{limits}': {error}; expected as in baseline-iops=2500:maximum-iops=40000:\
-                 baseline-mbps=81:maximum-mbps=1250"
+                "got '{limits}': {error}; expected as in m7i.large or baseline-iops=3600:\
+                 maximum-iops=40000:baseline-mbps=81:maximum-mbps=1250"
             );
             Error::from(AskError::new("instance", said))
         };
-        let spec = format!("ebs-instance:{limits}");
+        if let Some((chosen, source)) = volume::instance(limits)? {
+            let note = format!("The limits of {limits} are those of: {source}.");
+            return Ok(Some(Instance { chosen, note: Some(note) }));
+        }
+        if !limits.contains('=') {
+            let names = volume::instance_names();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let near = forebay_ask::suggestion(limits, &names);
+            return Err(wrong(&format!("no known EC2 instance{near}")));
+        }
+        let spec = format!("{}:{limits}", volume::INSTANCE_LIMITS);
         let chosen = volume::choose(&spec).map_err(|error| wrong(&error))?;
         chosen.volume.at(&chosen.knobs).map_err(|error| wrong(&error.0))?;
-        Ok(Some(chosen))
+        Ok(Some(Instance { chosen, note: None }))
     }
 }
 
+/// Returns the bundled types that are sold.
+fn offered() -> Result<Vec<VolumeType>, Error> {
+    let all = volume::list()?.into_iter();
+    Ok(all.filter(|kind| super::Offered::new(kind).is_some()).collect())
+}
+
+fn names(kinds: &[VolumeType]) -> Vec<String> {
+    kinds.iter().map(|kind| kind.name.clone()).collect()
+}
+
 /// Returns the name of a type that is written without its provider; unknown names as they are.
-fn whole_name(name: &str, known: &[String]) -> String {
+pub(super) fn whole_name(name: &str, known: &[String]) -> String {
     let providers = ["", apply::AWS, apply::AZURE, apply::GOOGLE];
     let whole = providers.map(|provider| format!("{provider}{name}"));
     whole.into_iter().find(|whole| known.contains(whole)).unwrap_or_else(|| name.into())
@@ -207,6 +289,11 @@ fn chosen(spec: &str, known: &[String]) -> Result<ChosenVolume, Error> {
         Error::from(AskError::new("current", said))
     };
     let chosen = chosen.map_err(|error| wrong(error.to_string()))?;
+    if chosen.volume.name == volume::INSTANCE_LIMITS {
+        let what =
+            format!("these are the limits of an instance; give them as {}", named("instance"));
+        return Err(wrong(what));
+    }
     let throttle = chosen.volume.at(&chosen.knobs).map_err(|error| wrong(error.0))?;
     match throttle.queues {
         Queues::Shared => Ok(chosen),
@@ -217,23 +304,28 @@ fn chosen(spec: &str, known: &[String]) -> Result<ChosenVolume, Error> {
 /// Returns the type called `name`, with or without its provider, or the one in a file.
 fn kind(name: &str, known: &[String]) -> Result<VolumeType, Error> {
     let found = &whole_name(name, known);
-    if !known.iter().any(|known| known == found) && !Path::new(name).is_file() {
+    let is_file = Path::new(name).is_file();
+    if !known.iter().any(|known| known == found) && !is_file && !is_bundled(name)? {
         let names: Vec<&str> = known.iter().map(String::as_str).collect();
         let near = forebay_ask::suggestion(name, &names);
         let said = format!("got '{name}', expected one of {}, or a file{near}", names.join(", "));
         return Err(AskError::new("type", said).into());
     }
     let kind = volume::choose(found)?.volume;
-    match super::kind::shape(&kind) {
-        Some(_) => Ok(kind),
-        None => Err(AskError::new(
-            "type",
-            format!(
-                "got '{name}', which is not sold by its size and rates, expected a type of volume"
-            ),
-        )
-        .into()),
+    if super::Offered::new(&kind).is_some() {
+        return Ok(kind);
     }
+    let said = format!(
+        "got '{name}', which is not sold by its size and rates, expected one of {}, or the file of \
+         a volume with one queue and no choices other than its size and two rates",
+        known.join(", ")
+    );
+    Err(AskError::new("type", said).into())
+}
+
+/// Returns whether a bundled type has this name, even if it is not sold.
+fn is_bundled(name: &str) -> Result<bool, Error> {
+    Ok(volume::list()?.iter().any(|kind| kind.name == name))
 }
 
 #[cfg(test)]

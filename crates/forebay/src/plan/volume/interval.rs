@@ -1,0 +1,91 @@
+//! How reliable a price is: a confidence interval by block bootstrap over time, as that of
+//! capacities ([`crate::plan::confidence`]).
+//!
+//! The trace is cut into blocks of equal time. The cheapest settings for several numbers of late
+//! requests are found, and how many requests of each block are late in each. A resample draws as
+//! many blocks as there are, with replacement, and takes the cheapest of these settings in which no
+//! more of its requests are late than promised. A backlog at the start of a block is that of the
+//! trace, and so is the credit.
+//!
+//! Limitation: the interval cannot account for bursts that are too rare to occur in the trace.
+
+use forebay_ask::Share;
+
+use super::drain::Costed;
+use super::find::{Bound, Case, Demand};
+use super::row::Finder;
+use crate::jobs::on_all_cores;
+use crate::plan::confidence::{BLOCKS, Bootstrap, RESAMPLES, Random, ends};
+
+/// The numbers of late requests to find settings for, in shares of those that the promise allows.
+const LEVELS: [f64; 11] = [0.0, 0.1, 0.25, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 4.0];
+
+/// The numbers to find settings for in addition to those that the promise allows, which may be
+/// none.
+const MORE: [u64; 5] = [1, 3, 10, 30, 100];
+
+/// A setting with its price and the late requests of each block.
+struct Priced {
+    amount: f64,
+    late: Vec<u64>,
+}
+
+/// Returns the interval of the price of the setting that `finder` finds; none if it has no price.
+pub(super) fn interval(
+    finder: &Finder<'_>,
+    fraction: Share,
+    bootstrap: Bootstrap,
+) -> Option<(f64, f64)> {
+    let Demand::Requests(requests) = finder.demand else { return None };
+    let ends_of_blocks = block_ends(requests);
+    let late_max = finder.case.bound.late_max;
+    let shares = LEVELS.iter().map(|share| (late_max as f64 * share) as u64);
+    let mut levels: Vec<u64> = shares.chain(MORE.map(|more| late_max + more)).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    let priced = |late_max: &u64| {
+        let bound = Bound { late_max: *late_max, ..finder.case.bound };
+        let case = Case { bound, ..finder.case.clone() };
+        let knobs = case.find(finder.shape, finder.demand)?;
+        let amount = case.kind.price(&knobs)?.amount;
+        Some(Priced { amount, late: case.late_by_part(requests, &knobs, &ends_of_blocks)? })
+    };
+    let all: Vec<Option<Priced>> =
+        on_all_cores(&levels, |level| Ok::<_, crate::error::Error>(priced(level))).ok()?;
+    let mut settings: Vec<Priced> = all.into_iter().flatten().collect();
+    settings.sort_by(|a, b| a.amount.total_cmp(&b.amount));
+    let sizes = sizes(&ends_of_blocks);
+    let mut random = Random(bootstrap.seed);
+    let mut drawn = Vec::with_capacity(RESAMPLES);
+    let mut weights = vec![0u64; sizes.len()];
+    for _ in 0..RESAMPLES {
+        weights.fill(0);
+        (0..sizes.len()).for_each(|_| weights[random.below(sizes.len())] += 1);
+        let weigh = |counts: &[u64]| counts.iter().zip(&weights).map(|(c, w)| c * w).sum::<u64>();
+        let requests = weigh(&sizes);
+        let late_max = requests - fraction.of(requests).min(requests);
+        // The dearest setting has no late requests, or as few as the type allows.
+        let enough = settings.iter().find(|setting| weigh(&setting.late) <= late_max);
+        drawn.push(enough.or(settings.last())?.amount);
+    }
+    let (low, high) = ends(drawn, bootstrap.level);
+    let cents = |amount: f64| (amount * 1e6).round() / 1e6;
+    Some((cents(low), cents(high)))
+}
+
+/// Returns the end of each block of time, as an index into the requests.
+fn block_ends(requests: &Costed) -> Vec<usize> {
+    let times: Vec<u64> = requests.times().map(|at| at.0).collect();
+    let first = times.first().copied().unwrap_or_default();
+    let duration = u128::from(times.last().map_or(0, |last| last - first)) + 1;
+    let block_ends = (1..=BLOCKS).map(|block| {
+        let until = u128::from(block) * duration / u128::from(BLOCKS);
+        times.partition_point(|at| u128::from(at - first) < until)
+    });
+    block_ends.collect()
+}
+
+fn sizes(ends: &[usize]) -> Vec<u64> {
+    let begins = std::iter::once(0).chain(ends.iter().copied());
+    begins.zip(ends).map(|(from, to)| (to - from) as u64).collect()
+}
