@@ -24,9 +24,8 @@ def disk(folder, policy, emulate=""):
 [[disk]]
 name = ""
 file = "{folder}/disk"
-page_cache = true
 policy = "{policy}"
-{emulate}"""
+{emulate or "page_cache = true"}"""
 
 
 def direct(socket):

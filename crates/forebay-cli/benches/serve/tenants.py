@@ -41,7 +41,6 @@ def disk(folder, device, extra=""):
 [[disk]]
 name = "data"
 file = "{folder}/disk"
-page_cache = true
 emulate = "{device}"
 streams = "exports"
 trace = "{folder}/asked.csv"

@@ -146,7 +146,7 @@ impl Tenants {
     fn new(bed: &Bed, steady: &[Steady], greedy: Greedy, most: u64) -> Tenants {
         let arrivals = |(stream, one): (usize, &Steady)| (*one, one.arrivals(stream));
         Tenants {
-            part: bed.bytes / (steady.len() as u64 + 1) >> 20 << 20,
+            part: bed.bytes / (steady.len() as u64 + 1) / (1 << 20) * (1 << 20),
             steady: steady.iter().enumerate().map(arrivals).collect(),
             greedy,
             due: vec![Nanos::ZERO; greedy.depth as usize],
@@ -167,7 +167,7 @@ impl Tenants {
 impl Workload for Tenants {
     fn peek(&self) -> Option<Nanos> {
         let steady = self.next_steady().map(|(at, _)| at);
-        if self.taken >= self.most || self.steady.len() > 0 && steady.is_none() {
+        if self.taken >= self.most || !self.steady.is_empty() && steady.is_none() {
             return None;
         }
         steady.into_iter().chain(self.due.last().copied()).min()

@@ -141,7 +141,7 @@ impl BadRows {
 /// or has intervals longer than a minute.
 pub(super) fn read(path: &Path, disk: Option<&str>) -> Result<Counters, Error> {
     let unfit = |what: String| Error::Unfit(format!("{}: {what}", path.display()));
-    let text = whole::read_text(path, BYTES_MAX, "a file of counters")
+    let text = whole::read_text(path, BYTES_MAX, "a table of counters")
         .map_err(|error| unfit(error.to_string()))?;
     let parsed = parsed(text.trim_start_matches('\u{feff}')).map_err(&unfit)?;
     let disk = chosen(&parsed, disk, &unfit)?;
