@@ -72,7 +72,7 @@ def seen(path, bound_ms):
     """Of the steady one's requests: the share within the bound and p99 in ms."""
     with open(path) as rows:
         waits = sorted(int(row["latency_ns"]) / 1e6 for row in csv.DictReader(rows)
-                       if row["stream"] == "steady" and row["latency_ns"])
+                       if row["stream"] == "0" and row["latency_ns"])
     return sum(wait <= bound_ms for wait in waits) / len(waits), waits[int(len(waits) * 0.99)]
 
 
@@ -113,7 +113,7 @@ def alone(path):
     """The steady one's part of a trace."""
     head, *lines = path.read_text().splitlines()
     part = path.with_name("alone.csv")
-    part.write_text("\n".join([head, *(line for line in lines if line.split(",")[4] == "steady")]) + "\n")
+    part.write_text("\n".join([head, *(line for line in lines if line.split(",")[4] == "0")]) + "\n")
     return part
 
 
