@@ -52,7 +52,7 @@ pub use wf2q::Wf2q;
 use crate::contract::bytes::{Bytes, Piece};
 use crate::contract::device::Completion;
 use crate::contract::policy::{Class, Cx, Done, Figure, Gauge, Policy};
-use crate::contract::request::{Lane, Request, RequestId};
+use crate::contract::request::{Lane, Op, Request, RequestId};
 use crate::contract::time::Nanos;
 use pace::Follower;
 use pending::Pending;
@@ -76,7 +76,7 @@ pub trait Recombine {
 
     /// Returns the length of the next part of a request of which `left` bytes are left.
     #[inline]
-    fn part_bytes(&self, left: u32) -> u32 {
+    fn part_bytes(&self, _op: Op, left: u32) -> u32 {
         left
     }
 
@@ -206,8 +206,9 @@ impl<R: Recombine> Shaper<R> {
         {
             follower.window(at.now, true);
         }
-        let (_, left) = self.backlog.first_left(class?)?;
-        let len_max = self.recombine.part_bytes(left).min(self.shape.len_max);
+        let (op, left) = self.backlog.first_left(class?)?;
+        let part = self.recombine.part_bytes(op, left);
+        let len_max = if op.moves_data() { part.min(self.shape.len_max) } else { part };
         self.backlog.send_first(class?, len_max)
     }
 

@@ -381,7 +381,9 @@ fn bytes(text: &str) -> Result<u64, String> {
     let bytes = number * factor as f64;
     match bytes.fract() == 0.0 && bytes < 9e18 {
         true => Ok(bytes as u64),
-        false => Err(expected()),
+        false => {
+            Err(format!("got '{text}', expected more than 0 and at most 24 hours, in us, ms or s"))
+        }
     }
 }
 
@@ -482,6 +484,7 @@ on = "safe"
         let cases = [
             ("depth = 8", "dept = 8", "line 11", "unknown field `dept`"),
             ("\"1GiB\"", "\"1\"", "line 19", "size: got '1', expected a size with its unit"),
+            ("\"10ms\"", "\"0ms\"", "line 19", "expected more than 0 and at most 24 hours"),
             ("\"10ms\"", "\"10\"", "line 19", "within: got '10', expected a time with its unit"),
             ("on = \"safe\"", "on = \"safer\"", "line 33", "on: got 'safer'"),
             ("name = \"safe\"", "name = \"data\"", "line 15", "'data' is given twice"),

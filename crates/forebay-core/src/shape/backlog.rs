@@ -88,7 +88,7 @@ impl Backlog {
     #[inline]
     pub(super) fn send_first(&mut self, class: usize, len_max: u32) -> Option<(Request, u32)> {
         let key = *self.queues.get(class)?.front()?;
-        let (part, is_last) = self.send(key, len_max);
+        let (part, is_last) = self.send_part(key, len_max, true);
         if is_last {
             self.take(class);
         }
@@ -154,6 +154,11 @@ impl Backlog {
     /// Returns the next part of `key`, and whether it is the last.
     #[inline]
     pub(super) fn send(&mut self, key: u32, len_max: u32) -> (Request, bool) {
+        self.send_part(key, len_max, false)
+    }
+
+    /// Does the same, and sends trims in parts if `cuts_trims`.
+    fn send_part(&mut self, key: u32, len_max: u32, cuts_trims: bool) -> (Request, bool) {
         let pending = &mut self.pending[key];
         pending.parts += 1;
         pending.parts_sent = (pending.parts_sent + 1) & 0x3FFF_FFFF;
@@ -164,7 +169,8 @@ impl Backlog {
             return (flush, false);
         }
         let left = whole.len - pending.sent_bytes;
-        let len = if whole.op.moves_data() { left.min(len_max.max(1)) } else { left };
+        let is_cut = whole.op.moves_data() || cuts_trims && whole.op == Op::Trim;
+        let len = if is_cut { left.min(len_max.max(1)) } else { left };
         let offset = whole.offset.saturating_add(u64::from(pending.sent_bytes));
         pending.sent_bytes += len;
         pending.is_sent = len == left;

@@ -13,14 +13,19 @@
 //! Unpromised I/Os also leave the device early enough for promised ones to come; see
 //! [`DeviceTime::has_room`].
 //!
+//! While promised I/Os are inside, unpromised ones get only what the promises leave: the *surplus* of the
+//! shortest bound, and from then on the same part of the time. More would delay promised I/Os that come
+//! later.
+//!
 //! The *tail* is how much longer than estimated I/Os are in the device: a peak that rises quickly
-//! and decays slowly. The window is shortened by it.
+//! and decays slowly. The window is shortened by it. Nothing is held back any more for a promised I/O that
+//! is late by as much as it had time, because a device may never answer it.
 //!
 //! **Deferred work.** A drive with a write cache answers writes before it makes them, and makes them
 //! later in competition with promised reads. If a promised I/O is in the device much longer than
 //! estimated, the difference between the cost and the measured time of every unpromised write is
-//! *owed* from then on: unpromised I/Os enter only when enough of it has been worked off, which happens
-//! while the device is empty. While promised I/Os take as long as estimated, the share of the difference
+//! *owed* from then on: unpromised writes enter only when enough of it has been worked off, which happens
+//! while the device is empty, and slowly while it is not. While promised I/Os take as long as estimated, the share of the difference
 //! that is owed shrinks to nothing within [`OWED_BOUNDS`]. From the first promised I/O on, all of it is owed.
 //!
 //! Departure: Fahrrad charges the measured time of each I/O. A drive that reorders I/Os does not show that
@@ -43,13 +48,39 @@ const SMALL_BYTES: u32 = 4096;
 const KINDS: usize = 3;
 /// The number of I/Os after which costs are corrected.
 const PERIOD: u32 = 16;
-/// The tail moves this part of the way up to a greater excess, and loses this part per I/O.
+/// The tail moves this part of the way up to a greater excess, and loses this part per shortest
+/// bound.
 const RISE: u64 = 2;
-const DECAY: u64 = 512;
+const DECAY: u64 = 128;
 /// The number of shortest bounds after which nothing more is owed.
 const OWED_BOUNDS: u64 = 500;
 /// The shortest part of a long request.
 const PART_LEAST_BYTES: u32 = 64 << 10;
+
+/// The longest part of a trim.
+const TRIM_BYTES: u32 = 64 << 20;
+/// What is owed is paid at this part of the time while the device is not empty.
+const PAID_BUSY: u64 = 8;
+/// The cost of I/Os that do not come any more approaches the assumed cost by this part per period.
+const FORGET: u64 = 64;
+
+/// A part of the time, out of 2^16.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share(u64);
+
+impl Share {
+    pub(super) const ALL: Share = Share(1 << 16);
+
+    /// Returns the part that `some` is of `all`, which is not 0, rounded up.
+    pub(super) fn of_parts(some: u64, all: u64) -> Share {
+        let parts = (u128::from(some) << 16).div_ceil(u128::from(all.max(1)));
+        Share(parts.min(1 << 16) as u64)
+    }
+
+    fn of(self, time: Nanos) -> Nanos {
+        Nanos(((u128::from(time.0) * u128::from(self.0)) >> 16) as u64)
+    }
+}
 
 /// An I/O in the device.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +94,21 @@ struct InDevice {
     deadline: Option<Nanos>,
     /// When it leaves if it is served after all I/Os that have entered so far.
     expected: Nanos,
+}
+
+impl InDevice {
+    /// Returns when nothing is held back for it any more: when it is late by as much as it had time.
+    fn gives_up_at(&self) -> Option<Nanos> {
+        self.deadline.map(|due| due + (due - self.issued))
+    }
+
+    fn is_due_after(&self, at: Nanos) -> bool {
+        self.deadline.is_none_or(|due| due > at)
+    }
+
+    fn is_given_up(&self, now: Nanos) -> bool {
+        self.gives_up_at().is_some_and(|at| at < now)
+    }
 }
 
 /// The device time of what is in a device.
@@ -83,12 +129,24 @@ pub(super) struct DeviceTime {
     work: Nanos,
     unpromised: Nanos,
     tail: Nanos,
+    tail_since: Nanos,
     last_end: Nanos,
-    /// The deferred work when the device was last empty.
+    /// What the promises leave: its part of the time, and of the shortest bound.
+    spare: Share,
+    surplus: Nanos,
+    /// The promised I/Os inside; since when there are any, and the unpromised work that has been inside
+    /// with them.
+    promised: u32,
+    promised_since: Nanos,
+    beside: Nanos,
+    /// The deferred work at a time.
     owed: Nanos,
+    owed_since: Nanos,
     /// When a promised I/O last took too long, and for how long that matters.
     disturbed: Option<Nanos>,
     owed_for: Nanos,
+    /// The shortest bound of a promise.
+    shortest: Nanos,
 }
 
 fn class_of(op: Op, len: u32) -> usize {
@@ -116,10 +174,18 @@ impl DeviceTime {
             work: Nanos::ZERO,
             unpromised: Nanos::ZERO,
             tail: Nanos::ZERO,
+            tail_since: Nanos::ZERO,
             last_end: Nanos::ZERO,
+            spare: Share::ALL,
+            surplus: Nanos::ZERO,
+            promised: 0,
+            promised_since: Nanos::ZERO,
+            beside: Nanos::ZERO,
             owed: Nanos::ZERO,
+            owed_since: Nanos::ZERO,
             disturbed: None,
             owed_for: Nanos::ZERO,
+            shortest: Nanos::ZERO,
         }
     }
 
@@ -133,26 +199,43 @@ impl DeviceTime {
         learnt.unwrap_or_else(|| self.assumed(op, len)).max(self.unit)
     }
 
+    /// Returns the assumed cost of the longest I/O of a class.
+    fn assumed_of_class(&self, class: usize) -> Nanos {
+        let op = [Op::Read, Op::Write, Op::Trim][class / SIZES];
+        self.assumed(op, 4096 << (class % SIZES))
+    }
+
     fn assumed(&self, op: Op, len: u32) -> Nanos {
         let bytes = if op.moves_data() { u64::from(len) } else { 0 };
         self.unit + Nanos(bytes * BYTE_PS / 1000)
     }
 
-    /// Sets the time of a small I/O, and the shortest bound of a promise.
-    pub(super) fn set_unit(&mut self, unit: Nanos, shortest: Nanos) {
+    /// Sets the time of a small I/O, the shortest bound of a promise, and the part of the time that
+    /// promises leave.
+    pub(super) fn set_unit(&mut self, unit: Nanos, shortest: Nanos, spare: Share) {
+        (self.spare, self.surplus) = (spare, spare.of(shortest));
         (self.unit, self.is_unit_known) = (unit.max(Nanos(1)), true);
+        self.shortest = shortest;
         self.owed_for = Nanos(shortest.0.saturating_mul(OWED_BOUNDS));
     }
 
     /// Returns the assumed cost of an I/O in thousandths of a unit, whatever was measured.
     pub(super) fn assumed_units_milli(&self, io: &Request) -> u64 {
-        self.assumed(io.op, io.len).0.saturating_mul(1000) / self.unit.0.max(1)
+        match io.len <= SMALL_BYTES {
+            true => 1000,
+            false => self.assumed(io.op, io.len).0.saturating_mul(1000) / self.unit.0.max(1),
+        }
     }
 
-    /// Returns the cost of a request in whole units, rounded to the nearest, at least 1.
+    /// Returns the cost of a request and its parts in whole units, rounded to the nearest, at least
+    /// 1.
     #[inline]
-    pub(super) fn units(&self, op: Op, len: u32) -> u64 {
-        ((self.cost(op, len).0 + self.unit.0 / 2) / self.unit.0.max(1)).max(1)
+    pub(super) fn units(&self, op: Op, len: u32, window: Nanos) -> u64 {
+        let part = self.part_bytes(op, len, window).max(1);
+        let (parts, rest) = (u64::from(len / part), len % part);
+        let rest = if rest > 0 { self.cost(op, rest) } else { Nanos::ZERO };
+        let cost = self.cost(op, part).0.saturating_mul(parts).saturating_add(rest.0);
+        (cost.saturating_add(self.unit.0 / 2) / self.unit.0.max(1)).max(1)
     }
 
     /// Returns how much longer than estimated I/Os are in the device.
@@ -163,8 +246,12 @@ impl DeviceTime {
     /// Returns the length of the next part of a request of which `left` bytes are left: as long as
     /// fits into `window`.
     #[inline]
-    pub(super) fn part_bytes(&self, left: u32, window: Nanos) -> u32 {
-        if left <= PART_LEAST_BYTES { left } else { left.min(self.longest_part(window)) }
+    pub(super) fn part_bytes(&self, op: Op, left: u32, window: Nanos) -> u32 {
+        match op {
+            Op::Trim => left.min(TRIM_BYTES),
+            _ if left <= PART_LEAST_BYTES || !op.moves_data() => left,
+            _ => left.min(self.longest_part(window)),
+        }
     }
 
     fn longest_part(&self, window: Nanos) -> u32 {
@@ -184,21 +271,42 @@ impl DeviceTime {
         now: Nanos,
         cost: Nanos,
         deadline: Option<Nanos>,
+        op: Op,
         window: Nanos,
     ) -> bool {
-        if deadline.is_none() && self.room_at(now, cost, window) > now {
+        if deadline.is_none() && self.room_at(now, op, cost, window) > now {
             return false;
+        }
+        if deadline.is_some_and(|due| due > now + self.shortest) && !self.inside.is_empty() {
+            // One with the shortest bound may come, and be due before it.
+            let later = self.inside.iter().filter(|io| io.is_due_after(now + self.shortest));
+            let later = later.fold(Nanos::ZERO, |sum, io| sum + io.cost);
+            if later + cost > self.surplus {
+                return false;
+            }
         }
         let end = now + self.work + cost + self.tail;
         let is_before = |due: Nanos| deadline.is_none_or(|own| now <= due && due < own);
-        let mut promised = self.inside.iter().filter_map(|io| io.deadline);
-        promised.all(|due| !is_before(due) || end <= due)
+        let mut promised = self.inside.iter().filter(|io| !io.is_given_up(now));
+        promised.all(|io| io.deadline.is_none_or(|due| !is_before(due) || end <= due))
+    }
+
+    /// Returns when the first promised I/O inside is given up.
+    pub(super) fn given_up_at(&self, now: Nanos) -> Option<Nanos> {
+        let promised = self.inside.iter().filter(|io| !io.is_given_up(now));
+        promised.filter_map(InDevice::gives_up_at).min().map(|at| at + Nanos(1))
     }
 
     /// Returns when an unpromised I/O of `cost` may enter if nothing else happens before;
     /// [`Nanos::MAX`] if another one has to leave first.
-    pub(super) fn room_at(&self, now: Nanos, cost: Nanos, window: Nanos) -> Nanos {
-        let owed = self.owed_at(now);
+    pub(super) fn room_at(&self, now: Nanos, op: Op, cost: Nanos, window: Nanos) -> Nanos {
+        if self.inside.iter().any(|io| io.deadline.is_some() && !io.is_given_up(now)) {
+            let left = self.surplus + self.spare.of(now - self.promised_since);
+            if self.beside + cost > left {
+                return Nanos::MAX;
+            }
+        }
+        let owed = if op == Op::Write { self.owed_at(now) } else { Nanos::ZERO };
         let inside = self.unpromised + owed;
         if inside == Nanos::ZERO {
             return now;
@@ -213,38 +321,48 @@ impl DeviceTime {
 
     /// Returns the work that is still owed.
     fn owed_at(&self, now: Nanos) -> Nanos {
-        if self.inside.is_empty() { self.owed - (now - self.last_end) } else { self.owed }
+        let since = now - self.owed_since;
+        self.owed - if self.inside.is_empty() { since } else { Nanos(since.0 / PAID_BUSY) }
+    }
+
+    /// Brings what is owed up to date.
+    fn pay(&mut self, now: Nanos) {
+        (self.owed, self.owed_since) = (self.owed_at(now), now);
     }
 
     /// Records that an I/O enters.
     pub(super) fn enter(&mut self, now: Nanos, io: &Request, deadline: Option<Nanos>) {
-        self.owed = self.owed_at(now);
+        self.pay(now);
         let (cost, class) = (self.cost(io.op, io.len), class_of(io.op, io.len));
         self.work += cost;
         let expected = now + self.work;
         self.inside.iter_mut().for_each(|other| other.expected = other.expected.max(expected));
         let (id, is_write) = (io.id, io.op == Op::Write);
         self.inside.push(InDevice { id, is_write, class, cost, issued: now, deadline, expected });
-        if deadline.is_none() {
-            self.unpromised += cost;
+        match deadline {
+            None => {
+                self.unpromised += cost;
+                self.beside += cost;
+            }
+            Some(_) if self.promised == 0 => {
+                (self.promised, self.promised_since, self.beside) = (1, now, self.unpromised);
+            }
+            Some(_) => self.promised += 1,
         }
     }
 
     /// Records that an I/O has left.
     pub(super) fn leave(&mut self, now: Nanos, id: RequestId, window: Nanos) {
         let Some(at) = self.inside.iter().position(|io| io.id == id) else { return };
+        self.pay(now);
         let io = self.inside.swap_remove(at);
         self.work = self.work - io.cost;
-        if io.deadline.is_none() {
-            self.unpromised = self.unpromised - io.cost;
+        match io.deadline {
+            None => self.unpromised = self.unpromised - io.cost,
+            Some(_) => self.promised -= 1,
         }
         let excess = now - io.expected;
-        if io.deadline.is_some() {
-            self.tail = match excess > self.tail {
-                true => self.tail + Nanos((excess - self.tail).0.div_ceil(RISE)),
-                false => self.tail - Nanos(self.tail.0 / DECAY),
-            };
-        }
+        self.follow(now, io.deadline.map_or(Nanos::ZERO, |_| excess));
         let took = now - self.last_end.max(io.issued);
         self.defer(now, &io, took, excess, window);
         self.last_end = now;
@@ -252,21 +370,43 @@ impl DeviceTime {
         self.left_all += 1;
         self.expected += io.cost;
         self.busy += took;
-        self.costs[io.class].get_or_insert(io.cost);
+        // Nothing is known of flushes and trims before the first one.
+        let first = if io.class < 2 * SIZES { io.cost } else { took };
+        self.costs[io.class].get_or_insert(first);
         if self.left_all >= PERIOD {
             self.correct();
+        }
+    }
+
+    /// Updates the tail.
+    fn follow(&mut self, now: Nanos, excess: Nanos) {
+        let excess = excess.min(self.shortest);
+        if excess > self.tail {
+            self.tail += Nanos((excess - self.tail).0.div_ceil(RISE));
+        } else if now - self.tail_since >= self.shortest {
+            self.tail = self.tail - Nanos(self.tail.0.div_ceil(DECAY));
+            self.tail_since = now;
         }
     }
 
     /// Corrects the costs at the end of a period.
     fn correct(&mut self) {
         let expected = self.expected.0.max(1) as f64;
-        let error = self.busy.0 as f64 / expected - 1.0;
-        for (cost, left) in self.costs.iter_mut().zip(self.left) {
-            let Some(cost) = cost.as_mut().filter(|_| left > 0) else { continue };
+        // A device that stalls once does not make everything costly.
+        let error = (self.busy.0 as f64 / expected - 1.0).min(1.0);
+        for (class, left) in self.left.into_iter().enumerate() {
+            let Some(mut known) = self.costs[class] else { continue };
+            let cost = &mut known;
+            if left == 0 {
+                let assumed = self.assumed_of_class(class);
+                *cost = Nanos(cost.0 - (*cost - assumed).0.div_ceil(FORGET));
+                self.costs[class] = Some(known);
+                continue;
+            }
             let part = cost.0 as f64 * f64::from(left) / expected;
             let corrected = cost.0 as f64 * (1.0 + error * part.min(1.0) / 2.0);
             *cost = Nanos(corrected as u64).max(self.unit);
+            self.costs[class] = Some(known);
         }
         (self.left, self.left_all) = ([0; _], 0);
         (self.expected, self.busy) = (Nanos::ZERO, Nanos::ZERO);
@@ -283,5 +423,119 @@ impl DeviceTime {
             let owed = u128::from((io.cost - took).0) * u128::from(left.0);
             self.owed += Nanos((owed / u128::from(self.owed_for.0.max(1))) as u64);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::request::Flags;
+
+    const WINDOW: Nanos = Nanos::from_millis(20);
+
+    fn ms(ms: u64) -> Nanos {
+        Nanos::from_millis(ms)
+    }
+
+    /// A device of 100 IOPS, of which half are promised within 40 ms.
+    fn device() -> DeviceTime {
+        let mut device = DeviceTime::new();
+        device.set_unit(ms(10), ms(40), Share::of_parts(1, 2));
+        device
+    }
+
+    fn io(id: RequestId, op: Op, len: u32) -> Request {
+        let (at, offset, stream, lane, flags) = (Nanos::ZERO, 0, 0, 0, Flags::NONE);
+        Request { at, offset, id, len, stream, lane, op, flags }
+    }
+
+    fn small(id: RequestId) -> Request {
+        io(id, Op::Read, 4096)
+    }
+
+    #[test]
+    fn nothing_is_held_back_for_ever_for_an_io_that_is_stuck() {
+        let mut device = device();
+        device.enter(ms(0), &small(1), Some(ms(40)));
+        let has_room = |at| device.has_room(at, ms(10), None, Op::Read, WINDOW);
+        assert!(has_room(ms(10)), "it is in time behind both");
+        assert!(!has_room(ms(21)) && !has_room(ms(60)), "late, but not by as much as it had time");
+        let given_up = device.given_up_at(ms(60)).unwrap();
+        assert!(has_room(given_up) && given_up - ms(80) == Nanos(1), "{given_up}");
+    }
+
+    #[test]
+    fn others_get_only_what_promises_leave_while_these_are_inside() {
+        let mut device = device();
+        device.enter(ms(0), &small(1), Some(ms(1000)));
+        let mut entered = 0;
+        for at in 0..100 {
+            while device.has_room(ms(at), ms(10), None, Op::Read, ms(1000)) {
+                entered += 1;
+                device.enter(ms(at), &small(2 + entered), None);
+            }
+        }
+        // The surplus of 20 ms, and half of 99 ms.
+        assert_eq!(entered, 6);
+    }
+
+    #[test]
+    fn one_stall_is_forgotten() {
+        let mut device = device();
+        device.enter(ms(0), &io(1, Op::Read, 1 << 20), None);
+        device.enter(ms(0), &small(2), Some(ms(40)));
+        device.leave(ms(8000), 1, WINDOW);
+        device.leave(ms(8000), 2, WINDOW);
+        assert_eq!(device.tail, ms(20), "half of the shortest bound, which it does not exceed");
+        let before = device.cost(Op::Read, 1 << 20);
+        for nth in 0..1000 {
+            let at = ms(8000 + 40 * nth);
+            device.enter(at, &small(3 + nth), None);
+            device.leave(at + ms(10), 3 + nth, WINDOW);
+        }
+        assert!(device.tail < ms(1), "{}", device.tail);
+        assert!(device.cost(Op::Read, 1 << 20) <= before.max(ms(21)), "{before}");
+        assert_eq!(device.part_bytes(Op::Read, 1 << 20, WINDOW), 512 << 10, "it is tried again");
+    }
+
+    #[test]
+    fn long_ios_cost_what_they_take_and_small_ones_a_unit() {
+        let mut device = device();
+        for nth in 0..400 {
+            let (at, long) = (ms(100 * nth), 2 * nth);
+            device.enter(at, &io(long, Op::Write, 1 << 20), None);
+            device.enter(at, &small(long + 1), None);
+            device.leave(at + ms(50), long, WINDOW);
+            device.leave(at + ms(60), long + 1, WINDOW);
+        }
+        let cost = device.cost(Op::Write, 1 << 20);
+        assert!((48..53).contains(&(cost.0 / 1_000_000)), "{cost}");
+        assert_eq!(
+            (device.cost(Op::Read, 4096), device.units(Op::Write, 1 << 20, ms(60))),
+            (ms(10), 5)
+        );
+        // Nothing is known of trims before the first one.
+        device.enter(ms(100_000), &io(9000, Op::Trim, 1 << 30), None);
+        device.leave(ms(100_400), 9000, WINDOW);
+        assert!(device.cost(Op::Trim, 1 << 30) >= ms(399));
+    }
+
+    #[test]
+    fn deferred_writes_are_paid_even_if_the_device_is_never_empty() {
+        let mut device = device();
+        device.enter(ms(0), &small(1), Some(ms(40)));
+        device.leave(ms(10), 1, WINDOW);
+        // Eight writes that are acknowledged at once owe 10 ms each.
+        for id in 2..10 {
+            device.enter(ms(10), &io(id, Op::Write, 4096), None);
+            device.leave(ms(10), id, WINDOW);
+        }
+        let owed = device.owed_at(ms(10));
+        assert!((79..=80).contains(&(owed.0 / 1_000_000)), "{owed}");
+        assert_eq!(device.owed_at(ms(50)), owed - ms(40), "the device is empty");
+        device.enter(ms(50), &small(10), None);
+        assert!(device.owed_at(ms(450)) == Nanos::ZERO, "{}", device.owed_at(ms(450)));
+        assert!(device.room_at(ms(51), Op::Write, ms(10), WINDOW) > ms(51));
+        assert_eq!(device.room_at(ms(51), Op::Read, ms(10), WINDOW), ms(51), "reads owe nothing");
     }
 }

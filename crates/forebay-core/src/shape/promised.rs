@@ -24,10 +24,10 @@
 //! Departures: with unequal costs, RTT is no longer optimal; shares of the unpromised requests do
 //! not consider reservations; streams are found by a linear scan of those that wait.
 
-use super::device_time::DeviceTime;
+use super::device_time::{DeviceTime, Share};
 use super::{Backlog, Capacity, Moment, Recombine};
 use crate::contract::policy::{Gauge, GaugeOf};
-use crate::contract::request::{Lane, Request, RequestId};
+use crate::contract::request::{Lane, Op, Request, RequestId};
 use crate::contract::time::Nanos;
 use crate::rtt::{Rtt, SERVICE};
 
@@ -127,7 +127,7 @@ impl Promised {
         let kept = || self.streams.iter().filter_map(|stream| stream.promise.kept);
         let Some(shortest) = kept().map(|(_, within)| within).min() else {
             if let Some(iops) = self.delta_c_iops {
-                self.device.set_unit(Nanos(SERVICE / iops.max(1)), Nanos::ZERO);
+                self.device.set_unit(Nanos(SERVICE / iops.max(1)), Nanos::ZERO, Share::ALL);
             }
             self.window = WINDOW_WITHOUT_PROMISES;
             return;
@@ -135,15 +135,16 @@ impl Promised {
         let promised = kept().map(|(rtt, _)| rtt.rate_iops()).fold(0, u64::saturating_add);
         let delta_c = self.delta_c_iops.unwrap_or(SERVICE.div_ceil(shortest.0)).max(1);
         let capacity = promised.saturating_add(delta_c);
-        self.device.set_unit(Nanos(SERVICE / capacity), shortest);
+        let spare = Share::of_parts(delta_c, capacity);
+        self.device.set_unit(Nanos(SERVICE / capacity), shortest, spare);
         let surplus = u128::from(shortest.0) * u128::from(delta_c) / u128::from(capacity);
         self.window = Nanos(surplus as u64 / 2);
     }
 
-    /// Returns the time of the first I/O of `class`.
-    fn cost_of_first(&self, class: usize, backlog: &Backlog) -> Nanos {
-        let Some((op, left)) = backlog.first_left(class) else { return Nanos::ZERO };
-        self.device.cost(op, self.device.part_bytes(left, self.window))
+    /// Returns the operation and the time of the first I/O of `class`.
+    fn first_io(&self, class: usize, backlog: &Backlog) -> (Op, Nanos) {
+        let (op, left) = backlog.first_left(class).unwrap_or((Op::Flush, 0));
+        (op, self.device.cost(op, self.device.part_bytes(op, left, self.window)))
     }
 
     /// Returns the stream whose kept request is due first, and when that is.
@@ -165,14 +166,35 @@ impl Promised {
         deadline: Option<Nanos>,
         backlog: &Backlog,
     ) -> Option<usize> {
-        let cost = self.cost_of_first(class, backlog);
+        let (op, cost) = self.first_io(class, backlog);
         if deadline.is_none() {
-            let at = self.device.room_at(now, cost, self.window);
-            self.wakeup = (now < at && at < Nanos::MAX).then_some(at);
+            let at = self.device.room_at(now, op, cost, self.window);
+            let at = (now < at && at < Nanos::MAX).then_some(at);
+            self.wakeup = at.into_iter().chain(self.device.given_up_at(now)).min();
         }
-        self.is_saturated = !self.device.has_room(now, cost, deadline, self.window);
+        self.is_saturated = !self.device.has_room(now, cost, deadline, op, self.window);
         self.chosen = (!self.is_saturated).then_some(Chosen { cost, deadline });
         self.chosen.map(|_| class)
+    }
+}
+
+impl Promised {
+    /// Returns the first of two streams whose I/O may enter the device, and its class.
+    fn choose_rest(
+        &mut self,
+        now: Nanos,
+        first: usize,
+        second: Option<usize>,
+        backlog: &Backlog,
+    ) -> Option<(usize, usize)> {
+        if let Some(class) = self.choose(now, class_of(first) + 1, None, backlog) {
+            return Some((first, class));
+        }
+        let (stream, wakeup) = (second?, self.wakeup);
+        let class = self.choose(now, class_of(stream) + 1, None, backlog);
+        self.wakeup =
+            if class.is_none() { self.wakeup.into_iter().chain(wakeup).min() } else { None };
+        class.map(|class| (stream, class))
     }
 }
 
@@ -183,7 +205,7 @@ impl Recombine for Promised {
     fn arrive(&mut self, at: Moment, request: &Request, _: usize, backlog: &Backlog) -> usize {
         let stream = request.stream as usize;
         self.know(stream);
-        let units = self.device.units(request.op, request.len);
+        let units = self.device.units(request.op, request.len, self.window);
         let known = &mut self.streams[stream];
         known.came |= request.op.moves_data();
         let is_kept = known
@@ -212,8 +234,15 @@ impl Recombine for Promised {
             return self.choose(at.now, class_of(stream), Some(deadline), backlog);
         }
         let ready = self.rest.iter().filter(|stream| backlog.is_ready(class_of(**stream) + 1));
-        let stream = ready.copied().min_by_key(|stream| (self.streams[*stream].share, *stream))?;
-        let class = self.choose(at.now, class_of(stream) + 1, None, backlog)?;
+        let by_share = |stream: &usize| (self.streams[*stream].share, *stream);
+        let first = ready.clone().copied().min_by_key(by_share)?;
+        let reads = ready.copied().filter(|stream| {
+            let first = backlog.first_left(class_of(*stream) + 1);
+            first.is_some_and(|(op, _)| op != Op::Write)
+        });
+        let reads = reads.min_by_key(by_share).filter(|stream| *stream != first);
+        // Reads do not wait for writes that wait for deferred work.
+        let (stream, class) = self.choose_rest(at.now, first, reads, backlog)?;
         let known = &mut self.streams[stream];
         self.virtual_time = self.virtual_time.max(known.share);
         let cost = self.chosen.map_or(0, |chosen| chosen.cost.0.max(1));
@@ -222,8 +251,8 @@ impl Recombine for Promised {
     }
 
     #[inline]
-    fn part_bytes(&self, left: u32) -> u32 {
-        self.device.part_bytes(left, self.window)
+    fn part_bytes(&self, op: Op, left: u32) -> u32 {
+        self.device.part_bytes(op, left, self.window)
     }
 
     fn sent(&mut self, now: Nanos, io: &Request) {

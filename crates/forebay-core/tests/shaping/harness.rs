@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use forebay_core::catalog::build;
+use forebay_core::catalog::{DeviceSet, build, build_placed};
 use forebay_core::device::fixed::Fixed;
 use forebay_core::{
     Bytes, Completion, Cx, Device, Done, Flags, Lane, Nanos, Op, Piece, Policy, Request, Workload,
@@ -144,7 +144,10 @@ pub(crate) fn run(spec: &str, iops: &[u64], requests: &[Request]) -> Ran {
 
 /// Returns the same on any servers.
 pub(crate) fn run_on<D: Device>(spec: &str, servers: &mut [D], requests: &[Request]) -> Ran {
-    let policy = build(spec, u32::MAX).unwrap();
+    // Above another policy, the device is given one I/O at a time all the same.
+    let set = DeviceSet { disks: 1, disk_len_max: u32::MAX, ..DeviceSet::default() };
+    let is_above = spec.contains(":over=");
+    let policy = if is_above { build_placed(spec, &set) } else { build(spec, u32::MAX) }.unwrap();
     let mut noted = Noted {
         servers: policy.servers().len().max(1),
         policy,
