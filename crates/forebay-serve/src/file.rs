@@ -381,9 +381,7 @@ fn bytes(text: &str) -> Result<u64, String> {
     let bytes = number * factor as f64;
     match bytes.fract() == 0.0 && bytes < 9e18 {
         true => Ok(bytes as u64),
-        false => {
-            Err(format!("got '{text}', expected more than 0 and at most 24 hours, in us, ms or s"))
-        }
+        false => Err(expected()),
     }
 }
 
@@ -401,7 +399,9 @@ fn span(text: &str) -> Result<Nanos, String> {
     let span = Nanos::from_millis_f64(ms);
     match span > Nanos::ZERO && ms <= 86_400_000.0 {
         true => Ok(span),
-        false => Err(expected()),
+        false => {
+            Err(format!("got '{text}', expected more than 0 and at most 24 hours, in us, ms or s"))
+        }
     }
 }
 
