@@ -162,7 +162,7 @@ impl ServeAsk {
         let unix = self.socket.clone().map(Address::Unix);
         let listen: Vec<Address> =
             unix.into_iter().chain(self.tcp.map(|Loopback(tcp)| Address::Tcp(tcp))).collect();
-        if listen.is_empty() && !self.ublk {
+        if listen.is_empty() && !self.ublk && !self.check {
             return Err(forebay_serve::Error::Unfit(format!(
                 "no address to listen on; expected {}, {} or {}",
                 named("socket=PATH"),
