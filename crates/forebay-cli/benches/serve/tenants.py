@@ -19,6 +19,8 @@ from clients import FIRST, fio, load, say, serving, told, uri
 FRACTION = 0.99
 GIB = 1 << 30
 HARD_DISK = "st1000nm0011"
+# What a server without promises runs above noop.
+FAIR = "promised:cmin=0:dependencies=no:depth=64:over=noop"
 # It turns 7200 times a minute.
 REVOLUTION_US, STEP_US = 8333, 500
 
@@ -129,7 +131,7 @@ def pair(forebay, folder, device, rate, bound_ms, burst, think_ms, seconds, apar
     promise = f'keep_iops = {keep}\nwithin = "{bound_ms}ms"'
     limits = f"capacity_iops = {serves}"
     spec = f"promised:cmin={keep}/0:delta-ms={bound_ms}/10:weight=1/1:dependencies=no:delta-c={1000 // bound_ms}:depth=64:over=noop"
-    for name, extra, promised, policy in [("promised", limits, promise, spec), ("noop", "", "", "noop")]:
+    for name, extra, promised, policy in [("promised", limits, promise, spec), ("noop", "", "", FAIR)]:
         with serving(forebay, disk(folder, device, extra) + EXPORTS.format(promise=promised, apart=apart), folder) as at:
             clients = [steady(at, rate, seconds), bursty(at, burst, think_ms, seconds)]
             clients[0].wait()
