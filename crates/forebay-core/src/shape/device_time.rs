@@ -57,6 +57,10 @@ const OWED_BOUNDS: u64 = 500;
 /// The shortest part of a long request.
 const PART_LEAST_BYTES: u32 = 64 << 10;
 
+/// Without promises, others are held back for an I/O that has been in the device for more than
+/// this many windows, and up to so many.
+const STARVES_WINDOWS: u64 = 2;
+const STARVED_WINDOWS: u64 = 20;
 /// The longest part of a trim.
 const TRIM_BYTES: u32 = 64 << 20;
 /// What is owed is paid at this part of the time while the device is not empty.
@@ -100,6 +104,16 @@ impl InDevice {
     /// Returns when nothing is held back for it any more: when it is late by as much as it had time.
     fn gives_up_at(&self) -> Option<Nanos> {
         self.deadline.map(|due| due + (due - self.issued))
+    }
+
+    /// Returns whether a drive that reorders I/Os has passed this one over for too long.
+    fn starves(&self, now: Nanos, window: Nanos) -> bool {
+        let since = self.issued + Nanos(window.0.saturating_mul(STARVES_WINDOWS));
+        since < now && now <= self.starves_until(window)
+    }
+
+    fn starves_until(&self, window: Nanos) -> Nanos {
+        self.issued + Nanos(window.0.saturating_mul(STARVED_WINDOWS))
     }
 
     fn is_due_after(&self, at: Nanos) -> bool {
@@ -277,6 +291,9 @@ impl DeviceTime {
         if deadline.is_none() && self.room_at(now, op, cost, window) > now {
             return false;
         }
+        if self.shortest == Nanos::ZERO && self.inside.iter().any(|io| io.starves(now, window)) {
+            return false;
+        }
         if deadline.is_some_and(|due| due > now + self.shortest) && !self.inside.is_empty() {
             // One with the shortest bound may come, and be due before it.
             let later = self.inside.iter().filter(|io| io.is_due_after(now + self.shortest));
@@ -291,10 +308,13 @@ impl DeviceTime {
         promised.all(|io| io.deadline.is_none_or(|due| !is_before(due) || end <= due))
     }
 
-    /// Returns when the first promised I/O inside is given up.
-    pub(super) fn given_up_at(&self, now: Nanos) -> Option<Nanos> {
+    /// Returns when the first I/O inside for which others are held back is given up.
+    pub(super) fn given_up_at(&self, now: Nanos, window: Nanos) -> Option<Nanos> {
         let promised = self.inside.iter().filter(|io| !io.is_given_up(now));
-        promised.filter_map(InDevice::gives_up_at).min().map(|at| at + Nanos(1))
+        let promised = promised.filter_map(InDevice::gives_up_at);
+        let starving = self.inside.iter().filter(|io| io.starves(now, window));
+        let starving = starving.map(|io| io.starves_until(window));
+        promised.chain(starving).min().map(|at| at + Nanos(1))
     }
 
     /// Returns when an unpromised I/O of `cost` may enter if nothing else happens before;
@@ -460,8 +480,18 @@ mod tests {
         let has_room = |at| device.has_room(at, ms(10), None, Op::Read, WINDOW);
         assert!(has_room(ms(10)), "it is in time behind both");
         assert!(!has_room(ms(21)) && !has_room(ms(60)), "late, but not by as much as it had time");
-        let given_up = device.given_up_at(ms(60)).unwrap();
+        let given_up = device.given_up_at(ms(60), WINDOW).unwrap();
         assert!(has_room(given_up) && given_up - ms(80) == Nanos(1), "{given_up}");
+    }
+
+    #[test]
+    fn without_promises_others_wait_for_one_that_the_drive_passes_over() {
+        let mut device = DeviceTime::new();
+        device.enter(ms(0), &small(1), None);
+        let has_room = |at| device.has_room(at, ms(1), None, Op::Read, WINDOW);
+        assert!(has_room(ms(40)) && !has_room(ms(41)) && !has_room(ms(400)));
+        assert_eq!(device.given_up_at(ms(41), WINDOW), Some(ms(400) + Nanos(1)));
+        assert!(has_room(ms(400) + Nanos(1)), "it may never be answered");
     }
 
     #[test]

@@ -170,7 +170,7 @@ impl Promised {
         if deadline.is_none() {
             let at = self.device.room_at(now, op, cost, self.window);
             let at = (now < at && at < Nanos::MAX).then_some(at);
-            self.wakeup = at.into_iter().chain(self.device.given_up_at(now)).min();
+            self.wakeup = at.into_iter().chain(self.device.given_up_at(now, self.window)).min();
         }
         self.is_saturated = !self.device.has_room(now, cost, deadline, op, self.window);
         self.chosen = (!self.is_saturated).then_some(Chosen { cost, deadline });

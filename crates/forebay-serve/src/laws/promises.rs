@@ -445,3 +445,19 @@ fn a_crowd_does_not_hold_up_a_neighbour_at_the_defaults() {
         }
     }
 }
+
+#[test]
+fn without_promises_a_reader_does_not_starve_beside_a_local_one() {
+    let bed = on_device("st1000nm0011", None);
+    let mut back = Back::of("disk", On::Volume(Vec::new()));
+    let steady = [Steady { within: Nanos::from_millis(300), ..ON_DISK }];
+    for neighbour in [NEIGHBOURS[0], NEIGHBOURS[4], greedy(4096, 64, 0, true)] {
+        for policy in ["noop", "forebay"] {
+            back.policy = policy.into();
+            let (counts, _) = bed.run(&back.shaped().unwrap(), &steady, neighbour, u64::MAX);
+            let share = counts.in_time[0] as f64 / steady[0].requests as f64;
+            println!("{policy}, {neighbour:?}: {share:.4} within 300 ms");
+            assert!(share >= 0.8, "{policy}, {neighbour:?}: {share}");
+        }
+    }
+}
