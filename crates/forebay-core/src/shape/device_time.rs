@@ -2,10 +2,10 @@
 //!
 //! Source: reservations of device time are Fahrrad's (Povzner et al., EuroSys 2008). The *unit* is
 //! the time of a small I/O at the server's capacity, whatever the workload. An I/O costs at least
-//! one unit, and one of up to 4 KiB exactly one if the capacity is given. Longer I/Os cost what those of their kind and size
-//! took so far: after every [`PERIOD`] I/Os, the difference between their costs and the time that the
-//! device was busy is shared among the kinds and sizes in proportion to their part of the costs. Until one
-//! has been seen, a byte costs [`BYTE_PS`].
+//! one unit, and one of up to 4 KiB exactly one if the capacity is given. Longer I/Os cost what those
+//! of their kind and size took so far: after every [`PERIOD`] I/Os, the difference between their
+//! costs and the time that the device was busy is shared among the kinds and sizes in proportion to
+//! their part of the costs. Until one has been seen, a byte costs [`BYTE_PS`].
 //!
 //! **The window** is device time, not a number of I/Os: a promised I/O that arrives now must be
 //! finished in time although everything in the device is before it. An I/O enters only if each
@@ -13,23 +13,24 @@
 //! Unpromised I/Os also leave the device early enough for promised ones to come; see
 //! [`DeviceTime::has_room`].
 //!
-//! While promised I/Os are inside, unpromised ones get only what the promises leave: the *surplus* of the
-//! shortest bound, and from then on the same part of the time. More would delay promised I/Os that come
-//! later.
+//! While promised I/Os are inside, unpromised ones get only what the promises leave: the *surplus*
+//! of the shortest bound, and from then on the same part of the time. More would delay promised I/Os
+//! that come later.
 //!
-//! The *tail* is how much longer than estimated I/Os are in the device: a peak that rises quickly
-//! and decays slowly. The window is shortened by it. Nothing is held back any more for a promised I/O that
-//! is late by as much as it had time, because a device may never answer it.
+//! The *tail* is how much longer than estimated promised I/Os are in the device: a peak that rises
+//! quickly and decays slowly. The window is shortened by it. Nothing is held back any more for a
+//! promised I/O that is late by as much as it had time, because a device may never answer it.
 //!
-//! **Deferred work.** A drive with a write cache answers writes before it makes them, and makes them
-//! later in competition with promised reads. If a promised I/O is in the device much longer than
+//! **Deferred work.** A drive with a write cache acknowledges writes before performing them, and
+//! then they compete with promised reads. If a promised I/O is in the device much longer than
 //! estimated, the difference between the cost and the measured time of every unpromised write is
-//! *owed* from then on: unpromised writes enter only when enough of it has been worked off, which happens
-//! while the device is empty, and slowly while it is not. While promised I/Os take as long as estimated, the share of the difference
-//! that is owed shrinks to nothing within [`OWED_BOUNDS`]. From the first promised I/O on, all of it is owed.
+//! *owed* from then on: unpromised writes enter only when enough of it has been paid, which happens
+//! while the device is empty, and slowly while it is not. From the first promised I/O on, all of
+//! the difference is owed. While promised I/Os take as long as estimated, the share that is owed
+//! shrinks to nothing within [`OWED_BOUNDS`].
 //!
-//! Departure: Fahrrad charges the measured time of each I/O. A drive that reorders I/Os does not show that
-//! time, so I/Os are charged estimates, which completions correct.
+//! Departure: Fahrrad charges the measured time of each I/O. A drive that reorders I/Os does not
+//! show that time, so I/Os are charged estimates, which completions correct.
 //!
 //! Invariant: if the device is empty and nothing is owed, any I/O may enter.
 
@@ -90,7 +91,6 @@ impl Share {
 #[derive(Clone, Copy, Debug)]
 struct InDevice {
     id: RequestId,
-    is_write: bool,
     class: usize,
     cost: Nanos,
     issued: Nanos,
@@ -101,6 +101,10 @@ struct InDevice {
 }
 
 impl InDevice {
+    fn is_write(&self) -> bool {
+        self.class / SIZES == kind_of(Op::Write)
+    }
+
     /// Returns when nothing is held back for it any more: when it is late by as much as it had time.
     fn gives_up_at(&self) -> Option<Nanos> {
         self.deadline.map(|due| due + (due - self.issued))
@@ -163,14 +167,17 @@ pub(super) struct DeviceTime {
     shortest: Nanos,
 }
 
-fn class_of(op: Op, len: u32) -> usize {
-    let size = len.max(1).div_ceil(4096).next_power_of_two().ilog2() as usize;
-    let kind = match op {
+fn kind_of(op: Op) -> usize {
+    match op {
         Op::Read => 0,
         Op::Write => 1,
         _ => 2,
-    };
-    kind * SIZES + size.min(SIZES - 1)
+    }
+}
+
+fn class_of(op: Op, len: u32) -> usize {
+    let size = len.max(1).div_ceil(4096).next_power_of_two().ilog2() as usize;
+    kind_of(op) * SIZES + size.min(SIZES - 1)
 }
 
 impl DeviceTime {
@@ -308,6 +315,14 @@ impl DeviceTime {
         promised.all(|io| io.deadline.is_none_or(|due| !is_before(due) || end <= due))
     }
 
+    /// Returns when a promised I/O with this deadline that has no room may have some, even if nothing
+    /// leaves: when one inside is late, or when no other with the shortest bound can be due before it.
+    pub(super) fn reconsiders_at(&self, now: Nanos, deadline: Nanos) -> Option<Nanos> {
+        let dues = self.inside.iter().filter_map(|io| io.deadline);
+        let changes = dues.map(|due| due + Nanos(1)).chain([deadline - self.shortest]);
+        changes.filter(|at| *at > now).min()
+    }
+
     /// Returns when the first I/O inside for which others are held back is given up.
     pub(super) fn given_up_at(&self, now: Nanos, window: Nanos) -> Option<Nanos> {
         let promised = self.inside.iter().filter(|io| !io.is_given_up(now));
@@ -357,8 +372,7 @@ impl DeviceTime {
         self.work += cost;
         let expected = now + self.work;
         self.inside.iter_mut().for_each(|other| other.expected = other.expected.max(expected));
-        let (id, is_write) = (io.id, io.op == Op::Write);
-        self.inside.push(InDevice { id, is_write, class, cost, issued: now, deadline, expected });
+        self.inside.push(InDevice { id: io.id, class, cost, issued: now, deadline, expected });
         match deadline {
             None => {
                 self.unpromised += cost;
@@ -415,18 +429,15 @@ impl DeviceTime {
         // A device that stalls once does not make everything costly.
         let error = (self.busy.0 as f64 / expected - 1.0).min(1.0);
         for (class, left) in self.left.into_iter().enumerate() {
-            let Some(mut known) = self.costs[class] else { continue };
-            let cost = &mut known;
-            if left == 0 {
-                let assumed = self.assumed_of_class(class);
-                *cost = Nanos(cost.0 - (*cost - assumed).0.div_ceil(FORGET));
-                self.costs[class] = Some(known);
-                continue;
-            }
-            let part = cost.0 as f64 * f64::from(left) / expected;
-            let corrected = cost.0 as f64 * (1.0 + error * part.min(1.0) / 2.0);
-            *cost = Nanos(corrected as u64).max(self.unit);
-            self.costs[class] = Some(known);
+            let Some(cost) = self.costs[class] else { continue };
+            self.costs[class] = Some(if left == 0 {
+                let excess = cost - self.assumed_of_class(class);
+                cost - Nanos(excess.0.div_ceil(FORGET))
+            } else {
+                let part = cost.0 as f64 * f64::from(left) / expected;
+                let corrected = cost.0 as f64 * (1.0 + error * part.min(1.0) / 2.0);
+                Nanos(corrected as u64).max(self.unit)
+            });
         }
         (self.left, self.left_all) = ([0; _], 0);
         (self.expected, self.busy) = (Nanos::ZERO, Nanos::ZERO);
@@ -438,7 +449,7 @@ impl DeviceTime {
             if excess.0 > window.0 / 2 || self.disturbed.is_none() {
                 self.disturbed = Some(now);
             }
-        } else if let Some(disturbed) = self.disturbed.filter(|_| io.is_write) {
+        } else if let Some(disturbed) = self.disturbed.filter(|_| io.is_write()) {
             let left = self.owed_for - (now - disturbed);
             let owed = u128::from((io.cost - took).0) * u128::from(left.0);
             self.owed += Nanos((owed / u128::from(self.owed_for.0.max(1))) as u64);
@@ -482,6 +493,16 @@ mod tests {
         assert!(!has_room(ms(21)) && !has_room(ms(60)), "late, but not by as much as it had time");
         let given_up = device.given_up_at(ms(60), WINDOW).unwrap();
         assert!(has_room(given_up) && given_up - ms(80) == Nanos(1), "{given_up}");
+    }
+
+    #[test]
+    fn a_promised_io_is_reconsidered_when_the_one_before_it_is_late() {
+        let mut device = device();
+        device.enter(ms(0), &small(1), Some(ms(40)));
+        let has_room = |at| device.has_room(at, ms(10), Some(ms(75)), Op::Read, WINDOW);
+        assert!(!has_room(ms(35)), "the stuck one would be late");
+        let at = device.reconsiders_at(ms(35), ms(75)).unwrap();
+        assert!(at == ms(40) + Nanos(1) && has_room(at), "{at}");
     }
 
     #[test]

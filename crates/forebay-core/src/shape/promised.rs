@@ -167,18 +167,19 @@ impl Promised {
         backlog: &Backlog,
     ) -> Option<usize> {
         let (op, cost) = self.first_io(class, backlog);
-        if deadline.is_none() {
-            let at = self.device.room_at(now, op, cost, self.window);
-            let at = (now < at && at < Nanos::MAX).then_some(at);
-            self.wakeup = at.into_iter().chain(self.device.given_up_at(now, self.window)).min();
-        }
+        self.wakeup = match deadline {
+            Some(deadline) => self.device.reconsiders_at(now, deadline),
+            None => {
+                let at = self.device.room_at(now, op, cost, self.window);
+                let at = (now < at && at < Nanos::MAX).then_some(at);
+                at.into_iter().chain(self.device.given_up_at(now, self.window)).min()
+            }
+        };
         self.is_saturated = !self.device.has_room(now, cost, deadline, op, self.window);
         self.chosen = (!self.is_saturated).then_some(Chosen { cost, deadline });
         self.chosen.map(|_| class)
     }
-}
 
-impl Promised {
     /// Returns the first of two streams whose I/O may enter the device, and its class.
     fn choose_rest(
         &mut self,
@@ -236,13 +237,13 @@ impl Recombine for Promised {
         let ready = self.rest.iter().filter(|stream| backlog.is_ready(class_of(**stream) + 1));
         let by_share = |stream: &usize| (self.streams[*stream].share, *stream);
         let first = ready.clone().copied().min_by_key(by_share)?;
-        let reads = ready.copied().filter(|stream| {
+        // Others do not wait for writes that wait for deferred work.
+        let writes_none = ready.copied().filter(|stream| {
             let first = backlog.first_left(class_of(*stream) + 1);
             first.is_some_and(|(op, _)| op != Op::Write)
         });
-        let reads = reads.min_by_key(by_share).filter(|stream| *stream != first);
-        // Reads do not wait for writes that wait for deferred work.
-        let (stream, class) = self.choose_rest(at.now, first, reads, backlog)?;
+        let second = writes_none.min_by_key(by_share).filter(|stream| *stream != first);
+        let (stream, class) = self.choose_rest(at.now, first, second, backlog)?;
         let known = &mut self.streams[stream];
         self.virtual_time = self.virtual_time.max(known.share);
         let cost = self.chosen.map_or(0, |chosen| chosen.cost.0.max(1));
