@@ -8,6 +8,7 @@
 
 mod array;
 mod attach;
+mod control;
 mod device;
 mod examples;
 mod help;
@@ -66,6 +67,7 @@ enum Verb {
     Attach(verb::Arguments<attach::AttachAsk>),
     Detach(verb::Arguments<attach::DetachAsk>),
     Top(verb::Formatted<top::TopAsk>),
+    Control(control::Control),
     Volume(volume::Volume),
     Store(store::Store),
     Array(array::Array),
@@ -96,6 +98,7 @@ impl Verb {
             Verb::Attach(verb) => verb.0.run(),
             Verb::Detach(verb) => verb.0.run(),
             Verb::Top(verb) => verb.run(),
+            Verb::Control(verb) => verb.run(),
             Verb::Volume(verb) => verb.run(),
             Verb::Store(verb) => verb.run(),
             Verb::Array(verb) => verb.run(),

@@ -21,7 +21,8 @@ forebay_ask::ask! {
     /// Clients include nbd-client, QEMU, libnbd and anything else that speaks NBD, and this machine's
     /// kernel (--ublk). The server listens on a Unix socket or a loopback address, never on other network interfaces. Ctrl-C
     /// finishes pending requests, flushes everything to disk, and ends. SIGHUP rereads the
-    /// configuration and applies its policies and promises.
+    /// configuration, applies its policies and promises, and rotates the traces; `forebay control` does each
+    /// by itself.
     pub(crate) struct ServeAsk("serve") {
         /// The file or block device to serve, or a configuration (.toml) of several
         what: PathBuf [.positional().word("FILE|CONFIG.toml")],
@@ -69,6 +70,15 @@ impl Value for Loopback {
     }
 }
 
+/// Follows a SIGHUP: rereads the configuration and rotates the traces.
+fn hung_up(server: &Server) {
+    match server.reload() {
+        Ok(changes) => changes.iter().for_each(|change| tell(change)),
+        Err(error) => tell(&format!("SIGHUP: {error}; nothing was changed")),
+    }
+    server.rotate_traces().iter().for_each(|said| tell(said));
+}
+
 /// How often to check whether to stop.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -93,7 +103,7 @@ impl ServeAsk {
                 thread::sleep(TICK);
                 server.said().iter().for_each(|said| tell(said));
                 if interrupt::hung_up() {
-                    self.reread(&server);
+                    hung_up(&server);
                 }
             }
             let (said, ended) = server.end();
@@ -101,17 +111,6 @@ impl ServeAsk {
             ended
         });
         Ok(outcome?)
-    }
-
-    /// Rereads the policies. If anything is wrong, nothing changes.
-    fn reread(&self, server: &Server) {
-        if !self.is_config() {
-            return tell("SIGHUP: no configuration file to reload");
-        }
-        match self.read() {
-            Ok(now) => server.reread(&now).iter().for_each(|said| tell(said)),
-            Err(error) => tell(&format!("{error}; nothing was changed")),
-        }
     }
 
     /// Reads the configuration file and combines it with the command-line options.

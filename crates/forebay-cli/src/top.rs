@@ -10,7 +10,7 @@ use std::time::Duration;
 use forebay::names;
 use forebay::verb::SecondInterruption;
 use forebay_core::Nanos;
-use forebay_serve::ask;
+use forebay_serve::control::client;
 use forebay_serve::figures::{
     BackFigures, DiskFigures, ExportFigures, Figures, LateFigures, PaceFigures, VolumeFigures,
     WindowFigures,
@@ -57,7 +57,7 @@ const TICK: Duration = Duration::from_millis(50);
 impl Formatted<TopAsk> {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let TopAsk { socket, interval, once } = self.ask;
-        let mut before = ask(&socket)?;
+        let mut before = client::figures(&socket)?;
         if self.format != Format::Table {
             return output::print_data(
                 self.format,
@@ -73,7 +73,7 @@ impl Formatted<TopAsk> {
                     thread::sleep(step);
                     left -= step;
                 }
-                let now = ask(&socket)?;
+                let now = client::figures(&socket)?;
                 if goes_on {
                     output::clear()?;
                 }

@@ -84,7 +84,7 @@ fn script(verb: &str, lines: &[String]) -> String {
     let lines = lines.map(|line| line.replace("/dev/sd", "dev/sd"));
     let each = lines.map(|line| match verb {
         "serve" if line.starts_with("forebay serve") => format!(
-            "{line} &\nuntil [ -S disk.sock.figures ]; do sleep 0.05; done\n{}\nkill $!; wait $!",
+            "{line} &\nuntil [ -S disk.sock.control ]; do sleep 0.05; done\n{}\nkill $!; wait $!",
             examples("top").join("\n")
         ),
         "store serve" if line.starts_with("forebay store serve") => {

@@ -140,7 +140,7 @@ fn top_looks_on_an_empty_screen() {
     }
     let text =
         "truncate -s 16M disk.img; forebay serve disk.img --socket s --policy none 2>/dev/null &
-        until [ -S s.figures ]; do sleep 0.05; done
+        until [ -S s.control ]; do sleep 0.05; done
         NO_COLOR=1 script -qfc 'stty cols 100; forebay top s --interval 50ms' looked >/dev/null 2>&1 </dev/null &
         until [ $(grep -ao 'disk.img is idle' looked 2>/dev/null | wc -l) -gt 3 ]; do sleep 0.05; done
         kill $!";

@@ -22,8 +22,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
 
 use forebay_core::contract::policy::{AnyPolicy, Done};
+use forebay_core::contract::request::BACKGROUND;
 use forebay_core::slab::Slab;
-use forebay_core::{Buf, Bytes, Fault, Flags, Nanos, Op, Outcome, Piece, Request, Slots, worst};
+use forebay_core::{
+    Buf, Bytes, Completion, Fault, Flags, Nanos, Op, Outcome, Piece, Request, Slots, worst,
+};
 use forebay_live::{Memory, Moved, Plug, Pool, Wired};
 
 use crate::back::CLIENTS_MAX;
@@ -33,6 +36,7 @@ use crate::handshake::Agreed;
 use crate::protocol::{Command, CommandFlags, Errno, Header, PAYLOAD_MAX};
 use crate::stored::Stored;
 use crate::tally::{Answered, Tally};
+use crate::traces::Traces;
 use course::Ordered;
 pub(crate) use course::{Course, Order, Switch};
 pub(crate) use device::{Attachment, header_of};
@@ -127,6 +131,7 @@ pub(crate) struct Front {
     /// Called when the policy is open; returns whether it may serve.
     opened: Option<Box<dyn FnOnce() -> bool>>,
     pub(crate) tally: Tally,
+    pub(crate) traces: Traces,
     /// The policy, from which counters are read.
     policy: Option<Rc<RefCell<AnyPolicy>>>,
 }
@@ -143,6 +148,7 @@ impl Front {
     ) -> Front {
         Front {
             tally,
+            traces: Traces::default(),
             policy: None,
             exports,
             streams,
@@ -412,6 +418,35 @@ impl Front {
             _ if asked.buf != 0 => Bytes::of(asked.buf),
             _ => Bytes::NONE,
         }
+    }
+
+    /// Records the arrival of a request. The server's final flush is recorded too, so that a
+    /// simulation of the trace also performs it.
+    #[inline]
+    pub(crate) fn record_arrival(&mut self, request: &Request) {
+        let is_own = request.stream == self.own_stream();
+        let stream = if is_own { 0 } else { request.stream };
+        self.traces.arrived(&Request { stream, ..*request });
+    }
+
+    /// Records the start of an I/O.
+    #[inline]
+    pub(crate) fn record_start(&mut self, now: Nanos, io: &Request) {
+        let io = self.with_owner(io);
+        self.traces.started(now, &io);
+    }
+
+    /// Records the end of an I/O.
+    #[inline]
+    pub(crate) fn record_end(&mut self, completion: &Completion) {
+        let io = self.with_owner(&completion.io);
+        self.traces.ended(&Completion { io, ..*completion });
+    }
+
+    /// Returns an I/O whose stream is [`BACKGROUND`] if the server itself requested it.
+    fn with_owner(&self, io: &Request) -> Request {
+        let is_own = io.stream == self.own_stream();
+        Request { stream: if is_own { BACKGROUND } else { io.stream }, ..*io }
     }
 
     pub(crate) fn peek(&self) -> Option<Nanos> {

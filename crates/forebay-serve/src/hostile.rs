@@ -131,13 +131,7 @@ pub fn requests(bytes: &[u8]) -> Served {
         &mut *policy,
         &mut lanes,
         &mut arrivals,
-        &mut Counting {
-            front,
-            asked: None,
-            issued: None,
-            journal: Journal::silent(""),
-            pair: None,
-        },
+        &mut Counting { front, journal: Journal::silent(""), pair: None },
     )
     .expect("lanes that work");
     drop(policy);

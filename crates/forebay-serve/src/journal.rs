@@ -1,12 +1,11 @@
-//! Messages to the user while a server runs: failed I/Os, drives that are lost or back, and files
-//! that can no longer be written. Each message is one line. Repeated events are reported once every
+//! Messages to the user while a server runs: failed I/Os, drives that are lost or back. Each message is one line. Repeated events are reported once every
 //! [`EVERY`], with the number of events omitted.
 
 // The journal receives signals from other threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::Sender;
 
 use crate::broken::BrokenPromises;
 use crate::figures::ExportFigures;
@@ -89,8 +88,6 @@ pub(crate) struct Journal {
     drives: Drives,
     looks_at: Nanos,
     promises: BrokenPromises,
-    /// Output files: their configuration keys, and channels that report write failures.
-    files: Vec<(&'static str, Receiver<String>)>,
 }
 
 impl Journal {
@@ -110,7 +107,6 @@ impl Journal {
             drives: Drives::default(),
             looks_at: Nanos::ZERO,
             promises: BrokenPromises::default(),
-            files: Vec::new(),
         }
     }
 
@@ -118,11 +114,6 @@ impl Journal {
     /// requests themselves.
     pub(crate) fn telling_answers(self, tells_answers: bool) -> Journal {
         Journal { tells_answers, ..self }
-    }
-
-    /// Watches the output file named by `key` for a failure reported through `failed`.
-    pub(crate) fn watch(&mut self, key: &'static str, failed: Receiver<String>) {
-        self.files.push((key, failed));
     }
 
     fn say(&self, what: String) {
@@ -165,27 +156,19 @@ impl Journal {
         }
     }
 
-    /// Returns whether it is time to check drives and files.
+    /// Returns whether it is time to check drives.
     #[inline]
     pub(crate) fn is_due(&self, wall: Nanos) -> bool {
         wall >= self.looks_at && self.says.is_some()
     }
 
-    /// Checks the drives, through the policy's gauges, and the output files.
+    /// Checks the drives, through the policy's gauges.
     pub(crate) fn look(&mut self, wall: Nanos, gauges: &[Gauge]) {
         self.looks_at = wall + LOOKS;
         let names: Vec<String> =
             (0..self.disks.len() as Lane).map(|lane| self.disk(lane)).collect();
         self.drives.changed(gauges, &names).into_iter().for_each(|line| self.say(line));
         self.tell_due(wall, false);
-        let failed = |(key, failed): &(&str, Receiver<String>)| {
-            failed
-                .try_recv()
-                .ok()
-                .map(|why| format!("{key}: {why}; the server continues without it"))
-        };
-        let lines: Vec<String> = self.files.iter().filter_map(failed).collect();
-        lines.into_iter().for_each(|line| self.say(line));
     }
 
     /// Reports promises that were broken for a minute.
@@ -403,20 +386,5 @@ mod tests {
                  `forebay volume replace`"
             ]
         );
-    }
-
-    #[test]
-    fn a_file_that_can_no_longer_be_written_is_told_once() {
-        let ((says, said), (fails, failed)) = (channel(), channel());
-        let mut journal = Journal::new("data", &[], says);
-        journal.watch("trace", failed);
-        journal.look(seconds(1), &[]);
-        fails.send("asked.csv: No space left on device".to_string()).unwrap();
-        assert!(!journal.is_due(Nanos::from_millis(1900)) && journal.is_due(seconds(2)));
-        [2, 3].into_iter().for_each(|at| journal.look(seconds(at), &[]));
-        let lines: Vec<String> = said.try_iter().collect();
-        let line =
-            "'data': trace: asked.csv: No space left on device; the server continues without it";
-        assert_eq!(lines, [line]);
     }
 }

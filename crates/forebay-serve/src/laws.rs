@@ -180,8 +180,7 @@ fn serve_ordered<P: Policy + ?Sized>(
     let front = Rc::new(RefCell::new(front));
     let mut lanes = Fronted::new(lanes, Rc::clone(&front));
     let (mut arrivals, front) = (Arrivals(Rc::clone(&front)), front);
-    let mut counting =
-        Counting { front, asked: None, issued: None, journal: Journal::silent(""), pair: None };
+    let mut counting = Counting { front, journal: Journal::silent(""), pair: None };
     let outcome = run(policy, &mut lanes, &mut arrivals, &mut counting).map(drop);
     drop(arrivals);
     let Cutting { mut crash, client, receiving, sending, .. } = lanes.lanes;

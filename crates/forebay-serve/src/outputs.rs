@@ -6,82 +6,77 @@
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 
+use forebay_trace::TraceError;
+
 use crate::address::Address;
 use crate::config::{Back, Blocks, Config};
+use crate::control;
 use crate::error::{Error, beside, unfit};
 use crate::front::Streams;
-use crate::record::{ClientTrace, Issued};
-use crate::report;
+use crate::record::{ClientTrace, Destination, Issued, RecordedTrace};
 
-/// The traces that a back writes.
-pub(crate) struct Beside<'a> {
-    back: &'a Back,
-    traces: (Option<ClientTrace>, Option<Issued>),
-    says: Sender<String>,
-    /// The first write error during operation.
-    failed: Option<Error>,
+/// Begins the traces of a back.
+#[derive(Clone)]
+pub(crate) struct Outputs {
+    pub(crate) disks: Vec<PathBuf>,
+    /// The channel for messages to the user.
+    pub(crate) says: Sender<String>,
 }
 
-impl<'a> Beside<'a> {
-    /// Starts all traces that `back`, on these disks, writes.
-    pub(crate) fn begin(
-        back: &'a Back,
-        disks: &[PathBuf],
-        says: Sender<String>,
-    ) -> Result<Beside<'a>, Error> {
-        let wrong = |key| move |error| beside(&back.name, key, error);
-        let disks: Vec<&Path> = disks.iter().map(PathBuf::as_path).collect();
+impl Outputs {
+    /// Begins the configured trace of clients' requests, if any.
+    pub(crate) fn client_trace(&self, back: &Back) -> Result<Option<ClientTrace>, Error> {
         let exports = || match back.who() {
             Streams::Exports => back.exports.iter().map(|export| export.name.clone()).collect(),
             Streams::Connections => Vec::new(),
         };
-        let begin = |path: &PathBuf| ClientTrace::begin(path, &back.name, exports(), &disks);
-        let asked = back.trace.as_ref().map(begin);
-        let issued = back.trace_issued.as_ref().map(|path| Issued::begin(path, &disks));
-        let asked = asked.transpose().map_err(wrong("trace"))?;
-        let issued = issued.transpose().map_err(wrong("trace_issued"))?;
-        Ok(Beside { back, traces: (asked, issued), says, failed: None })
+        let begin = |path| ClientTrace::begin(self.to(path, back, "trace"), exports());
+        back.trace.as_deref().map(begin).transpose().map_err(wrong(back, "trace"))
     }
 
-    /// Returns the traces of clients' requests and of disks' I/Os.
-    pub(crate) fn traces(&mut self) -> (Option<ClientTrace>, Option<Issued>) {
-        std::mem::take(&mut self.traces)
+    /// Begins the configured trace of the disks' I/Os, if any.
+    pub(crate) fn issued_trace(&self, back: &Back) -> Result<Option<Issued>, Error> {
+        let begin = |path| Issued::begin(self.to(path, back, "trace_issued"));
+        back.trace_issued.as_deref().map(begin).transpose().map_err(wrong(back, "trace_issued"))
     }
 
-    /// Completes the traces.
+    fn to<'a>(&'a self, path: &'a Path, back: &'a Back, key: &'static str) -> Destination<'a> {
+        Destination { path, back: &back.name, key, disks: &self.disks, says: self.says.clone() }
+    }
+
+    /// Completes the traces at the end.
     ///
     /// # Errors
-    /// Returns the first error of all traces.
+    /// Returns the first error of all traces; others are reported.
     pub(crate) fn finish(
-        mut self,
-        asked: Option<ClientTrace>,
+        &self,
+        back: &str,
+        client: Option<ClientTrace>,
         issued: Option<Issued>,
     ) -> Result<(), Error> {
-        for (key, written) in [
-            ("trace", asked.map_or(Ok(()), ClientTrace::finish)),
-            ("trace_issued", issued.map_or(Ok(()), Issued::finish)),
-        ] {
-            // The server ends with the first error.
-            if let (Err(error), back) = (written, self.back.name.clone()) {
-                let error = Box::new(error);
-                let error = Error::Beside { back, key, error, at_start: false };
-                match self.failed {
-                    None => self.failed = Some(error),
-                    Some(_) => self.failed(error),
-                }
-            }
+        let client = client.map_or(Ok(()), |trace| complete(trace, back, "trace"));
+        let issued = issued.map_or(Ok(()), |trace| complete(trace, back, "trace_issued"));
+        if let (Err(_), Err(other)) = (&client, &issued) {
+            // If nobody receives the message, the first error is all that is reported.
+            let _ = self.says.send(other.to_string());
         }
-        self.failed.map_or(Ok(()), Err)
+        client.and(issued)
     }
+}
 
-    fn failed(&mut self, mut error: Error) {
-        if let Error::Beside { at_start, .. } = &mut error {
-            *at_start = false;
-        }
-        // If nobody receives the message, it is reported at the end.
-        let _ = self.says.send(error.to_string());
-        self.failed.get_or_insert(error);
-    }
+/// Completes a trace.
+pub(crate) fn complete(
+    trace: impl RecordedTrace,
+    back: &str,
+    key: &'static str,
+) -> Result<(), Error> {
+    let back = back.to_string();
+    let at_end = |error| Error::Beside { back, key, error: Box::new(error), at_start: false };
+    trace.finish().map_err(at_end)
+}
+
+fn wrong(back: &Back, key: &'static str) -> impl FnOnce(TraceError) -> Error {
+    move |error| beside(&back.name, key, error)
 }
 
 /// Rejects traces that would replace a disk, a drive, another trace, or the trace by which a disk
@@ -92,7 +87,7 @@ pub(crate) fn refuse(config: &Config) -> Result<(), Error> {
     for address in &config.listen {
         if let Address::Unix(path) = address {
             taken.push((place(path), "the socket".into()));
-            taken.push((place(&report::beside(path)), "where figures are asked for".into()));
+            taken.push((place(&control::beside(path)), "the control socket".into()));
         }
     }
     for back in &config.backs {
@@ -170,7 +165,7 @@ mod tests {
         for (trace, why) in [
             ("c.toml", "the configuration"),
             ("socket", "the socket"),
-            ("socket.figures", "where figures are asked for"),
+            ("socket.control", "the control socket"),
         ] {
             let said = refused(&|back| back.trace = Some(at(trace)));
             assert!(said.as_ref().is_some_and(|said| said.contains(why)), "{why}: {said:?}");

@@ -2,12 +2,16 @@
 //! records are in order of their starts.
 //!
 //! A thread writes the file, so that the driver never waits for it. The file gets its name when the
-//! server ends; if nothing is served after all, no file is left.
+//! trace is completed; if nothing is served after all, no file is left.
+
+// This module reads the time of day and passes records to another thread.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use forebay_core::contract::policy::Done;
 use forebay_core::{Completion, Nanos, Op, Request, RequestId};
@@ -37,8 +41,6 @@ impl StreamNames {
 
 /// A trace that is being written.
 struct Recording {
-    /// Reports a write failure; None once another receiver has taken it over.
-    fails: Option<Receiver<String>>,
     /// None once the trace is complete.
     to: Option<(SyncSender<Vec<Record>>, JoinHandle<Written>)>,
     /// Records in order, beginning with the first that has not ended; later ones that have ended
@@ -47,29 +49,43 @@ struct Recording {
     /// The number of the first waiting record.
     first: u64,
     bunch: Vec<Record>,
-    origin: Option<Nanos>,
+    /// The time of the first record by the driver's clock, and since 1970.
+    origin: Option<(Nanos, Nanos)>,
+}
+
+/// A file to record to.
+pub(crate) struct Destination<'a> {
+    /// Its name once the trace is complete.
+    pub(crate) path: &'a Path,
+    /// The back that is recorded.
+    pub(crate) back: &'a str,
+    /// The configuration key that names the file.
+    pub(crate) key: &'static str,
+    /// Files that are never overwritten: the disks.
+    pub(crate) disks: &'a [PathBuf],
+    /// The channel for the message that the file can no longer be written.
+    pub(crate) says: Sender<String>,
 }
 
 impl Recording {
-    /// Starts a trace of `volumes`, with names for `streams`, that will be called `path`; existing files such as `like` are
-    /// never overwritten.
+    /// Starts a trace of `volumes`, with names for `streams`.
     fn begin(
-        path: &Path,
+        to: Destination<'_>,
         volumes: Vec<String>,
-        like: &[&Path],
         streams: StreamNames,
     ) -> Result<Recording, TraceError> {
-        let kept = like.iter().fold(ProtectedFiles::default(), |kept, path| kept.and_file(path));
-        let writer = create(path, None, &kept)?;
+        let kept = ProtectedFiles::default();
+        let kept = to.disks.iter().fold(kept, |kept, path| kept.and_file(path));
+        let writer = create(to.path, None, &kept)?;
+        let (says, what) = (to.says, format!("'{}': {}", to.back, to.key));
         let (to, coming) = sync_channel(BUNCHES);
-        let (failed, fails) = channel();
         let thread = thread::spawn(move || {
-            // If nobody receives the error, `finish` reports it.
-            write(writer, volumes, coming, streams)
-                .inspect_err(|error| drop(failed.send(error.to_string())))
+            write(writer, volumes, coming, streams).inspect_err(|error| {
+                // If nobody receives the error, `finish` reports it.
+                let _ = says.send(format!("{what}: {error}; the server continues without it"));
+            })
         });
         Ok(Recording {
-            fails: Some(fails),
             to: Some((to, thread)),
             waiting: VecDeque::new(),
             first: 0,
@@ -81,7 +97,8 @@ impl Recording {
     /// Adds a record and returns its number.
     fn begins(&mut self, at: Nanos, request: &Request, volume: u32) -> u64 {
         let Request { offset, len, stream, op, flags, .. } = *request;
-        let at = at - *self.origin.get_or_insert(at);
+        let (origin, _) = *self.origin.get_or_insert_with(|| (at, time_of_day()));
+        let at = at - origin;
         self.waiting.push_back((
             Record { at, offset, latency: None, len, stream, volume, op, flags },
             false,
@@ -119,7 +136,8 @@ impl Recording {
         match self.end() {
             Some(Ok(written)) => {
                 let (writer, dictionary) = written?;
-                writer.finish(&dictionary, &Notes::default()).map(drop)
+                let began = self.origin.map(|(_, began)| began);
+                writer.finish(&dictionary, &Notes { began, ..Notes::default() }).map(drop)
             }
             Some(Err(panic)) => std::panic::resume_unwind(panic),
             None => Ok(()),
@@ -141,6 +159,15 @@ impl Drop for Recording {
     }
 }
 
+/// A trace that can be completed.
+pub(crate) trait RecordedTrace {
+    /// Returns whether everything recorded has ended.
+    fn is_quiet(&self) -> bool;
+
+    /// Completes the file.
+    fn finish(self) -> Result<(), TraceError>;
+}
+
 /// The trace of clients' requests.
 pub(crate) struct ClientTrace {
     recording: Recording,
@@ -150,22 +177,15 @@ pub(crate) struct ClientTrace {
 }
 
 impl ClientTrace {
-    /// Starts the trace of clients' requests to `name`. If exports are the streams, their names are
-    /// the streams' names; otherwise, streams have numbers.
+    /// Starts the trace of clients' requests. If exports are the streams, their names are the
+    /// streams' names; otherwise, streams have numbers.
     pub(crate) fn begin(
-        path: &Path,
-        name: &str,
+        to: Destination<'_>,
         exports: Vec<String>,
-        like: &[&Path],
     ) -> Result<ClientTrace, TraceError> {
-        let streams = StreamNames { names: exports, first: 0 };
-        let recording = Recording::begin(path, vec![name.to_string()], like, streams)?;
+        let (streams, volume) = (StreamNames { names: exports, first: 0 }, to.back.to_string());
+        let recording = Recording::begin(to, vec![volume], streams)?;
         Ok(ClientTrace { recording, under_way: BTreeMap::new() })
-    }
-
-    /// Returns the channel that reports a write failure. May be called only once.
-    pub(crate) fn fails(&mut self) -> Option<Receiver<String>> {
-        self.recording.fails.take()
     }
 
     /// Registers the arrival of a client's request.
@@ -176,15 +196,22 @@ impl ClientTrace {
         }
     }
 
-    /// Registers the answer to a request.
-    pub(crate) fn finished(&mut self, now: Nanos, done: &Done) {
-        if let Some(which) = self.under_way.remove(&(done.request.id, done.request.offset)) {
+    /// Registers the answer to a request; returns whether its arrival was registered.
+    pub(crate) fn finished(&mut self, now: Nanos, done: &Done) -> bool {
+        let which = self.under_way.remove(&(done.request.id, done.request.offset));
+        if let Some(which) = which {
             self.recording.ends(which, done.outcome.is_ok().then(|| now - done.request.at));
         }
+        which.is_some()
+    }
+}
+
+impl RecordedTrace for ClientTrace {
+    fn is_quiet(&self) -> bool {
+        self.under_way.is_empty()
     }
 
-    /// Completes the file.
-    pub(crate) fn finish(self) -> Result<(), TraceError> {
+    fn finish(self) -> Result<(), TraceError> {
         self.recording.finish()
     }
 }
@@ -198,19 +225,11 @@ pub(crate) struct Issued {
 }
 
 impl Issued {
-    /// Starts the trace of the disks at `disks`, which are never overwritten.
-    pub(crate) fn begin(path: &Path, disks: &[&Path]) -> Result<Issued, TraceError> {
-        let names = disks.iter().map(|disk| disk.display().to_string()).collect();
+    /// Starts the trace of the disks.
+    pub(crate) fn begin(to: Destination<'_>) -> Result<Issued, TraceError> {
+        let names = to.disks.iter().map(|disk| disk.display().to_string()).collect();
         let streams = StreamNames { names: vec!["nobody's".to_string()], first: 1 };
-        Ok(Issued {
-            recording: Recording::begin(path, names, disks, streams)?,
-            under_way: Vec::new(),
-        })
-    }
-
-    /// Returns the channel that reports a write failure. May be called only once.
-    pub(crate) fn fails(&mut self) -> Option<Receiver<String>> {
-        self.recording.fails.take()
+        Ok(Issued { recording: Recording::begin(to, names, streams)?, under_way: Vec::new() })
     }
 
     /// Registers the start of an I/O.
@@ -224,17 +243,31 @@ impl Issued {
         }
     }
 
-    /// Registers the end of an I/O.
-    pub(crate) fn ended(&mut self, done: &Completion) {
-        let Some(at) = self.under_way.iter().position(|(io, _)| *io == done.io) else { return };
-        let (_, which) = self.under_way.swap_remove(at);
-        self.recording.ends(which, done.outcome.is_ok().then(|| done.at - done.started));
+    /// Registers the end of an I/O; returns whether its start was registered.
+    pub(crate) fn ended(&mut self, done: &Completion) -> bool {
+        let at = self.under_way.iter().position(|(io, _)| *io == done.io);
+        if let Some(at) = at {
+            let (_, which) = self.under_way.swap_remove(at);
+            self.recording.ends(which, done.outcome.is_ok().then(|| done.at - done.started));
+        }
+        at.is_some()
+    }
+}
+
+impl RecordedTrace for Issued {
+    fn is_quiet(&self) -> bool {
+        self.under_way.is_empty()
     }
 
-    /// Completes the file.
-    pub(crate) fn finish(self) -> Result<(), TraceError> {
+    fn finish(self) -> Result<(), TraceError> {
         self.recording.finish()
     }
+}
+
+/// Returns the time since 1970.
+fn time_of_day() -> Nanos {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Nanos(since.as_nanos() as u64)
 }
 
 /// Writes the received records.
@@ -262,11 +295,16 @@ mod tests {
 
     use super::*;
 
+    fn to<'a>(path: &'a Path, disks: &'a [PathBuf]) -> Destination<'a> {
+        let says = std::sync::mpsc::channel().0;
+        Destination { path, back: "disk", key: "trace", disks, says }
+    }
+
     #[test]
     fn parts_of_a_request_are_told_apart() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("came.csv");
-        let mut recording = ClientTrace::begin(&path, "disk", Vec::new(), &[]).unwrap();
+        let mut recording = ClientTrace::begin(to(&path, &[]), Vec::new()).unwrap();
         let part = |offset| Request {
             at: Nanos::from_millis(1),
             offset,
@@ -293,7 +331,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("came.csv");
         let exports = vec!["db".to_string(), "batch".to_string()];
-        let mut recording = ClientTrace::begin(&path, "disk", exports, &[]).unwrap();
+        let mut recording = ClientTrace::begin(to(&path, &[]), exports).unwrap();
         for (id, stream) in [(1, 1), (2, 0), (3, 2)] {
             let (op, flags, len, at) = (Op::Read, Flags::NONE, 4096, Nanos(id));
             let request = Request { at, offset: 0, id, len, stream, lane: 0, op, flags };
@@ -308,7 +346,8 @@ mod tests {
     #[test]
     fn one_that_is_not_completed_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        drop(ClientTrace::begin(&folder.path().join("came.csv"), "disk", Vec::new(), &[]).unwrap());
+        let path = folder.path().join("came.csv");
+        drop(ClientTrace::begin(to(&path, &[]), Vec::new()).unwrap());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
@@ -316,7 +355,7 @@ mod tests {
     fn what_no_client_asked_for_is_nobodys() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("issued.csv");
-        let mut recording = Issued::begin(&path, &[Path::new("disk")]).unwrap();
+        let mut recording = Issued::begin(to(&path, &["disk".into()])).unwrap();
         for (id, stream) in [(1, forebay_core::contract::request::BACKGROUND), (2, 0)] {
             let (op, flags, len, at) = (Op::Read, Flags::NONE, 4096, Nanos(id));
             let io = Request { at, offset: id * 4096, id, len, stream, lane: 0, op, flags };
@@ -332,7 +371,7 @@ mod tests {
     fn a_trace_is_in_order_of_arrival_whatever_is_answered_first() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("came.csv");
-        let mut recording = ClientTrace::begin(&path, "disk", Vec::new(), &[]).unwrap();
+        let mut recording = ClientTrace::begin(to(&path, &[]), Vec::new()).unwrap();
         let request = |id: u64, op| Request {
             at: Nanos::from_millis(100 + id),
             offset: id * 4096,

@@ -1,7 +1,7 @@
 //! Rereads a configuration while a server runs: applies what can be changed and lists what must
 //! wait for a restart.
 //!
-//! Invariant: policies and their parameters (promises, weights, `window`, `capacity`) are applied;
+//! Invariant: policies and their parameters (promises, weights, `capacity`) are applied;
 //! open files, listening sockets and output files never change.
 
 use std::mem::discriminant;
@@ -9,14 +9,14 @@ use std::mem::discriminant;
 use forebay_show::quantities;
 
 use crate::config::{Back, Blocks, Config, Named, On};
-use crate::server::Server;
+use crate::running::Running;
 
-impl Server {
+impl Running {
     /// Applies the policies and their parameters in `now`, the reread configuration. Returns what
     /// was changed and what must wait for a restart, one sentence each.
-    pub fn reread(&self, now: &Config) -> Vec<String> {
+    pub(crate) fn reread(&self, now: &Config) -> Vec<String> {
         let mut said = Vec::new();
-        for served in self.served() {
+        for served in self.current() {
             let name = &served.name;
             let Some(back) = now.backs.iter().find(|other| other.name == *name) else {
                 said.push(format!("'{name}' is still served, although the file no longer has it"));

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use forebay_core::contract::policy::Gauge;
 use forebay_core::{Fault, Op};
@@ -18,34 +18,33 @@ use forebay_live::{Lanes as _, Waker, Wired, run};
 use forebay_metrics::Scraped;
 
 use crate::address::Address;
-use crate::back::{Opened, Policies, keeps_data};
-use crate::config::{Back, Config, On};
+use crate::back::{Opened, Policies};
+use crate::config::{Back, Config};
+use crate::control::Control;
 use crate::devices::{Devices, Orders, Wanted};
 use crate::drive::{Arrivals, Fronted, Shared};
 use crate::error::{Error, system, unfit};
 use crate::export::Export;
 use crate::figures::Figures;
-use crate::flash::refuse_overwriting;
-use crate::front::{Course, Front, Newcomer, Order, Switch};
+use crate::front::{Course, Front, Newcomer, Order};
 use crate::journal::Journal;
 use crate::lanes::Lanes;
 use crate::listen::{Door, Listening};
-use crate::outputs::{self, Beside};
+use crate::outputs::{self, Outputs};
 use crate::paired::Paired;
-use crate::record::{ClientTrace, Issued};
-use crate::report::{Reporter, Telling};
+use crate::running::{Running, ServedBack};
 use crate::tally::{Counting, Tally};
+use crate::traces::Traces;
 
 /// A running server.
 pub struct Server {
-    config: Config,
+    running: Arc<Running>,
     listening: Vec<Listening>,
     drivers: Vec<Driver>,
     exports: Vec<Export>,
     devices: Option<Devices>,
     notes: Vec<String>,
-    started: Instant,
-    telling: Vec<Telling>,
+    controls: Vec<Control>,
     scraped: Option<Scraped>,
     says: Sender<String>,
     said: Mutex<Receiver<String>>,
@@ -54,27 +53,18 @@ pub struct Server {
 /// The thread of a back.
 struct Driver {
     name: String,
-    /// The back being served, with its current policy.
-    served: Mutex<Back>,
-    policies: Policies,
-    orders: Sender<Order>,
     waker: Waker,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<(), Error>>,
 }
 
-impl Driver {
-    fn served(&self) -> MutexGuard<'_, Back> {
-        self.served.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The message from a driver that everything it needs is open and nothing has been written yet.
-struct Ready {
+pub(crate) struct Ready {
     exports: Vec<Export>,
-    policies: Policies,
+    pub(crate) policies: Policies,
+    pub(crate) outputs: Outputs,
     notes: Vec<String>,
-    waker: Waker,
+    pub(crate) waker: Waker,
 }
 
 impl Server {
@@ -90,14 +80,13 @@ impl Server {
         let mut server = Server {
             says,
             said: Mutex::new(said),
-            config: config.clone(),
+            running: Arc::new(Running::new(config, Vec::new())),
             listening: Vec::new(),
             drivers: Vec::new(),
             exports: Vec::new(),
             devices: None,
             notes: Vec::new(),
-            started: Instant::now(),
-            telling: Vec::new(),
+            controls: Vec::new(),
             scraped: None,
         };
         match server.begin(config) {
@@ -117,10 +106,12 @@ impl Server {
             listeners.push(address.listen()?);
         }
         let (mut doors, mut drivers, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
+        let mut served = Vec::new();
         for back in &config.backs {
             let (newcomers, arriving) = channel();
-            let (ready, starting) = self.prepare(back, arriving)?;
+            let (ready, starting, orders) = self.prepare(back, arriving)?;
             drivers.push(starting);
+            served.push(ServedBack::new(back, &ready, orders));
             for at in 0..ready.exports.len() {
                 let (newcomers, waker) = (newcomers.clone(), ready.waker.clone());
                 doors.push(Door { at, newcomers, waker });
@@ -132,7 +123,8 @@ impl Server {
                 ready.notes.into_iter().filter(|note| !self.notes.contains(note)).collect();
             self.notes.extend(new);
         }
-        self.tell(config)?;
+        self.running = Arc::new(Running::new(config, served));
+        self.control(config)?;
         // All backs are ready, so from here on data may be written.
         for (nth, Starting { go, open }) in drivers.into_iter().enumerate() {
             let _ = go.send(());
@@ -144,9 +136,9 @@ impl Server {
             }
         }
         if let Some(devices) = &mut self.devices {
-            for (driver, wanted) in self.drivers.iter().zip(&wanted) {
+            for (back, wanted) in self.running.backs().zip(&wanted) {
                 for one in wanted {
-                    let orders = Orders(&driver.orders, &driver.waker);
+                    let orders = Orders(back.orders(), back.waker());
                     self.notes.push(devices.start(one, &orders)?);
                 }
             }
@@ -158,16 +150,16 @@ impl Server {
         Ok(())
     }
 
-    /// Starts publishing figures.
-    fn tell(&mut self, config: &Config) -> Result<(), Error> {
+    /// Starts taking commands and publishing figures.
+    fn control(&mut self, config: &Config) -> Result<(), Error> {
         for address in &config.listen {
             if let Address::Unix(path) = address {
-                self.telling.push(Telling::start(path, self.reporter())?);
+                self.controls.push(Control::start(path, &self.running)?);
             }
         }
         if let Some(address) = config.metrics {
-            let reporter = self.reporter();
-            let scraped = Scraped::start(address, move || reporter.figures().page());
+            let running = Arc::clone(&self.running);
+            let scraped = Scraped::start(address, move || running.figures().page());
             self.scraped = Some(scraped.map_err(|error| unfit(format!("{address}: {error}")))?);
         }
         Ok(())
@@ -179,7 +171,7 @@ impl Server {
         &mut self,
         back: &Back,
         arriving: Receiver<Newcomer>,
-    ) -> Result<(Ready, Starting), Error> {
+    ) -> Result<(Ready, Starting, Sender<Order>), Error> {
         let (told, ready) = channel();
         let (go, goes) = channel();
         let (opened, open) = channel();
@@ -193,10 +185,9 @@ impl Server {
         let thread = thread.spawn(work).map_err(system("starting a thread"))?;
         match ready.recv() {
             Ok(ready) => {
-                let (name, served) = (back.name.clone(), Mutex::new(back.clone()));
-                let (waker, policies) = (ready.waker.clone(), ready.policies.clone());
-                self.drivers.push(Driver { name, served, policies, orders, waker, stop, thread });
-                Ok((ready, Starting { go, open }))
+                let (name, waker) = (back.name.clone(), ready.waker.clone());
+                self.drivers.push(Driver { name, waker, stop, thread });
+                Ok((ready, Starting { go, open }, orders))
             }
             // The thread ended before it could report anything.
             Err(_) => Err(ended(thread).err().unwrap_or_else(|| unfit("its driver ended at once"))),
@@ -223,92 +214,37 @@ impl Server {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).try_iter().collect()
     }
 
-    /// Switches the policy of a back. Requests in flight are answered first; requests that arrive
-    /// meanwhile wait. Returns how long no requests were taken.
+    /// Switches the policy of a back; see [`Running::switch`].
     ///
     /// # Errors
     /// There is no such back or policy; nothing changes.
     pub fn switch(&self, back: &str, policy: &str) -> Result<Duration, Error> {
-        let served = self.driver(back)?.served().clone();
-        let pause = self.follow(back, Back { policy: policy.into(), ..served })?;
-        Ok(pause.unwrap_or_default())
+        self.running.switch(back, policy)
     }
 
-    /// Gives the back called `name` the policy and the promises of `next`; returns None if no
-    /// switch was necessary.
-    pub(crate) fn follow(&self, name: &str, next: Back) -> Result<Option<Duration>, Error> {
-        let driver = self.driver(name)?;
-        let mut served = driver.served();
-        let (current, spec) = (served.shaped()?, next.shaped()?);
-        driver.policies.build(&spec)?;
-        if current == spec && served.who() == next.who() {
-            *served = next;
-            return Ok(None);
-        }
-        let both = [&served.policy, &next.policy];
-        if let Some(placement) = both.into_iter().find(|policy| keeps_data(policy)) {
-            if served.policy == next.policy {
-                return Err(unfit(format!(
-                    "'{name}': promises and weights above '{}', which keeps data on the \
-                     flash, take effect after a restart",
-                    next.policy
-                )));
-            }
-            return Err(unfit(format!(
-                "'{name}': '{placement}' keeps data on the flash that the disk does not have, \
-                 expected a policy that does not move data; stop the server to change it"
-            )));
-        }
-        if let On::Target { flash: Some(flash), .. }
-        | On::Emulated { flash: Some((flash, _)), .. } = &served.on
-        {
-            refuse_overwriting(name, &next.policy, flash)?;
-        }
-        let (done, switched) = channel();
-        // Caches and tiers remain.
-        let flushes = driver.policies.found_by_records();
-        let (streams, exports) = (next.who(), next.exports.clone());
-        let order = Order::Switch(Switch { spec, streams, exports, flushes, done });
-        let gone = || unfit(format!("'{name}' is no longer served"));
-        driver.orders.send(order).map_err(|_| gone())?;
-        driver.waker.wake();
-        let pause = switched.recv().map_err(|_| gone())?.map_err(|fault| {
-            unfit(format!(
-                "'{name}': writes could not be made durable: {}; '{current}' stays in use; fix \
-                 the problem and try again",
-                fault.reason()
-            ))
-        })?;
-        *served = next;
-        Ok(Some(Duration::from_nanos(pause.0)))
+    /// Rereads the configuration file; see [`Running::reload`].
+    ///
+    /// # Errors
+    /// There is no configuration file, or it is invalid; nothing changes.
+    pub fn reload(&self) -> Result<Vec<String>, Error> {
+        self.running.reload()
     }
 
-    fn driver(&self, name: &str) -> Result<&Driver, Error> {
-        self.drivers.iter().find(|driver| driver.name == name).ok_or_else(|| {
-            let known: Vec<_> = self.drivers.iter().map(|driver| &*driver.name).collect();
-            unfit(format!("nothing is named '{name}'; expected one of: {}", known.join(", ")))
-        })
+    /// Rotates the traces of all backs; returns what was completed and what failed, one sentence
+    /// each.
+    pub fn rotate_traces(&self) -> Vec<String> {
+        self.running.rotate_all_traces()
     }
 
-    /// Returns all backs with their current policies.
-    pub(crate) fn served(&self) -> impl Iterator<Item = Back> {
-        self.drivers.iter().map(|driver| driver.served().clone())
-    }
-
-    /// Returns the configuration with which the server was started.
-    pub(crate) fn config(&self) -> &Config {
-        &self.config
+    /// Applies what can be changed of `now`, the reread configuration; returns the same as
+    /// [`Server::reload`].
+    pub fn reread(&self, now: &Config) -> Vec<String> {
+        self.running.reread(now)
     }
 
     /// Returns the counts since the start.
     pub fn figures(&self) -> Figures {
-        self.reporter().figures()
-    }
-
-    fn reporter(&self) -> Reporter {
-        let of =
-            |driver: &Driver| (driver.name.clone(), driver.orders.clone(), driver.waker.clone());
-        Reporter { started: self.started, backs: self.drivers.iter().map(of).collect() }
+        self.running.figures()
     }
 
     /// Returns whether a driver ended by itself; [`Server::stop`] returns the reason.
@@ -327,7 +263,7 @@ impl Server {
     /// Stops like [`Server::stop`]; also returns unreported problems, one sentence each.
     pub fn end(self) -> (Vec<String>, Result<(), Error>) {
         self.listening.into_iter().for_each(Listening::stop);
-        self.telling.into_iter().for_each(Telling::stop);
+        self.controls.into_iter().for_each(Control::stop);
         self.scraped.into_iter().for_each(Scraped::stop);
         let mut devices = self.devices;
         let waiting = devices.as_mut().map(Devices::stop).unwrap_or_default();
@@ -445,12 +381,20 @@ fn drive<L: Wired>(
 ) -> Result<(), Error> {
     let waker = lanes.waker().map_err(system("waking the driver"))?;
     let Opened { exports, policies, stored, notes, disks, pair, .. } = opened;
-    let ready = Ready { exports: exports.clone(), policies: policies.clone(), notes, waker };
-    let Inbound { arriving, ordered, stop, .. } = inbound;
+    let Inbound { arriving, ordered, stop, says } = inbound;
+    let outputs = Outputs { disks: disks.clone(), says: says.clone() };
+    let (theirs, policies_theirs) = (outputs.clone(), policies.clone());
+    let ready = Ready {
+        exports: exports.clone(),
+        policies: policies_theirs,
+        outputs: theirs,
+        notes,
+        waker,
+    };
     let tally = Tally::new(&back.exports, &back.policy, &disks);
     let tally = if back.on.is_emulated() { tally.emulated() } else { tally };
     let mut front = Front::new(exports, back.who(), stored, arriving, ordered, tally, lanes.pool());
-    let mut beside = Beside::begin(back, &disks, inbound.says.clone())?;
+    front.traces = Traces::new(outputs.client_trace(back)?, outputs.issued_trace(back)?);
     let Beginning { told, goes, opened } = begun;
     // If nobody receives this, another back has failed and nothing is served.
     let _ = told.send(ready);
@@ -462,21 +406,14 @@ fn drive<L: Wired>(
     front.open(stop, move || theirs.borrow_mut().begin() && opened.send(()).is_ok());
     let front = Rc::new(RefCell::new(front));
     let mut lanes = Fronted::new(lanes, Rc::clone(&front));
-    let (mut asked, mut issued) = beside.traces();
-    let mut journal = Journal::new(&back.name, &disks, inbound.says.clone())
+    let journal = Journal::new(&back.name, &disks, says)
         .telling_answers(!policies.answers_when_done(&back.policy));
-    let files = [
-        ("trace", asked.as_mut().and_then(ClientTrace::fails)),
-        ("trace_issued", issued.as_mut().and_then(Issued::fails)),
-    ];
-    for (key, fails) in files.into_iter().filter_map(|(key, fails)| Some((key, fails?))) {
-        journal.watch(key, fails);
-    }
     let theirs = Some(Rc::clone(&pair));
-    let mut counting = Counting { front: Rc::clone(&front), asked, issued, journal, pair: theirs };
+    let mut counting = Counting { front: Rc::clone(&front), journal, pair: theirs };
     let driven = take_turns(back, &policies, &mut lanes, &mut counting);
     let ended = driven.and_then(|gauges| pair.borrow_mut().end(&gauges));
-    ended.and(beside.finish(counting.asked, counting.issued))
+    let (client, issued) = front.borrow_mut().traces.take();
+    ended.and(outputs.finish(&back.name, client, issued))
 }
 
 /// Drives one policy after another until the server ends; returns the last one's gauges.

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use forebay_core::contract::policy::{Done, Figure, Gauge};
-use forebay_core::contract::request::BACKGROUND;
 use forebay_core::{Completion, Nanos, Observer, Op, Request};
 use forebay_live::{Failure, Watch};
 use hdrhistogram::Histogram;
@@ -16,7 +15,6 @@ use crate::front::Front;
 use crate::journal::Journal;
 use crate::paired::Paired;
 use crate::protocol::{Command, Header};
-use crate::record::{ClientTrace, Issued};
 
 /// The maximum recorded latency; longer ones are clamped.
 const LATENCY_MAX_US: u64 = 3_600_000_000;
@@ -254,8 +252,6 @@ impl Tally {
 /// Counts the I/Os of disks, and records them and clients' requests in traces if requested.
 pub(crate) struct Counting {
     pub(crate) front: Rc<RefCell<Front>>,
-    pub(crate) asked: Option<ClientTrace>,
-    pub(crate) issued: Option<Issued>,
     pub(crate) journal: Journal,
     /// The disk and its flash, if their records must be kept in step.
     pub(crate) pair: Option<Rc<RefCell<Paired>>>,
@@ -264,11 +260,7 @@ pub(crate) struct Counting {
 impl Observer for Counting {
     #[inline]
     fn arrived(&mut self, request: &Request) {
-        if let Some(asked) = &mut self.asked {
-            // The final flush is recorded, so that a simulation of the trace also performs it.
-            let is_own = request.stream == self.front.borrow().own_stream();
-            asked.arrived(&Request { stream: if is_own { 0 } else { request.stream }, ..*request });
-        }
+        self.front.borrow_mut().record_arrival(request);
     }
 
     #[inline]
@@ -278,12 +270,7 @@ impl Observer for Counting {
             return;
         }
         front.tally.ended(completion);
-        if let Some(issued) = &mut self.issued {
-            let stream = completion.io.stream;
-            let is_own = stream == front.own_stream();
-            let io = Request { stream: if is_own { BACKGROUND } else { stream }, ..completion.io };
-            issued.ended(&Completion { io, ..*completion });
-        }
+        front.record_end(completion);
     }
 
     #[inline]
@@ -291,9 +278,7 @@ impl Observer for Counting {
         if done.outcome.is_err() {
             self.journal.answered(now, done);
         }
-        if let Some(asked) = &mut self.asked {
-            asked.finished(now, done);
-        }
+        self.front.borrow_mut().traces.finished(now, done);
     }
 }
 
@@ -325,13 +310,7 @@ impl Watch for Counting {
             return;
         }
         front.tally.started(now, io);
-        if let Some(issued) = &mut self.issued {
-            let is_own = io.stream == front.own_stream();
-            issued.started(
-                now,
-                &Request { stream: if is_own { BACKGROUND } else { io.stream }, ..*io },
-            );
-        }
+        front.record_start(now, io);
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // tests
 
+mod control;
 mod flash;
 mod serve;
 mod volumes;

@@ -19,7 +19,9 @@ use forebay_live::{Plug, Wired};
 use super::{Attachment, Front, PendingRequest, Streams};
 use crate::config::{Named, shown};
 use crate::protocol::Header;
+use crate::record::{ClientTrace, Issued};
 use crate::tally::Tally;
+use crate::traces::TraceExchange;
 
 /// How long an ending server waits for clients that do not read their answers.
 const PATIENCE: Nanos = Nanos::from_millis(5000);
@@ -35,6 +37,10 @@ pub(crate) enum Order {
     Attach(Attachment),
     /// Requests the counts so far.
     Tell(Sender<Tally>),
+    /// Exchanges the trace of clients' requests.
+    ClientTrace(TraceExchange<ClientTrace>),
+    /// Exchanges the trace of the disks' I/Os.
+    IssuedTrace(TraceExchange<Issued>),
 }
 
 /// A switch to another policy.
@@ -86,6 +92,8 @@ impl Front {
             match order {
                 // The requesting thread may no longer be waiting.
                 Order::Tell(told) => drop(told.send(self.figures(lanes.wall()))),
+                Order::ClientTrace(exchange) => self.traces.client.exchange(exchange),
+                Order::IssuedTrace(exchange) => self.traces.issued.exchange(exchange),
                 Order::Attach(attachment) => self.attach(attachment, lanes),
                 Order::Switch(switch) => self.switches.push_back(switch),
             }

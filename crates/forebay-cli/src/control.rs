@@ -1,0 +1,123 @@
+//! `forebay control`: commands to a running server.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use forebay_serve::control::{Command, client};
+use forebay_show::quantities;
+use serde_json::Value;
+
+use crate::output::tell;
+use crate::verb::Arguments;
+
+/// Change a running server: its policies, its configuration, its traces
+///
+/// SOCKET is that of `forebay serve --socket`. The server takes commands at SOCKET.control, which only its user may
+/// open (docs/serve.md shows the format).
+#[derive(Args)]
+pub(crate) struct Control {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    Reload(Arguments<ReloadAsk>),
+    Policy(Arguments<PolicyAsk>),
+    StartTrace(Arguments<StartTraceAsk>),
+    StopTrace(Arguments<StopTraceAsk>),
+    RotateTrace(Arguments<RotateTraceAsk>),
+}
+
+forebay_ask::ask! {
+    /// Reread the configuration file and apply what can be changed without a restart
+    pub(crate) struct ReloadAsk("control reload") {
+        /// The socket that the server listens on
+        socket: PathBuf [.positional().word("SOCKET")],
+    }
+}
+
+forebay_ask::ask! {
+    /// Switch the policy; requests in flight are answered first
+    pub(crate) struct PolicyAsk("control policy") {
+        /// The socket that the server listens on
+        socket: PathBuf [.positional().word("SOCKET")],
+        /// The policy to apply (see `forebay policies`)
+        policy: String [.positional().word("POLICY")],
+        /// The disk or volume
+        disk: Option<String> [.word("NAME").otherwise("the only one")],
+    }
+}
+
+forebay_ask::ask! {
+    /// Start a trace of the clients' requests
+    pub(crate) struct StartTraceAsk("control start-trace") {
+        /// The socket that the server listens on
+        socket: PathBuf [.positional().word("SOCKET")],
+        /// The file to write, .parquet or .csv
+        file: PathBuf [.positional().word("FILE")],
+        /// The disk or volume
+        disk: Option<String> [.word("NAME").otherwise("the only one")],
+        /// Record the I/Os issued to the disks instead
+        issued: bool,
+    }
+}
+
+forebay_ask::ask! {
+    /// Complete the traces that are being written
+    pub(crate) struct StopTraceAsk("control stop-trace") {
+        /// The socket that the server listens on
+        socket: PathBuf [.positional().word("SOCKET")],
+        /// The disk or volume
+        disk: Option<String> [.word("NAME").otherwise("the only one")],
+    }
+}
+
+forebay_ask::ask! {
+    /// Complete the traces, add a number to their names, and begin new ones
+    pub(crate) struct RotateTraceAsk("control rotate-trace") {
+        /// The socket that the server listens on
+        socket: PathBuf [.positional().word("SOCKET")],
+        /// The disk or volume
+        disk: Option<String> [.word("NAME").otherwise("the only one")],
+    }
+}
+
+impl Control {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self.what {
+            What::Reload(Arguments(ReloadAsk { socket })) => {
+                let done = order(&socket, &Command::Reload {})?;
+                texts(&done["changes"]).for_each(tell);
+            }
+            What::Policy(Arguments(PolicyAsk { socket, policy, disk })) => {
+                let done = order(&socket, &Command::Policy { disk, policy: policy.clone() })?;
+                let pause = quantities::millis(done["pause_ms"].as_f64().unwrap_or_default());
+                tell(&format!("the policy is {policy} now; requests were paused for {pause}"));
+            }
+            What::StartTrace(Arguments(StartTraceAsk { socket, file, disk, issued })) => {
+                let path = std::path::absolute(file)?;
+                order(&socket, &Command::StartTrace { disk, path, issued })?;
+            }
+            What::StopTrace(Arguments(StopTraceAsk { socket, disk })) => {
+                completed(&order(&socket, &Command::StopTrace { disk })?);
+            }
+            What::RotateTrace(Arguments(RotateTraceAsk { socket, disk })) => {
+                completed(&order(&socket, &Command::RotateTrace { disk })?);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn order(socket: &Path, command: &Command) -> anyhow::Result<Value> {
+    Ok(client::order(socket, command, &mut |_| ())?)
+}
+
+fn completed(done: &Value) {
+    texts(&done["paths"]).for_each(|path| tell(&format!("{path} is complete")));
+}
+
+fn texts(list: &Value) -> impl Iterator<Item = &str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str)
+}

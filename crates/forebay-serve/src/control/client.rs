@@ -1,0 +1,62 @@
+//! Sends commands to a server's control socket, from another process.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Command, beside};
+use crate::error::{Error, unfit};
+use crate::figures::Figures;
+
+/// How long a server may take for a line of its answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Requests the figures of the server at `socket`.
+///
+/// # Errors
+/// No server answers there.
+pub fn figures(socket: &Path) -> Result<Figures, Error> {
+    let figures = order(socket, &Command::Figures {}, &mut |_| ())?;
+    serde_json::from_value(figures).map_err(|error| unanswered(socket, &error))
+}
+
+/// Sends a command to the server at `socket` and returns the result. `progress` receives what the
+/// server reports meanwhile.
+///
+/// # Errors
+/// No server answers there, or it refuses the command.
+pub fn order(
+    socket: &Path,
+    command: &Command,
+    progress: &mut dyn FnMut(&Value),
+) -> Result<Value, Error> {
+    let path = beside(socket);
+    let failed = |error: std::io::Error| unanswered(socket, &error);
+    let mut stream = UnixStream::connect(&path).map_err(failed)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    stream.write_all(command.line().as_bytes()).map_err(failed)?;
+    for line in BufReader::new(stream).lines() {
+        let line = line.map_err(failed)?;
+        let mut answer: Value =
+            serde_json::from_str(&line).map_err(|error| unanswered(socket, &error))?;
+        if let Some(error) = answer["error"].as_str() {
+            return Err(unfit(error));
+        }
+        match answer.get("progress") {
+            Some(value) => progress(value),
+            None => return Ok(answer["done"].take()),
+        }
+    }
+    Err(unanswered(socket, &"the server ended"))
+}
+
+fn unanswered(socket: &Path, error: &dyn std::fmt::Display) -> Error {
+    unfit(format!(
+        "{}: no server takes commands at this path: {error}; expected PATH of forebay serve \
+         --socket PATH",
+        beside(socket).display()
+    ))
+}

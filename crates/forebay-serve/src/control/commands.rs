@@ -1,0 +1,136 @@
+//! The commands of the control socket.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::VERSION;
+use crate::error::Error;
+use crate::running::Running;
+
+/// A command to a running server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Command {
+    /// Returns the counts since the start.
+    Figures {},
+    /// Rereads the configuration file and applies what can be changed.
+    Reload {},
+    /// Switches the policy of a disk or volume.
+    Policy {
+        /// The disk's or volume's name; may be left out if there is only one.
+        #[serde(default)]
+        disk: Option<String>,
+        /// The policy with its parameters.
+        policy: String,
+    },
+    /// Starts a trace of clients' requests, or of a disk's I/Os.
+    StartTrace {
+        /// The disk's or volume's name; may be left out if there is only one.
+        #[serde(default)]
+        disk: Option<String>,
+        /// The file to write.
+        path: PathBuf,
+        /// Whether to record the disk's I/Os instead of clients' requests.
+        #[serde(default)]
+        issued: bool,
+    },
+    /// Completes the traces of a disk or volume.
+    StopTrace {
+        /// The disk's or volume's name; may be left out if there is only one.
+        #[serde(default)]
+        disk: Option<String>,
+    },
+    /// Completes the traces of a disk or volume, and begins new ones.
+    RotateTrace {
+        /// The disk's or volume's name; may be left out if there is only one.
+        #[serde(default)]
+        disk: Option<String>,
+    },
+}
+
+impl Command {
+    /// Parses a line.
+    pub(super) fn parse(line: &[u8]) -> Result<Command, String> {
+        let wrong = |error: serde_json::Error| {
+            format!(
+                "got a command that cannot be read ({error}), expected for example \
+                 {{\"version\": {VERSION}, \"command\": \"figures\"}}"
+            )
+        };
+        let mut value: Value = serde_json::from_slice(line).map_err(wrong)?;
+        let version = value.as_object_mut().and_then(|map| map.remove("version"));
+        if version != Some(VERSION.into()) {
+            let got = version.map_or("no version".to_string(), |got| format!("version {got}"));
+            return Err(format!("got a command with {got}, expected version {VERSION}"));
+        }
+        serde_json::from_value(value).map_err(wrong)
+    }
+
+    /// Returns the line for this command.
+    pub(super) fn line(&self) -> String {
+        let mut value = json!(self);
+        value["version"] = VERSION.into();
+        value.to_string() + "\n"
+    }
+
+    /// Executes the command. Long commands call `progress`, which returns whether the client is
+    /// still there.
+    pub(super) fn run(
+        &self,
+        running: &Running,
+        _progress: &mut dyn FnMut(Value) -> bool,
+    ) -> Result<Value, Error> {
+        Ok(match self {
+            Command::Figures {} => json!(running.figures()),
+            Command::Reload {} => json!({ "changes": running.reload()? }),
+            Command::Policy { disk, policy } => {
+                let pause = running.switch(running.name(disk)?, policy)?;
+                json!({ "pause_ms": pause.as_secs_f64() * 1e3 })
+            }
+            Command::StartTrace { disk, path, issued } => {
+                running.start_trace(running.name(disk)?, path, *issued)?;
+                json!({ "path": path })
+            }
+            Command::StopTrace { disk } => {
+                json!({ "paths": running.stop_traces(running.name(disk)?)? })
+            }
+            Command::RotateTrace { disk } => {
+                json!({ "paths": running.rotate_traces(running.name(disk)?)? })
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_survive_the_line() {
+        let start =
+            Command::StartTrace { disk: Some("a".into()), path: "t.parquet".into(), issued: true };
+        for command in [Command::Figures {}, start] {
+            assert_eq!(Command::parse(command.line().as_bytes()), Ok(command));
+        }
+    }
+
+    #[test]
+    fn wrong_commands_get_a_message() {
+        for (line, what) in [
+            ("", "cannot be read"),
+            ("figures", "cannot be read"),
+            ("[]", "no version"),
+            ("{\"command\": \"figures\"}", "no version"),
+            ("{\"version\": 2, \"command\": \"figures\"}", "version 2, expected version 1"),
+            ("{\"version\": 1}", "missing field `command`"),
+            ("{\"version\": 1, \"command\": \"fly\"}", "unknown variant `fly`"),
+            ("{\"version\": 1, \"command\": \"reload\", \"x\": 1}", "unknown field `x`"),
+            ("{\"version\": 1, \"command\": \"start_trace\"}", "missing field `path`"),
+        ] {
+            let said = Command::parse(line.as_bytes()).unwrap_err();
+            assert!(said.contains(what), "{line}: {said}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The traces being written, and their exchange while the server runs.
+//!
+//! Invariant: a request is recorded by the trace that was being written when it arrived, so that
+//! its latency is not lost at an exchange: an old trace is released when everything that it has
+//! recorded has ended.
+
+// Traces are handed over to other threads.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::sync::mpsc::Sender;
+
+use forebay_core::contract::policy::Done;
+use forebay_core::{Completion, Nanos, Request};
+
+use crate::record::{ClientTrace, Issued, RecordedTrace};
+
+/// The traces of a back.
+#[derive(Default)]
+pub(crate) struct Traces {
+    pub(crate) client: TraceSlot<ClientTrace>,
+    pub(crate) issued: TraceSlot<Issued>,
+}
+
+/// An order to write another trace, or none.
+pub(crate) struct TraceExchange<T> {
+    pub(crate) new: Option<T>,
+    /// Receives the previous trace, if there is one, which is then to be completed.
+    pub(crate) old: Sender<Option<T>>,
+}
+
+/// A trace that is being written, and those before it that are not yet complete.
+pub(crate) struct TraceSlot<T> {
+    current: Option<T>,
+    closing: Vec<(T, Sender<Option<T>>)>,
+}
+
+impl<T> Default for TraceSlot<T> {
+    fn default() -> TraceSlot<T> {
+        TraceSlot { current: None, closing: Vec::new() }
+    }
+}
+
+impl<T: RecordedTrace> TraceSlot<T> {
+    /// Writes another trace from now on, and releases the current one when everything in it has
+    /// ended.
+    pub(crate) fn exchange(&mut self, exchange: TraceExchange<T>) {
+        match std::mem::replace(&mut self.current, exchange.new) {
+            Some(trace) => self.closing.push((trace, exchange.old)),
+            // The requesting thread may no longer be waiting.
+            None => drop(exchange.old.send(None)),
+        }
+        self.release(T::is_quiet);
+    }
+
+    /// Passes the end of a request or I/O to the trace that recorded its beginning.
+    #[inline]
+    fn ended(&mut self, mut end: impl FnMut(&mut T) -> bool) {
+        let is_known = self.current.as_mut().is_some_and(&mut end);
+        if !is_known && !self.closing.is_empty() {
+            let _ = self.closing.iter_mut().any(|(trace, _)| end(trace));
+            self.release(T::is_quiet);
+        }
+    }
+
+    /// Releases the old traces that are `ready`.
+    fn release(&mut self, ready: impl Fn(&T) -> bool) {
+        for (trace, old) in self.closing.extract_if(.., |(trace, _)| ready(trace)) {
+            // The requesting thread waits until it has the trace, unless the process ends.
+            drop(old.send(Some(trace)));
+        }
+    }
+
+    fn take(&mut self) -> Option<T> {
+        self.release(|_| true);
+        self.current.take()
+    }
+}
+
+impl Traces {
+    pub(crate) fn new(client: Option<ClientTrace>, issued: Option<Issued>) -> Traces {
+        let mut traces = Traces::default();
+        (traces.client.current, traces.issued.current) = (client, issued);
+        traces
+    }
+
+    #[inline]
+    pub(crate) fn arrived(&mut self, request: &Request) {
+        if let Some(trace) = &mut self.client.current {
+            trace.arrived(request);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn finished(&mut self, now: Nanos, done: &Done) {
+        self.client.ended(|trace| trace.finished(now, done));
+    }
+
+    #[inline]
+    pub(crate) fn started(&mut self, now: Nanos, io: &Request) {
+        if let Some(trace) = &mut self.issued.current {
+            trace.started(now, io);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn ended(&mut self, done: &Completion) {
+        self.issued.ended(|trace| trace.ended(done));
+    }
+
+    /// Releases all traces, and returns those being written.
+    pub(crate) fn take(&mut self) -> (Option<ClientTrace>, Option<Issued>) {
+        (self.client.take(), self.issued.take())
+    }
+}
