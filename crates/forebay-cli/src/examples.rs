@@ -127,6 +127,14 @@ const EACH: &[Examples] = &[
     ("attach", &["sudo forebay attach disk.sock /dev/nbd0"]),
     ("detach", &["sudo forebay detach /dev/nbd0"]),
     ("top", &["forebay top disk.sock --once", "forebay top disk.sock --format json"]),
+    ("control reload", &["forebay control reload disk.sock"]),
+    ("control policy", &["forebay control policy disk.sock mq-deadline"]),
+    ("control start-trace", &["forebay control start-trace disk.sock asked.parquet"]),
+    (
+        "control rotate-trace",
+        &["forebay control rotate-trace disk.sock   # asked.1.parquet is complete"],
+    ),
+    ("control stop-trace", &["forebay control stop-trace disk.sock"]),
     (
         "volume create",
         &["forebay volume create /dev/sdb /dev/sdc /dev/sdd /dev/sde /dev/sdf /dev/sdg"],

@@ -76,7 +76,6 @@ fn hung_up(server: &Server) {
         Ok(changes) => changes.iter().for_each(|change| tell(change)),
         Err(error) => tell(&format!("SIGHUP: {error}; nothing was changed")),
     }
-    server.rotate_traces().iter().for_each(|said| tell(said));
 }
 
 /// How often to check whether to stop.

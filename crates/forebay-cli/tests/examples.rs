@@ -29,15 +29,20 @@ const FIRST: [&str; 15] = [
 ];
 
 /// Verbs whose examples are only parsed.
-const UNDERSTOOD: [&str; 7] = [
+const UNDERSTOOD: [&str; 8] = [
     "attach",
     "capture",
+    "control reload",
     "detach",
     "device import",
     "device probe",
     "device validate",
     "device fit",
 ];
+
+/// Verbs whose examples need a server, in this order.
+const SERVED: [&str; 5] =
+    ["top", "control policy", "control start-trace", "control rotate-trace", "control stop-trace"];
 
 /// Returns the examples of a verb.
 fn examples(verb: &str) -> Vec<String> {
@@ -85,7 +90,7 @@ fn script(verb: &str, lines: &[String]) -> String {
     let each = lines.map(|line| match verb {
         "serve" if line.starts_with("forebay serve") => format!(
             "{line} &\nuntil [ -S disk.sock.control ]; do sleep 0.05; done\n{}\nkill $!; wait $!",
-            examples("top").join("\n")
+            SERVED.iter().flat_map(|verb| examples(verb)).collect::<Vec<_>>().join("\n")
         ),
         "store serve" if line.starts_with("forebay store serve") => {
             format!("{line} --listen 127.0.0.1:0 2> said &\nuntil grep -q serving said; do sleep 0.05; done\nserver=$!")
@@ -106,7 +111,8 @@ fn every_example_does_what_it_says() {
     let verbs: Vec<String> = shell::verbs().iter().map(|verb| verb.join(" ")).collect();
     let inner = |verb: &str| verbs.iter().any(|other| other.starts_with(&format!("{verb} ")));
     let rest = verbs.iter().map(String::as_str).filter(|verb| !inner(verb));
-    let rest: Vec<&str> = rest.filter(|verb| !FIRST.contains(verb) && *verb != "top").collect();
+    let rest: Vec<&str> =
+        rest.filter(|verb| !FIRST.contains(verb) && !SERVED.contains(verb)).collect();
     let run = |verb: &str| {
         meanwhile(folder.root(), verb);
         let text = script(verb, &examples(verb));

@@ -21,6 +21,7 @@ name = "data"
 file = "disk"
 emulate = "fixed:20000"
 policy = "{policy}"
+depth = 64
 capacity_iops = 20000
 trace = "asked.parquet"
 trace_issued = "issued.parquet"
@@ -87,10 +88,15 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     let after = soon(|| Some(top(&folder)).filter(|told| told["backs"][0]["switches"] == 1));
     let policy = after["backs"][0]["policy"].as_str().unwrap();
     assert!(policy.starts_with("promised:cmin=5000/0/0:") && policy.ends_with("over=mq-deadline"));
-    // Promises are re-read too; the open files are not, and a message says so.
+    // Promises and traces are re-read too; the open files are not, and a message says so.
     let promise = |iops| config("mq-deadline").replace("keep_iops = 5000", iops);
-    fs::write(folder.path("serve.toml"), promise("keep_iops = 7000").replace("issued.", "other."))
-        .unwrap();
+    fs::write(
+        folder.path("serve.toml"),
+        promise("keep_iops = 7000")
+            .replace("issued.", "other.")
+            .replace("depth = 64", "depth = 65"),
+    )
+    .unwrap();
     serving.signal("-HUP");
     let after = soon(|| Some(top(&folder)).filter(|told| told["backs"][0]["switches"] == 2));
     let back = &after["backs"][0];
@@ -119,26 +125,29 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     let (status, said) = serving.ends();
     assert_eq!(status, Some(0), "{said}");
     assert!(said.contains("'data' has mq-deadline now; requests were paused for"), "{said}");
-    assert!(said.contains("nonsense") && said.contains("was not changed"), "{said}");
-    assert!(
-        said.contains("'data': trace_issued: this change takes effect after a restart"),
-        "{said}"
-    );
+    assert!(said.contains("nonsense"), "{said}");
+    assert!(said.contains("'data': depth: this change takes effect after a restart"), "{said}");
+    for complete in ["asked.1.parquet", "issued.1.parquet", "asked.2.parquet", "issued.parquet"] {
+        assert!(said.contains(&format!("{complete} is complete")), "{said}");
+    }
     assert!(folder.read("disk")[..4 << 20] == data[..]);
 
-    let trace = folder.path("asked.parquet");
-    let (told, _) = command::json(&mut command::forebay(&["describe", trace.to_str().unwrap()]));
-    let moved = told["read_bytes"].as_u64().unwrap() + told["write_bytes"].as_u64().unwrap();
-    assert_eq!(moved, 8 << 20, "{told}");
-    let (last, before) = last_two_ns(&folder, "issued.parquet");
+    let moved = |names: &[&str]| -> u64 {
+        let moved = |name: &&str| {
+            let trace = folder.path(name);
+            let trace = trace.to_str().unwrap();
+            let (told, _) = command::json(&mut command::forebay(&["describe", trace]));
+            told["read_bytes"].as_u64().unwrap() + told["write_bytes"].as_u64().unwrap()
+        };
+        names.iter().map(moved).sum()
+    };
+    assert_eq!(moved(&["asked.1.parquet", "asked.parquet"]), 8 << 20);
+    let (last, before) = last_two_ns(&folder, "other.parquet");
     assert!(last - before >= idle_ms * 1_000_000, "{last} after {before}");
     let (last, before) = last_two_ns(&folder, "asked.parquet");
     assert!(last - before >= idle_ms * 1_000_000, "{last} after {before}");
     // The disk was given the same number of bytes, whatever the I/Os.
-    let issued = folder.path("issued.parquet");
-    let (told, _) = command::json(&mut command::forebay(&["describe", issued.to_str().unwrap()]));
-    let moved = told["read_bytes"].as_u64().unwrap() + told["write_bytes"].as_u64().unwrap();
-    assert_eq!(moved, 8 << 20, "{told}");
+    assert_eq!(moved(&["issued.1.parquet", "other.parquet"]), 8 << 20);
 }
 
 /// Returns the times of the last two requests of a trace.
@@ -340,6 +349,46 @@ fn what_is_not_the_newest_state_of_disk_and_flash_is_served_by_force_only() {
     serving.stop();
     let serving = Serving::start(&folder, &["serve.toml"]);
     serving.stop();
+}
+
+#[test]
+fn a_running_server_takes_commands() {
+    let folder = Folder::new();
+    folder.holes("disk", 8 << 20);
+    let serving = Serving::start(&folder, &["disk"]);
+    let socket = folder.socket().display().to_string();
+    let control = |words: &[&str]| {
+        let mut command = command::forebay(&["control", words[0], &socket]);
+        command.args(&words[1..]).current_dir(folder.root()).output().unwrap()
+    };
+    let says = |words: &[&str]| {
+        let output = control(words);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {said}");
+        said
+    };
+    let refuses = |words: &[&str], part: &str| {
+        let output = control(words);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(part) && said.lines().count() < 3, "{words:?}: {said}");
+    };
+    assert!(says(&["policy", "mq-deadline"]).contains("the policy is mq-deadline now"));
+    refuses(&["policy", "fly"], "fly");
+    refuses(&["policy", "bfq", "--disk", "other"], "nothing is named 'other'");
+    refuses(&["reload"], "no configuration file");
+    refuses(&["stop-trace"], "no trace is being written");
+    says(&["start-trace", "asked.csv"]);
+    Client::simple(&folder.socket(), "").write(0, &[1; 4096]);
+    assert!(says(&["rotate-trace"]).contains("asked.1.csv is complete"));
+    assert!(says(&["stop-trace"]).contains("asked.csv is complete"));
+    assert_eq!(
+        String::from_utf8(folder.read("asked.1.csv")).unwrap().matches(",write,").count(),
+        1
+    );
+    assert_eq!(top(&folder)["backs"][0]["policy"], "mq-deadline");
+    serving.stop();
+    refuses(&["reload"], "no server takes commands");
 }
 
 #[test]

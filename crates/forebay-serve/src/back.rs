@@ -28,6 +28,7 @@ pub(crate) const CLIENTS_MAX: u32 = 256;
 /// A back whose targets are open and whose policy is valid. Nothing has been written.
 pub(crate) struct Opened {
     pub(crate) exports: Vec<Export>,
+    pub(crate) room: ExportRoom,
     pub(crate) policies: Policies,
     pub(crate) stored: Option<Stored>,
     pub(crate) notes: Vec<String>,
@@ -213,10 +214,11 @@ impl Opened {
         let told = [opened.told(drives), found.notes].concat();
         let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
         policies.build(&back.shaped()?)?;
-        let exports = exports(back, opened.geometry.capacity_bytes(), 1, false)?;
+        let room = ExportRoom { bytes: opened.geometry.capacity_bytes(), block_bytes: 1 };
+        let exports = room.exports(back, false)?;
         let (notes, disks) = ([told, notes(&targets)].concat(), paths(&targets));
         let lanes = close(targets);
-        Ok(Opened { exports, policies, stored: None, notes, disks, pair: None, lanes })
+        Ok(Opened { exports, room, policies, stored: None, notes, disks, pair: None, lanes })
     }
 }
 
@@ -255,8 +257,9 @@ impl Parts {
         };
         policies.build(&back.shaped()?)?;
         let trims_to_zero = policies.trims_to_zero(&back.policy);
-        let exports = exports(back, bytes, block_bytes, trims_to_zero)?;
-        Ok(Opened { exports, policies, stored, notes, disks, pair, lanes })
+        let room = ExportRoom { bytes, block_bytes };
+        let exports = room.exports(back, trims_to_zero)?;
+        Ok(Opened { exports, room, policies, stored, notes, disks, pair, lanes })
     }
 }
 
@@ -353,52 +356,60 @@ fn notes(targets: &[Target]) -> Vec<String> {
     targets.iter().flat_map(of).collect()
 }
 
-/// Determines the exports, and checks that they are within the disk.
-fn exports(
-    back: &Back,
+/// The bytes that exports can consist of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ExportRoom {
     bytes: u64,
     block_bytes: u32,
-    trims_to_zero: bool,
-) -> Result<Vec<Export>, Error> {
-    let block = u64::from(block_bytes);
-    let of = |named: &Named| {
-        let Named { name, description, offset, .. } = named.clone();
-        let left = bytes.checked_sub(offset).filter(|left| *left > 0).ok_or_else(|| {
+}
+
+impl ExportRoom {
+    /// Determines the exports, and checks that they are within the disk.
+    ///
+    /// # Errors
+    /// One of them is not.
+    pub(crate) fn exports(self, back: &Back, trims_to_zero: bool) -> Result<Vec<Export>, Error> {
+        let ExportRoom { bytes, block_bytes } = self;
+        let block = u64::from(block_bytes);
+        let of = |named: &Named| {
+            let Named { name, description, offset, .. } = named.clone();
+            let left = bytes.checked_sub(offset).filter(|left| *left > 0).ok_or_else(|| {
             unfit(format!(
                 "export '{name}': got offset {offset}, expected less than the {bytes} bytes of '{}'",
                 back.name
             ))
         })?;
-        let len = named.bytes.unwrap_or(left / block * block);
-        if len > left || len == 0 {
-            return Err(unfit(format!(
-                "export '{name}': got {len} bytes, expected 1 to {left}, the rest of '{}'",
-                back.name
-            )));
-        }
-        if !offset.is_multiple_of(block) || !len.is_multiple_of(block) {
-            return Err(unfit(format!(
-                "export '{name}': got {len} bytes at {offset}, expected multiples of the {block} bytes of \
+            let len = named.bytes.unwrap_or(left / block * block);
+            if len > left || len == 0 {
+                return Err(unfit(format!(
+                    "export '{name}': got {len} bytes, expected 1 to {left}, the rest of '{}'",
+                    back.name
+                )));
+            }
+            if !offset.is_multiple_of(block) || !len.is_multiple_of(block) {
+                return Err(unfit(format!(
+                    "export '{name}': got {len} bytes at {offset}, expected multiples of the {block} bytes of \
                  its disk's blocks; or set page_cache = true"
-            )));
-        }
-        if name.len() > NAME_MAX || description.len() > NAME_MAX {
-            return Err(unfit(format!(
-                "export '{name:.40}...': got more than {NAME_MAX} bytes of name"
-            )));
-        }
-        Ok(Export {
-            name,
-            description,
-            offset,
-            bytes: len,
-            read_only: named.read_only || back.read_only,
-            block_bytes,
-            rotational: false,
-            trims_to_zero,
-        })
-    };
-    back.exports.iter().map(of).collect()
+                )));
+            }
+            if name.len() > NAME_MAX || description.len() > NAME_MAX {
+                return Err(unfit(format!(
+                    "export '{name:.40}...': got more than {NAME_MAX} bytes of name"
+                )));
+            }
+            Ok(Export {
+                name,
+                description,
+                offset,
+                bytes: len,
+                read_only: named.read_only || back.read_only,
+                block_bytes,
+                rotational: false,
+                trims_to_zero,
+            })
+        };
+        back.exports.iter().map(of).collect()
+    }
 }
 
 /// The longest string that the protocol allows.

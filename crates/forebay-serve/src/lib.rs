@@ -19,6 +19,7 @@ mod connection;
 pub mod control;
 mod devices;
 mod drive;
+mod driver;
 mod error;
 mod export;
 pub mod figures;
@@ -48,6 +49,7 @@ mod running;
 mod server;
 mod stored;
 mod tally;
+mod traced;
 mod traces;
 
 pub use address::{Address, address};

@@ -30,19 +30,47 @@ const HANDSHAKES_MAX: usize = 64;
 /// The maximum duration of a handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(20);
 
-/// The path to the driver that serves an export.
+/// An export that clients may choose, and the path to its driver.
 #[derive(Clone)]
 pub(crate) struct Door {
+    pub(crate) export: Export,
     /// The export's index among those of its driver.
     pub(crate) at: usize,
     pub(crate) newcomers: Sender<Newcomer>,
     pub(crate) waker: Waker,
 }
 
+/// The exports that clients may choose now.
+#[derive(Default)]
+pub(crate) struct Doors(Mutex<Vec<Door>>);
+
+impl Doors {
+    /// Adds exports after those that exist.
+    pub(crate) fn open(&self, doors: impl IntoIterator<Item = Door>) {
+        self.all().extend(doors);
+    }
+
+    /// Replaces the exports called so.
+    pub(crate) fn replace(&self, names: &[&str], doors: impl IntoIterator<Item = Door>) {
+        let mut all = self.all();
+        let begin = all.iter().position(|door| names.contains(&&*door.export.name));
+        all.retain(|door| !names.contains(&&*door.export.name));
+        let begin = begin.unwrap_or(all.len()).min(all.len());
+        all.splice(begin..begin, doors);
+    }
+
+    pub(crate) fn exports(&self) -> Vec<Export> {
+        self.all().iter().map(|door| door.export.clone()).collect()
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Door>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The state shared by all handshakes.
 struct Reception {
-    exports: Vec<Export>,
-    doors: Vec<Door>,
+    doors: Arc<Doors>,
     over: AtomicBool,
     shaking: Mutex<Shaking>,
 }
@@ -63,15 +91,14 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    /// Starts listening; `doors` and `exports` have the same order.
+    /// Starts listening.
     pub(crate) fn start(
         listener: Listener,
         address: Address,
-        exports: Vec<Export>,
-        doors: Vec<Door>,
+        doors: Arc<Doors>,
     ) -> Result<Listening, Error> {
         let (over, shaking) = (AtomicBool::new(false), Mutex::default());
-        let reception = Arc::new(Reception { exports, doors, over, shaking });
+        let reception = Arc::new(Reception { doors, over, shaking });
         let stopper = listener.stopper().map_err(system("listening"))?;
         let theirs = Arc::clone(&reception);
         let thread = thread::Builder::new().name("listen".into());
@@ -146,12 +173,15 @@ impl Busy {
     fn receive(&self, stream: Stream) -> io::Result<()> {
         let reception = &self.reception;
         let mut timed = Timed { stream, until: Instant::now() + HANDSHAKE_MAX };
-        let Some(agreed) = negotiate(&mut timed, &reception.exports)? else { return Ok(()) };
+        // The exports may change during the handshake, which does not concern this client.
+        let doors = reception.doors.all().clone();
+        let exports: Vec<Export> = doors.iter().map(|door| door.export.clone()).collect();
+        let Some(agreed) = negotiate(&mut timed, &exports)? else { return Ok(()) };
         if !self.end() {
             // This handshake was dropped in favor of another one.
             return Ok(());
         }
-        let door = &reception.doors[agreed.export];
+        let door = &doors[agreed.export];
         let agreed = Agreed { export: door.at, ..agreed };
         let socket = timed.stream.into_socket()?;
         // If the driver has ended, so has the server.

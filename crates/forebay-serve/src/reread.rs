@@ -1,57 +1,179 @@
 //! Rereads a configuration while a server runs: applies what can be changed and lists what must
 //! wait for a restart.
 //!
-//! Invariant: policies and their parameters (promises, weights, `capacity`) are applied;
-//! open files, listening sockets and output files never change.
+//! Invariant: open files and listening sockets never change; disks and exports are added and
+//! removed. What has clients is not removed.
 
 use std::mem::discriminant;
+use std::sync::Arc;
 
+use forebay_show::plural::{counted, verb};
 use forebay_show::quantities;
 
 use crate::config::{Back, Blocks, Config, Named, On};
+use crate::driver::Driver;
+use crate::error::{Error, unfit};
+use crate::file;
+use crate::outputs;
 use crate::running::Running;
+use crate::server::refuse_doubles;
+use crate::traced::{TracePaths, completed};
 
 impl Running {
-    /// Applies the policies and their parameters in `now`, the reread configuration. Returns what
-    /// was changed and what must wait for a restart, one sentence each.
-    pub(crate) fn reread(&self, now: &Config) -> Vec<String> {
-        let mut said = Vec::new();
-        for served in self.current() {
-            let name = &served.name;
-            let Some(back) = now.backs.iter().find(|other| other.name == *name) else {
-                said.push(format!("'{name}' is still served, although the file no longer has it"));
-                continue;
+    /// Rereads the configuration file and applies what can be changed while the server runs;
+    /// `rotates` also the traces that do not change. Returns what was changed and what must wait for
+    /// a restart, one sentence each.
+    ///
+    /// # Errors
+    /// There is no configuration file, or it is invalid; nothing changes.
+    pub(crate) fn reload(&self, rotates: bool) -> Result<Vec<String>, Error> {
+        let before = self.config().clone();
+        let Some(path) = &before.file else {
+            return match rotates {
+                true => self.rotate_all(),
+                false => Err(unfit("the server has no configuration file to reload")),
             };
-            let next = served.with_policy_of(back);
-            said.push(match self.follow(name, next) {
-                Ok(None) => format!("'{name}' keeps its policy, which has not changed in the file"),
-                Ok(Some(pause)) => {
-                    let pause = quantities::seconds(pause.as_secs_f64());
-                    format!("'{name}' has {} now; requests were paused for {pause}", back.policy)
+        };
+        let mut now = file::read(path)?;
+        for back in &mut now.backs {
+            // It matters only at the start, where the command line may have set it.
+            let started = before.backs.iter().find(|started| started.name == back.name);
+            back.force |= started.is_some_and(|started| started.force);
+        }
+        refuse_doubles(&now)?;
+        outputs::refuse(&now)?;
+        let said = self.reread(&before, &now, rotates);
+        *self.config() = now;
+        Ok(said)
+    }
+
+    /// Applies the changes from `before` to `now`.
+    fn reread(&self, before: &Config, now: &Config, rotates: bool) -> Vec<String> {
+        let mut said = Vec::new();
+        for driver in self.drivers() {
+            match now.backs.iter().find(|back| back.name == driver.name) {
+                Some(back) => {
+                    said.extend(self.follow_file(&driver, back));
+                    let was = before.backs.iter().find(|other| other.name == driver.name);
+                    said.extend(self.trace_as(&driver, was, back, rotates));
                 }
-                Err(error) => format!("{error}; '{name}' was not changed"),
-            });
-            let left = served.left_of(back).join(", ");
-            if !left.is_empty() {
-                said.push(format!("'{name}': {left}: this change takes effect after a restart"));
+                None => said.push(self.drop_driver(&driver)),
             }
         }
-        said.extend(self.config().left_of(now));
+        let is_served = |back: &&Back| self.driver(&back.name).is_ok();
+        for back in now.backs.iter().filter(|back| !is_served(back)) {
+            said.push(match self.start_driver(back) {
+                Ok(()) => format!("'{}' is served now", back.name),
+                Err(error) => format!("{error}; '{}' is not served", back.name),
+            });
+        }
+        said.extend(before.left_of(now));
         said
+    }
+
+    /// Gives a driver the policy, exports and promises of `back`.
+    fn follow_file(&self, driver: &Driver, back: &Back) -> Vec<String> {
+        let name = &driver.name;
+        let served = driver.current().clone();
+        let next = served.with_policy_of(back);
+        let (mut said, left) = (Vec::new(), served.left_of(back).join(", "));
+        said.push(match self.follow(driver, next) {
+            Ok(None) => format!("'{name}' keeps its policy, which has not changed in the file"),
+            Ok(Some(pause)) => {
+                let pause = quantities::seconds(pause.as_secs_f64());
+                format!("'{name}' has {} now; requests were paused for {pause}", back.policy)
+            }
+            Err(error) => return vec![format!("{error}; '{name}' was not changed")],
+        });
+        match self.offer(driver, &back.exports) {
+            Ok(changes) => said.extend(changes),
+            Err(error) => said.push(error.to_string()),
+        }
+        if !left.is_empty() {
+            said.push(format!("'{name}': {left}: this change takes effect after a restart"));
+        }
+        said
+    }
+
+    /// Writes the traces of `now` if they differ from `was`, the same part of the file before; if
+    /// they do not differ, rotates those that are being written, if wanted.
+    fn trace_as(
+        &self,
+        driver: &Driver,
+        was: Option<&Back>,
+        now: &Back,
+        rotates: bool,
+    ) -> Vec<String> {
+        let (was, now) = (was.map(TracePaths::of), TracePaths::of(now));
+        let current = TracePaths::of(&driver.current());
+        completed(match (was.as_ref() == Some(&now), current == TracePaths::default()) {
+            (false, _) if current != now => self.write_traces(driver, now, false),
+            (_, false) if rotates => self.rotate_traces(driver),
+            _ => return Vec::new(),
+        })
+    }
+
+    /// Starts serving a disk or volume that the file did not have before.
+    fn start_driver(&self, back: &Back) -> Result<(), Error> {
+        if back.exports.iter().any(|export| export.ublk) {
+            return Err(unfit(format!("'{}': devices (ublk) are added at a start", back.name)));
+        }
+        let prepared = Driver::prepare(back, self.says())?;
+        prepared.driver.begin(prepared.starting)?;
+        self.add(prepared.driver, &prepared.exports);
+        Ok(())
+    }
+
+    /// Stops serving a disk or volume that the file no longer has, unless it has clients.
+    fn drop_driver(&self, driver: &Arc<Driver>) -> String {
+        let name = &driver.name;
+        // New clients are refused from here on.
+        if let Err(error) = self.offer(driver, &[]) {
+            return error.to_string();
+        }
+        let figures = driver.figures();
+        let clients = |figures: crate::figures::BackFigures| {
+            figures.exports.iter().map(|export| export.clients).sum::<u64>()
+        };
+        let clients = figures.map_or(0, clients);
+        if clients > 0 {
+            return format!(
+                "'{name}' accepts no more clients, and is served for {} that {} connected; reload again \
+                 when {} gone",
+                counted(clients, "client"),
+                verb(clients, "is", "are"),
+                verb(clients, "it is", "they are")
+            );
+        }
+        driver.stop();
+        let ended = driver.join();
+        self.remove(driver);
+        match ended {
+            Ok(()) => format!("'{name}' is no longer served"),
+            Err(error) => error.of(name).to_string(),
+        }
     }
 }
 
 impl Back {
-    /// Returns this back with the policy and promises of `now`.
+    /// Returns this back with the policy, promises and exports of `now`. Exports keep their order,
+    /// those that are gone stay without a promise, and new ones follow.
     pub(crate) fn with_policy_of(&self, now: &Back) -> Back {
         let export = |one: &Named| match now.exports.iter().find(|other| other.name == one.name) {
-            Some(Named { promise, weight, .. }) => {
-                Named { promise: *promise, weight: *weight, ..one.clone() }
-            }
+            Some(other) => Named {
+                promise: other.promise,
+                weight: other.weight,
+                description: other.description.clone(),
+                bytes: if one.may_become(other) { other.bytes } else { one.bytes },
+                ..one.clone()
+            },
             // Exports that are no longer configured have no promise.
             None => Named { promise: None, weight: 1, ..one.clone() },
         };
-        let exports: Vec<Named> = self.exports.iter().map(export).collect();
+        let is_new = |one: &&Named| self.exports.iter().all(|other| other.name != one.name);
+        let new = now.exports.iter().filter(is_new);
+        let new = new.map(|one| Named { ublk: false, ..one.clone() });
+        let exports: Vec<Named> = self.exports.iter().map(export).chain(new).collect();
         Back {
             policy: now.policy.clone(),
             capacity_iops: now.capacity_iops,
@@ -72,31 +194,45 @@ impl Back {
             ("read_only", self.read_only != now.read_only),
             ("force", self.force != now.force),
             ("rearrange", is_in_place(self) != is_in_place(now)),
-            ("trace", self.trace != now.trace),
-            ("trace_issued", self.trace_issued != now.trace_issued),
         ];
         let keys = changed.into_iter().filter(|(_, changed)| *changed);
         let mut left: Vec<String> = keys.map(|(key, _)| key.to_string()).collect();
-        for one in &self.exports {
-            let what = match now.exports.iter().find(|other| other.name == one.name) {
-                None => "that is gone",
-                Some(other) if !one.is_alike(other) => "and what it is of",
-                Some(_) => continue,
-            };
-            left.push(format!("export '{}' {what}", one.name));
+        for other in &now.exports {
+            let one = self.exports.iter().find(|one| one.name == other.name);
+            if one.is_some_and(|one| !one.may_become(other)) {
+                left.push(format!(
+                    "export '{}': its offset, a smaller size, or its access",
+                    other.name
+                ));
+            } else if one.is_none_or(|one| !one.ublk) && other.ublk {
+                left.push(format!("export '{}': ublk", other.name));
+            }
         }
-        let is_known = |one: &&Named| self.exports.iter().any(|other| other.name == one.name);
-        let new = now.exports.iter().filter(|one| !is_known(one));
-        left.extend(new.map(|one| format!("the new export '{}'", one.name)));
         left
     }
 }
 
 impl Named {
-    /// Returns whether both are the same range with the same properties.
-    fn is_alike(&self, other: &Named) -> bool {
-        (self.offset, self.bytes, self.read_only, self.ublk, &self.description)
-            == (other.offset, other.bytes, other.read_only, other.ublk, &other.description)
+    /// Returns whether clients of this export can remain if it becomes `other`: at the same place,
+    /// with the same access, and not smaller.
+    fn may_become(&self, other: &Named) -> bool {
+        let is_shorter = match (self.bytes, other.bytes) {
+            (_, None) => false,
+            (None, Some(_)) => true,
+            (Some(before), Some(now)) => now < before,
+        };
+        (self.offset, self.read_only) == (other.offset, other.read_only)
+            && !is_shorter
+            && (other.ublk || !self.ublk)
+    }
+}
+
+impl Back {
+    /// Returns whether the exports of `other` are the same ranges, apart from their promises.
+    pub(crate) fn has_exports_of(&self, other: &Back) -> bool {
+        let range =
+            |one: &Named| (one.name.clone(), one.description.clone(), one.offset, one.bytes);
+        self.exports.iter().map(range).eq(other.exports.iter().map(range))
     }
 }
 
@@ -120,15 +256,9 @@ impl On {
 impl Config {
     /// Returns the changes in `now`, other than those within its disks and volumes, that must wait
     /// for a restart; one sentence each.
-    pub(crate) fn left_of(&self, now: &Config) -> Vec<String> {
-        let mut left = Vec::new();
-        if self.listen != now.listen || self.metrics != now.metrics {
-            left.push("changes of the addresses take effect after a restart".to_string());
-        }
-        let is_known = |back: &&Back| self.backs.iter().any(|other| other.name == back.name);
-        let new = now.backs.iter().filter(|back| !is_known(back));
-        left.extend(new.map(|back| format!("the new '{}' is served after a restart", back.name)));
-        left
+    fn left_of(&self, now: &Config) -> Option<String> {
+        let is_moved = self.listen != now.listen || self.metrics != now.metrics;
+        is_moved.then(|| "changes of the addresses take effect after a restart".to_string())
     }
 }
 
@@ -172,6 +302,7 @@ mod tests {
     #[test]
     fn what_waits_for_a_restart_is_said_each_by_its_name() {
         type Change = fn(&mut Back);
+        const PLACE: &str = "export 'more': its offset, a smaller size, or its access";
         let changes: [(Change, &str); 11] = [
             (
                 |now| now.on = On::Target { path: "other".into(), flash: None },
@@ -183,13 +314,10 @@ mod tests {
             (|now| now.read_only = true, "read_only"),
             (|now| now.force = true, "force"),
             (|now| now.blocks = Blocks::Rearranged, "rearrange"),
-            (|now| now.trace = Some("t".into()), "trace"),
-            (|now| now.trace_issued = Some("t".into()), "trace_issued"),
-            (|now| now.exports[1].bytes = Some(1), "export 'more' and what it is of"),
-            (
-                |now| now.exports[1].name = "x".into(),
-                "export 'more' that is gone, the new export 'x'",
-            ),
+            (|now| now.exports[1].bytes = Some(1), PLACE),
+            (|now| now.exports[1].offset = 1, PLACE),
+            (|now| now.exports[1].read_only = true, PLACE),
+            (|now| now.exports[1].ublk = true, "export 'more': ublk"),
         ];
         let before = back(|_| {});
         for (change, what) in changes {

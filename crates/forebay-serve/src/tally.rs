@@ -167,8 +167,10 @@ impl Tally {
         Tally { late_us: Some(empty()), ..self }
     }
 
-    /// Sets the promises of all exports from now on.
+    /// Sets the promises of all exports from now on. New exports are those at the end.
     pub(crate) fn promise(&mut self, exports: &[Named]) {
+        let new = exports.iter().skip(self.exports.len()).map(ExportTally::new);
+        self.exports.extend(new.collect::<Vec<_>>());
         for (tally, named) in self.exports.iter_mut().zip(exports) {
             tally.promise(named.promise);
         }

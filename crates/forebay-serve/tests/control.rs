@@ -189,3 +189,162 @@ fn a_trace_replaces_no_disk_and_no_socket() {
     served.server.stop().unwrap();
     assert!(served.folder.path().join("t.csv").exists());
 }
+
+/// A server with a configuration file.
+struct Configured {
+    server: Server,
+    folder: tempfile::TempDir,
+}
+
+impl Configured {
+    fn new(text: &str) -> Configured {
+        let folder = tempfile::tempdir().unwrap();
+        ["one", "other"].iter().for_each(|name| holes(&folder.path().join(name), BYTES));
+        write(&folder, text);
+        let config = forebay_serve::file::read(&folder.path().join("c.toml")).unwrap();
+        Configured { server: Server::start(&config).unwrap(), folder }
+    }
+
+    /// Changes the file and reloads it; returns what the server says.
+    fn reload(&self, text: &str) -> String {
+        write(&self.folder, text);
+        let socket = self.folder.path().join("socket");
+        let done = client::order(&socket, &Command::Reload {}, &mut |_| ());
+        done.map_or_else(|error| error.to_string(), |done| done.to_string())
+    }
+
+    fn client(&self, export: &str) -> Client {
+        Client::simple(&self.folder.path().join("socket"), export)
+    }
+
+    fn exports(&self) -> Vec<(String, u64)> {
+        let exports = self.server.exports().into_iter();
+        exports.map(|export| (export.name, export.bytes)).collect()
+    }
+}
+
+/// Writes a configuration, with `@` for the folder.
+fn write(folder: &tempfile::TempDir, text: &str) {
+    let text = format!("socket = '@socket'\n{text}");
+    let text = text.replace('@', &format!("{}/", folder.path().display()));
+    std::fs::write(folder.path().join("c.toml"), text).unwrap();
+}
+
+const ONE: &str = "[[disk]]\nname = 'one'\nfile = '@one'\npage_cache = true\n";
+const OTHER: &str = "[[disk]]\nname = 'other'\nfile = '@other'\npage_cache = true\n";
+
+fn export(name: &str, on: &str, more: &str) -> String {
+    format!("[[export]]\nname = '{name}'\non = '{on}'\n{more}\n")
+}
+
+#[test]
+fn exports_are_added_grown_and_removed_while_clients_are_served() {
+    let a = export("a", "one", "size = '64KiB'");
+    let served = Configured::new(&(ONE.to_string() + &a));
+    let mut client = served.client("a");
+    client.write(0, &pattern(1, 4096));
+    let b = export("b", "one", "offset = '64KiB'\nsize = '64KiB'");
+    let said = served.reload(&(ONE.to_string() + &a + &b));
+    assert!(said.contains("export 'b' accepts clients now"), "{said}");
+    let mut other = served.client("b");
+    other.write(0, &pattern(2, 4096));
+    assert!(client.read(0, 4096) == pattern(1, 4096), "it is where it was");
+    // An export grows, and cannot shrink or move under its clients.
+    let c = export("c", "one", "offset = '128KiB'\nsize = '8KiB'");
+    let grown = export("b", "one", "offset = '64KiB'\nsize = '65KiB'");
+    served.reload(&(ONE.to_string() + &a + &grown + &c));
+    let all = [("a", 64 << 10), ("b", 65 << 10), ("c", 8 << 10)];
+    assert_eq!(served.exports(), all.map(|(name, bytes)| (name.to_string(), bytes)));
+    let moved = export("b", "one", "offset = '32KiB'\nsize = '65KiB'");
+    let said = served.reload(&(ONE.to_string() + &a + &moved + &c));
+    assert!(said.contains("'b': its offset") && said.contains("after a restart"), "{said}");
+    assert!(other.read(0, 4096) == pattern(2, 4096));
+    // One that is beyond the disk changes nothing.
+    let beyond = export("d", "one", "offset = '2MiB'");
+    let said = served.reload(&(ONE.to_string() + &a + &grown + &c + &beyond));
+    assert!(said.contains("export 'd'") && said.contains("'one' was not changed"), "{said}");
+    // A removed export serves the clients that it has.
+    let said = served.reload(&(ONE.to_string() + &a + &c));
+    assert!(said.contains("export 'b' accepts no more clients"), "{said}");
+    assert_eq!(served.exports().len(), 2);
+    assert!(other.read(0, 4096) == pattern(2, 4096));
+    let said = served.reload(&(ONE.to_string() + &a + &grown + &c));
+    assert!(said.contains("export 'b' accepts clients now"), "{said}");
+    assert!(served.client("b").read(0, 4096) == pattern(2, 4096));
+    let figures = served.server.figures();
+    let names: Vec<&str> = figures.backs[0].exports.iter().map(|one| &*one.name).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    served.server.stop().unwrap();
+}
+
+#[test]
+fn promises_to_new_exports_are_kept_apart_from_those_to_old_ones() {
+    let disk = format!("{ONE}capacity_iops = 1000\n");
+    let promised = |name, iops| {
+        export(name, "one", &format!("size = '64KiB'\nkeep_iops = {iops}\nwithin = '100ms'"))
+    };
+    let served = Configured::new(&(disk.clone() + &promised("a", 300)));
+    let mut first = served.client("a");
+    first.read(0, 4096);
+    let said = served.reload(&(disk.clone() + &promised("a", 300) + &promised("b", 800)));
+    assert!(said.contains("got 1100 for all exports"), "{said}");
+    served.reload(&(disk + &promised("a", 300) + &promised("b", 200)));
+    let mut second = served.client("b");
+    (0..3).for_each(|_| drop((first.read(0, 4096), second.read(0, 4096))));
+    let exports = served.server.figures().backs.remove(0).exports;
+    let kept: Vec<_> = exports.iter().map(|one| (one.keep_iops, one.kept)).collect();
+    assert_eq!(kept, [(300, 4), (200, 3)]);
+    served.server.stop().unwrap();
+}
+
+#[test]
+fn disks_are_added_and_removed_unless_they_have_clients() {
+    let one = ONE.to_string() + &export("a", "one", "");
+    let both = one.clone() + OTHER + &export("b", "other", "");
+    let served = Configured::new(&one);
+    let said = served.reload(&both);
+    assert!(said.contains("'other' is served now"), "{said}");
+    let mut client = served.client("b");
+    client.write(0, &pattern(3, 4096));
+    let said = served.reload(&one);
+    assert!(
+        said.contains("'other' accepts no more clients") && said.contains("1 client"),
+        "{said}"
+    );
+    assert!(client.read(0, 4096) == pattern(3, 4096));
+    drop(client);
+    while !served.reload(&one).contains("'other' is no longer served") {
+        std::thread::yield_now();
+    }
+    let bytes = std::fs::read(served.folder.path().join("other")).unwrap();
+    assert!(bytes[..4096] == pattern(3, 4096));
+    assert_eq!(served.server.figures().backs.len(), 1);
+    // The same disk again, and one that cannot be opened.
+    let said = served.reload(&both);
+    assert!(said.contains("'other' is served now"), "{said}");
+    let absent = both + "[[disk]]\nname = 'c'\nfile = '@absent'\n" + &export("c", "c", "");
+    let said = served.reload(&absent);
+    assert!(said.contains("absent") && said.contains("'c' is not served"), "{said}");
+    assert!(served.client("b").read(0, 4096) == pattern(3, 4096));
+    served.server.stop().unwrap();
+}
+
+#[test]
+fn traces_follow_the_file() {
+    let with = |trace: &str| ONE.to_string() + trace + &export("a", "one", "");
+    let served = Configured::new(&with(""));
+    served.client("a").write(0, &pattern(1, 4096));
+    served.reload(&with("trace = '@t.csv'\n"));
+    served.client("a").write(0, &pattern(1, 4096));
+    let said = served.reload(&with("trace = '@u.csv'\n"));
+    assert!(said.contains("t.csv is complete"), "{said}");
+    let said = served.reload(&with("trace = '@u.csv'\n"));
+    assert!(!said.contains("complete"), "nothing has changed: {said}");
+    let said = served.reload(&with("trace = '@one'\n"));
+    assert!(said.contains("the disk of 'one'"), "{said}");
+    served.server.stop().unwrap();
+    for (name, writes) in [("t.csv", 1), ("u.csv", 0)] {
+        let text = std::fs::read_to_string(served.folder.path().join(name)).unwrap();
+        assert_eq!(text.matches(",write,").count(), writes, "{name}: {text}");
+    }
+}

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use forebay_core::catalog::build;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Completion, Device, Nanos, Observer, Op, Request, simulate};
-use forebay_serve::{Address, Back, Config, Named, On, Promise, Server, Streams};
+use forebay_serve::control::{Command, client};
+use forebay_serve::{Address, Back, Config, Named, On, Promise, Server};
 use forebay_trace::Record;
 
 use forebay_rig::holes;
@@ -280,19 +281,27 @@ fn a_policy_is_switched_under_load_and_nothing_is_lost() {
 #[test]
 fn who_is_a_stream_changes_for_clients_that_are_there() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("disk");
-    holes(&path, BYTES);
-    let mut back = Back::of("disk", On::Target { path, flash: None });
-    (back.page_cache, back.trace) = (true, Some(folder.path().join("asked.csv")));
-    let socket = folder.path().join("socket");
-    let listen = vec![Address::Unix(socket.clone())];
-    let mut config = Config { file: None, listen, metrics: None, backs: vec![back] };
-    let server = Server::start(&config).unwrap();
+    holes(&folder.path().join("disk"), BYTES);
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (file, socket) = (folder.path().join("c.toml"), folder.path().join("socket"));
+    let configure = |streams: &str| {
+        let text = format!(
+            "socket = '{}'\n[[disk]]\nname = 'disk'\nfile = '{}'\npage_cache = true\n{streams}\n\
+             trace = '{}'\n[[export]]\nname = 'disk'\non = 'disk'\n",
+            at("socket"),
+            at("disk"),
+            at("asked.csv")
+        );
+        std::fs::write(&file, text).unwrap();
+    };
+    configure("");
+    let server = Server::start(&forebay_serve::file::read(&file).unwrap()).unwrap();
     let mut clients = [0, 1].map(|_| Client::simple(&socket, "disk"));
     clients.iter_mut().for_each(|client| client.write(0, &pattern(1, 4096)));
-    config.backs[0].streams = Some(Streams::Exports);
-    assert!(server.reread(&config)[0].contains("'disk' has noop now"));
-    assert!(server.reread(&config)[0].contains("keeps its policy"), "it has it already");
+    configure("streams = 'exports'");
+    let reload = || client::order(&socket, &Command::Reload {}, &mut |_| ()).unwrap().to_string();
+    assert!(reload().contains("'disk' has noop now"));
+    assert!(reload().contains("keeps its policy"), "it has it already");
     clients.iter_mut().for_each(|client| client.write(0, &pattern(1, 4096)));
     server.stop().unwrap();
     let text = std::fs::read_to_string(folder.path().join("asked.csv")).unwrap();

@@ -84,20 +84,21 @@ impl Command {
     ) -> Result<Value, Error> {
         Ok(match self {
             Command::Figures {} => json!(running.figures()),
-            Command::Reload {} => json!({ "changes": running.reload()? }),
+            Command::Reload {} => json!({ "changes": running.reload(false)? }),
             Command::Policy { disk, policy } => {
-                let pause = running.switch(running.name(disk)?, policy)?;
+                let driver = running.named(disk.as_deref())?;
+                let pause = running.switch(&driver, policy)?;
                 json!({ "pause_ms": pause.as_secs_f64() * 1e3 })
             }
             Command::StartTrace { disk, path, issued } => {
-                running.start_trace(running.name(disk)?, path, *issued)?;
+                running.start_trace(&*running.named(disk.as_deref())?, path, *issued)?;
                 json!({ "path": path })
             }
             Command::StopTrace { disk } => {
-                json!({ "paths": running.stop_traces(running.name(disk)?)? })
+                json!({ "paths": running.stop_traces(&*running.named(disk.as_deref())?)? })
             }
             Command::RotateTrace { disk } => {
-                json!({ "paths": running.rotate_traces(running.name(disk)?)? })
+                json!({ "paths": running.rotate_traces(&*running.named(disk.as_deref())?)? })
             }
         })
     }

@@ -18,6 +18,7 @@ use forebay_live::{Plug, Wired};
 
 use super::{Attachment, Front, PendingRequest, Streams};
 use crate::config::{Named, shown};
+use crate::export::Export;
 use crate::protocol::Header;
 use crate::record::{ClientTrace, Issued};
 use crate::tally::Tally;
@@ -37,6 +38,8 @@ pub(crate) enum Order {
     Attach(Attachment),
     /// Requests the counts so far.
     Tell(Sender<Tally>),
+    /// Changes the exports: those that exist keep their order, and new ones follow.
+    Exports(Vec<Named>, Vec<Export>),
     /// Exchanges the trace of clients' requests.
     ClientTrace(TraceExchange<ClientTrace>),
     /// Exchanges the trace of the disks' I/Os.
@@ -92,6 +95,10 @@ impl Front {
             match order {
                 // The requesting thread may no longer be waiting.
                 Order::Tell(told) => drop(told.send(self.figures(lanes.wall()))),
+                Order::Exports(named, exports) => {
+                    self.exports = exports;
+                    self.tally.promise(&named);
+                }
                 Order::ClientTrace(exchange) => self.traces.client.exchange(exchange),
                 Order::IssuedTrace(exchange) => self.traces.issued.exchange(exchange),
                 Order::Attach(attachment) => self.attach(attachment, lanes),

@@ -1,0 +1,331 @@
+//! The thread that drives a back, and what other threads may ask of it.
+//!
+//! Invariant: a driver is changed only through orders, which it executes between two requests.
+
+// This module works with threads and their signals.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use forebay_core::contract::policy::Gauge;
+use forebay_core::{Fault, Op};
+use forebay_live::{Lanes as _, Waker, Wired, run};
+
+use crate::back::{ExportRoom, Opened, Policies};
+use crate::config::Back;
+use crate::drive::{Arrivals, Fronted, Shared};
+use crate::error::{Error, system, unfit};
+use crate::export::Export;
+use crate::figures::BackFigures;
+use crate::front::{Course, Front, Newcomer, Order};
+use crate::journal::Journal;
+use crate::lanes::Lanes;
+use crate::outputs::Outputs;
+use crate::paired::Paired;
+use crate::tally::{Counting, Tally};
+use crate::traces::{TraceExchange, Traces};
+
+/// How long to wait for a driver's figures.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A back that is being served by a thread.
+pub(crate) struct Driver {
+    pub(crate) name: String,
+    /// The back, with its current policy, exports and traces.
+    current: Mutex<Back>,
+    pub(crate) policies: Policies,
+    pub(crate) outputs: Outputs,
+    pub(crate) room: ExportRoom,
+    pub(crate) newcomers: Sender<Newcomer>,
+    pub(crate) orders: Sender<Order>,
+    pub(crate) waker: Waker,
+    stop: Arc<AtomicBool>,
+    /// None once the thread has been joined.
+    thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
+}
+
+/// A driver that has opened everything it needs, and waits for permission to write.
+pub(crate) struct Prepared {
+    pub(crate) driver: Driver,
+    pub(crate) exports: Vec<Export>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) starting: Starting,
+}
+
+/// The permission to begin, and the report that the policy is open.
+pub(crate) struct Starting {
+    go: Sender<()>,
+    open: Receiver<()>,
+}
+
+/// The driver's side of [`Starting`].
+struct Beginning {
+    told: Sender<Ready>,
+    goes: Receiver<()>,
+    opened: Sender<()>,
+}
+
+/// The message from a driver that everything it needs is open and nothing has been written yet.
+struct Ready {
+    exports: Vec<Export>,
+    policies: Policies,
+    outputs: Outputs,
+    room: ExportRoom,
+    notes: Vec<String>,
+    waker: Waker,
+}
+
+impl Driver {
+    /// Opens a back on the thread that will drive it. The thread waits for permission before it
+    /// writes anything.
+    ///
+    /// # Errors
+    /// The back cannot be opened.
+    pub(crate) fn prepare(back: &Back, says: Sender<String>) -> Result<Prepared, Error> {
+        let (newcomers, arriving) = channel();
+        let (told, ready) = channel();
+        let (go, goes) = channel();
+        let (opened, open) = channel();
+        let (orders, ordered) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (theirs, stops) = (back.clone(), Arc::clone(&stop));
+        let thread = thread::Builder::new().name(format!("drive {}", back.name));
+        let begun = Beginning { told, goes, opened };
+        let work = move || driver(&theirs, Inbound { arriving, ordered, stop: stops, says }, begun);
+        let thread = thread.spawn(work).map_err(system("starting a thread"))?;
+        let Ok(Ready { exports, policies, outputs, room, notes, waker }) = ready.recv() else {
+            // The thread ended before it could report anything.
+            return Err(ended(thread).err().unwrap_or_else(ended_at_once));
+        };
+        let driver = Driver {
+            name: back.name.clone(),
+            current: Mutex::new(back.clone()),
+            policies,
+            outputs,
+            room,
+            newcomers,
+            orders,
+            waker,
+            stop,
+            thread: Mutex::new(Some(thread)),
+        };
+        Ok(Prepared { driver, exports, notes, starting: Starting { go, open } })
+    }
+
+    /// Lets the thread write, and waits until its policy is open.
+    ///
+    /// # Errors
+    /// The policy could not be opened.
+    pub(crate) fn begin(&self, starting: Starting) -> Result<(), Error> {
+        let _ = starting.go.send(());
+        match starting.open.recv() {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.join().err().unwrap_or_else(ended_at_once).of(&self.name)),
+        }
+    }
+
+    pub(crate) fn current(&self) -> MutexGuard<'_, Back> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives an order to the thread.
+    pub(crate) fn order(&self, order: Order) -> Result<(), Error> {
+        self.orders.send(order).map_err(|_| self.is_gone())?;
+        self.waker.wake();
+        Ok(())
+    }
+
+    pub(crate) fn is_gone(&self) -> Error {
+        unfit(format!("'{}' is no longer served", self.name))
+    }
+
+    /// Exchanges a trace; returns the previous one once everything in it has ended.
+    pub(crate) fn exchange<T>(
+        &self,
+        new: Option<T>,
+        order: impl FnOnce(TraceExchange<T>) -> Order,
+    ) -> Result<Option<T>, Error> {
+        let (old, released) = channel();
+        self.order(order(TraceExchange { new, old }))?;
+        released.recv().map_err(|_| self.is_gone())
+    }
+
+    /// Returns the counts since the start; None if the thread has ended.
+    pub(crate) fn figures(&self) -> Option<BackFigures> {
+        let (told, telling) = channel();
+        self.order(Order::Tell(told)).ok()?;
+        let tally = telling.recv_timeout(PATIENCE).ok()?;
+        Some(BackFigures::of(&self.name, &tally))
+    }
+
+    /// Returns whether the thread has ended by itself.
+    pub(crate) fn is_finished(&self) -> bool {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        thread.as_ref().is_some_and(JoinHandle::is_finished)
+    }
+
+    /// Tells the thread to take no more requests, answer those in flight, make everything durable,
+    /// and end.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.waker.wake();
+    }
+
+    /// Waits until the thread has ended.
+    ///
+    /// # Errors
+    /// It failed, or data could not be made durable.
+    pub(crate) fn join(&self) -> Result<(), Error> {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        thread.map_or(Ok(()), ended)
+    }
+}
+
+/// Waits for a thread and returns its result.
+fn ended(thread: JoinHandle<Result<(), Error>>) -> Result<(), Error> {
+    match thread.join() {
+        Ok(outcome) => outcome,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+fn ended_at_once() -> Error {
+    unfit("its driver ended at once")
+}
+
+/// A driver's channels from other threads.
+struct Inbound {
+    arriving: Receiver<Newcomer>,
+    ordered: Receiver<Order>,
+    stop: Arc<AtomicBool>,
+    /// The channel for messages to the user.
+    says: Sender<String>,
+}
+
+/// The thread of a back: opens the back, reports, and drives it until it is told to stop.
+fn driver(back: &Back, inbound: Inbound, begun: Beginning) -> Result<(), Error> {
+    let mut opened = Opened::open(back)?;
+    match opened.lanes(back.driver)? {
+        Lanes::Uring(lanes) => drive(back, opened, *lanes, inbound, begun),
+        Lanes::Threads(lanes) => drive(back, opened, *lanes, inbound, begun),
+        Lanes::Emulated(lanes) => drive(back, opened, *lanes, inbound, begun),
+    }
+}
+
+fn drive<L: Wired>(
+    back: &Back,
+    opened: Opened,
+    mut lanes: L,
+    inbound: Inbound,
+    begun: Beginning,
+) -> Result<(), Error> {
+    let waker = lanes.waker().map_err(system("waking the driver"))?;
+    let Opened { exports, room, policies, stored, notes, disks, pair, .. } = opened;
+    let Inbound { arriving, ordered, stop, says } = inbound;
+    let outputs = Outputs { disks: disks.clone(), says: says.clone() };
+    let ready = Ready {
+        exports: exports.clone(),
+        policies: policies.clone(),
+        outputs: outputs.clone(),
+        room,
+        notes,
+        waker,
+    };
+    let tally = Tally::new(&back.exports, &back.policy, &disks);
+    let tally = if back.on.is_emulated() { tally.emulated() } else { tally };
+    let mut front = Front::new(exports, back.who(), stored, arriving, ordered, tally, lanes.pool());
+    front.traces = Traces::new(outputs.client_trace(back)?, outputs.issued_trace(back)?);
+    let Beginning { told, goes, opened } = begun;
+    // If nobody receives this, another back has failed and nothing is served.
+    let _ = told.send(ready);
+    if goes.recv().is_err() {
+        return Ok(());
+    }
+    let pair = Rc::new(RefCell::new(Paired::new(pair)));
+    let theirs = Rc::clone(&pair);
+    front.open(stop, move || theirs.borrow_mut().begin() && opened.send(()).is_ok());
+    let front = Rc::new(RefCell::new(front));
+    let mut lanes = Fronted::new(lanes, Rc::clone(&front));
+    let journal = Journal::new(&back.name, &disks, says)
+        .telling_answers(!policies.answers_when_done(&back.policy));
+    let theirs = Some(Rc::clone(&pair));
+    let mut counting = Counting { front: Rc::clone(&front), journal, pair: theirs };
+    let driven = take_turns(back, &policies, &mut lanes, &mut counting);
+    let ended = driven.and_then(|gauges| pair.borrow_mut().end(&gauges));
+    let (client, issued) = front.borrow_mut().traces.take();
+    ended.and(outputs.finish(&back.name, client, issued))
+}
+
+/// Drives one policy after another until the server ends; returns the last one's gauges.
+fn take_turns<L: Wired>(
+    back: &Back,
+    policies: &Policies,
+    lanes: &mut Fronted<L>,
+    counting: &mut Counting,
+) -> Result<Vec<Gauge>, Error> {
+    let front = Rc::clone(&counting.front);
+    let (mut spec, mut policies) = (back.shaped()?, policies.clone());
+    loop {
+        // The spec was checked before the switch was ordered.
+        let policy = policies.build(&spec)?;
+        let policy = Rc::new(RefCell::new(policy));
+        front.borrow_mut().follow(&policy, &spec);
+        front.borrow_mut().may_drop(policies.answers_when_done(&spec));
+        let mut policy = Shared(policy);
+        let mut arrivals = Arrivals(Rc::clone(&front));
+        run(&mut policy, lanes, &mut arrivals, counting).map_err(system("driving the disks"))?;
+        counting.journal.end(lanes.wall());
+        let mut front = front.borrow_mut();
+        front.let_policy_go();
+        policies = policies.after(&policy.0.borrow(), front.own_stream());
+        let gauges = policy.0.borrow().gauges();
+        drop(policy);
+        if front.course() == Course::Closing {
+            return closed(front.failed()).map(|()| gauges);
+        }
+        if let Some(next) = front.next_policy() {
+            spec = next.to_string();
+            front.reopen(policies.trims_to_zero(&spec));
+        }
+    }
+}
+
+/// Converts the outcome of opening the policy, or of the last flush.
+fn closed(failed: Option<(Op, Fault)>) -> Result<(), Error> {
+    let Some((op, fault)) = failed else { return Ok(()) };
+    let why = match (op, fault) {
+        (Op::Open, Fault::Gone) => "it could not be opened: a drive or its flash has disappeared",
+        (Op::Open, Fault::Refused) => {
+            "it could not be opened: the flash is blank, or belongs to another disk \
+             (docs/placement-log.md); format=yes initializes a blank one"
+        }
+        (Op::Open, Fault::Full) => {
+            return Err(Error::Disks(
+                "it could not be opened: the file system below its disks is full (ENOSPC); free \
+                 some space and start it again"
+                    .into(),
+            ));
+        }
+        (Op::Open, Fault::Media) => {
+            "it could not be opened: its placement log is damaged, unreadable, or older than the \
+             disk's mark (docs/placement-log.md says what you can do)"
+        }
+        (_, Fault::Full) => {
+            return Err(Error::Disks(
+                "writes could not be made durable: the file system below its disks is full (ENOSPC)"
+                    .into(),
+            ));
+        }
+        (_, Fault::Gone) => "writes could not be made durable: its disk has disappeared",
+        (_, Fault::Media | Fault::Refused) => {
+            "writes could not be made durable: its disk reports an error"
+        }
+    };
+    Err(unfit(why))
+}

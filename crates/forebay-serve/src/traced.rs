@@ -1,0 +1,165 @@
+//! Starts, stops and rotates the traces of a running server.
+
+// Traces are received from other threads.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::path::{Path, PathBuf};
+
+use crate::config::{Back, Config};
+use crate::driver::Driver;
+use crate::error::{Error, system, unfit};
+use crate::front::Order;
+use crate::outputs;
+use crate::running::Running;
+
+/// The files to which a back's traces are written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TracePaths {
+    pub(crate) client: Option<PathBuf>,
+    pub(crate) issued: Option<PathBuf>,
+}
+
+impl TracePaths {
+    pub(crate) fn of(back: &Back) -> TracePaths {
+        TracePaths { client: back.trace.clone(), issued: back.trace_issued.clone() }
+    }
+}
+
+impl Running {
+    /// Starts a trace of clients' requests, or of the disks' I/Os if `is_issued`.
+    ///
+    /// # Errors
+    /// A trace is already being written, or the file cannot be begun.
+    pub(crate) fn start_trace(
+        &self,
+        driver: &Driver,
+        path: &Path,
+        is_issued: bool,
+    ) -> Result<(), Error> {
+        let mut paths = TracePaths::of(&driver.current());
+        let (place, key) = match is_issued {
+            false => (&mut paths.client, "trace"),
+            true => (&mut paths.issued, "trace_issued"),
+        };
+        if let Some(path) = place.replace(path.to_path_buf()) {
+            return Err(unfit(format!(
+                "'{}': {key}: {} is being written, expected none; stop it first",
+                driver.name,
+                path.display()
+            )));
+        }
+        self.write_traces(driver, paths, false).map(drop)
+    }
+
+    /// Completes the traces of a back, and returns their names.
+    ///
+    /// # Errors
+    /// No trace is being written, or one cannot be completed.
+    pub(crate) fn stop_traces(&self, driver: &Driver) -> Result<Vec<PathBuf>, Error> {
+        traced(driver)?;
+        self.write_traces(driver, TracePaths::default(), false)
+    }
+
+    /// Completes the traces of a back and begins new ones under the same names. Returns the names
+    /// of the completed ones, to which a number has been added.
+    ///
+    /// # Errors
+    /// No trace is being written, or one cannot be completed.
+    pub(crate) fn rotate_traces(&self, driver: &Driver) -> Result<Vec<PathBuf>, Error> {
+        let completed = self.write_traces(driver, traced(driver)?, true)?;
+        completed.into_iter().map(|path| set_aside(&path)).collect()
+    }
+
+    /// Rotates the traces of all backs; returns a sentence for each.
+    ///
+    /// # Errors
+    /// No trace is being written.
+    pub(crate) fn rotate_all(&self) -> Result<Vec<String>, Error> {
+        let mut said = Vec::new();
+        for driver in self.drivers().iter().filter(|driver| traced(driver).is_ok()) {
+            said.extend(completed(self.rotate_traces(driver)));
+        }
+        match said.is_empty() {
+            true => Err(unfit("no configuration file to reload, and no trace to rotate")),
+            false => Ok(said),
+        }
+    }
+
+    /// Writes to these files from now on; `restarts` also those that do not change. Returns the
+    /// names of the traces that this completed.
+    ///
+    /// # Errors
+    /// A file cannot be begun, in which case nothing changes, or a trace cannot be completed.
+    pub(crate) fn write_traces(
+        &self,
+        driver: &Driver,
+        paths: TracePaths,
+        restarts: bool,
+    ) -> Result<Vec<PathBuf>, Error> {
+        let (before, client, issued) = {
+            // Nothing else may choose the same names meanwhile.
+            let config = self.config();
+            let before = TracePaths::of(&driver.current());
+            let changes_client = restarts || before.client != paths.client;
+            let changes_issued = restarts || before.issued != paths.issued;
+            let current = driver.current().clone();
+            let next = Back { trace: paths.client, trace_issued: paths.issued, ..current };
+            self.refuse_outputs(&config, &next)?;
+            let client = changes_client.then(|| driver.outputs.client_trace(&next)).transpose()?;
+            let issued = changes_issued.then(|| driver.outputs.issued_trace(&next)).transpose()?;
+            let mut current = driver.current();
+            (current.trace, current.trace_issued) = (next.trace, next.trace_issued);
+            (before, client, issued)
+        };
+        let client = client.map(|new| driver.exchange(new, Order::ClientTrace)).transpose()?;
+        let issued = issued.map(|new| driver.exchange(new, Order::IssuedTrace)).transpose()?;
+        let (client, issued) = (client.flatten(), issued.flatten());
+        let completed = [
+            before.client.filter(|_| client.is_some()),
+            before.issued.filter(|_| issued.is_some()),
+        ];
+        driver.outputs.finish(&driver.name, client, issued)?;
+        Ok(completed.into_iter().flatten().collect())
+    }
+
+    /// Rejects traces of `next` that would replace another file of this server.
+    fn refuse_outputs(&self, config: &Config, next: &Back) -> Result<(), Error> {
+        let current = |driver: &Driver| match driver.name == next.name {
+            true => next.clone(),
+            false => driver.current().clone(),
+        };
+        let backs = self.drivers().iter().map(|driver| current(driver)).collect();
+        outputs::refuse(&Config { backs, ..config.clone() })
+    }
+}
+
+/// Returns a sentence for each completed trace, or for the error.
+pub(crate) fn completed(paths: Result<Vec<PathBuf>, Error>) -> Vec<String> {
+    match paths {
+        Ok(paths) => paths.iter().map(|path| format!("{} is complete", path.display())).collect(),
+        Err(error) => vec![error.to_string()],
+    }
+}
+
+/// Returns the traces that are being written.
+fn traced(driver: &Driver) -> Result<TracePaths, Error> {
+    let paths = TracePaths::of(&driver.current());
+    match paths == TracePaths::default() {
+        true => Err(unfit(format!("'{}': no trace is being written", driver.name))),
+        false => Ok(paths),
+    }
+}
+
+/// Renames a completed trace so that its name is free: `came.parquet` becomes `came.1.parquet`, or
+/// the next number that is free.
+fn set_aside(path: &Path) -> Result<PathBuf, Error> {
+    let ending = path.extension().map(|ending| ending.to_string_lossy().into_owned());
+    let numbered = |number: u64| match &ending {
+        Some(ending) => path.with_extension(format!("{number}.{ending}")),
+        None => path.with_extension(number.to_string()),
+    };
+    let free = (1..).map(numbered).find(|path| std::fs::symlink_metadata(path).is_err());
+    let free = free.expect("numbers do not run out");
+    std::fs::rename(path, &free).map_err(system(format!("renaming {}", path.display())))?;
+    Ok(free)
+}
