@@ -21,7 +21,6 @@ name = "data"
 file = "disk"
 emulate = "fixed:20000"
 policy = "{policy}"
-depth = 64
 capacity_iops = 20000
 trace = "asked.parquet"
 trace_issued = "issued.parquet"
@@ -92,9 +91,7 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     let promise = |iops| config("mq-deadline").replace("keep_iops = 5000", iops);
     fs::write(
         folder.path("serve.toml"),
-        promise("keep_iops = 7000")
-            .replace("issued.", "other.")
-            .replace("depth = 64", "depth = 65"),
+        promise("keep_iops = 7000").replace("issued.", "other.").replace("\"socket\"", "\"other\""),
     )
     .unwrap();
     serving.signal("-HUP");
@@ -126,7 +123,7 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     assert_eq!(status, Some(0), "{said}");
     assert!(said.contains("'data' has mq-deadline now; requests were paused for"), "{said}");
     assert!(said.contains("nonsense"), "{said}");
-    assert!(said.contains("'data': depth: this change takes effect after a restart"), "{said}");
+    assert!(said.contains("changes of the addresses take effect after a restart"), "{said}");
     for complete in ["asked.1.parquet", "issued.1.parquet", "asked.2.parquet", "issued.parquet"] {
         assert!(said.contains(&format!("{complete} is complete")), "{said}");
     }

@@ -95,6 +95,11 @@ impl Pool {
         self.room.arena().map(|arena| (arena.address(), arena.len()))
     }
 
+    /// Gives the memory of buffers that are free back to the system, except that of the arena.
+    pub fn trim(&mut self) {
+        self.room.trim();
+    }
+
     /// Returns the number of held buffers.
     pub fn live(&self) -> usize {
         self.live

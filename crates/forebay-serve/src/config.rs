@@ -22,6 +22,8 @@ pub struct Config {
     pub listen: Vec<Address>,
     /// The loopback address for metrics in Prometheus's text format.
     pub metrics: Option<SocketAddr>,
+    /// The maximum memory for clients' requests and answers, in bytes.
+    pub memory_bytes: u64,
     /// The backs.
     pub backs: Vec<Back>,
 }
@@ -115,6 +117,9 @@ pub(crate) fn shown(spec: &str) -> String {
     let configured = Spec::parse(spec).ok().filter(|_| spec.starts_with(FAIR));
     configured.and_then(|spec| spec.inner("over")).unwrap_or_else(|| spec.to_string())
 }
+
+/// The default maximum memory for clients' requests and answers.
+pub const MEMORY_BYTES: u64 = 1 << 30;
 
 impl Config {
     /// Returns a line for each back: what it exports and promises, and what is left.

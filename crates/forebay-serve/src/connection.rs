@@ -1,16 +1,15 @@
 //! A client's connection after the handshake: the received bytes and the pending answers.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
-use std::rc::Rc;
 
-use forebay_core::{Buf, Piece, Slots};
+use forebay_core::{Buf, Nanos, Piece, Slots};
 use forebay_live::ublk::UblkRequest;
 use forebay_live::{PIECES_MAX, Pool};
 
 use crate::front::header_of;
 use crate::handshake::Agreed;
 use crate::protocol::{Answer, Errno, Header, REQUEST_BYTES, Status};
+use crate::request_memory::RequestMemory;
 
 /// The number of bytes to receive at a time, in addition to the rest of a long write.
 const INBOX_BYTES: u32 = 128 << 10;
@@ -22,10 +21,6 @@ const LONG_BYTES: u32 = 64 << 10;
 const REQUESTS_MAX: u32 = 256;
 /// The maximum number of bytes in these requests and answers, unless a single one is larger.
 const HELD_MAX: u64 = 64 << 20;
-/// The maximum number of bytes for all clients together, beyond one request each. No client may use
-/// more than what is left, so that some always remains for others: even many clients that do not
-/// read cannot exhaust it.
-const ALL_HELD_MAX: u64 = 1 << 30;
 /// The maximum number of bytes of answers sent at a time.
 const SEND_MAX: u64 = 4 << 20;
 
@@ -55,10 +50,6 @@ pub(crate) struct Payload {
     pub(crate) have: u32,
     pub(crate) len: u32,
 }
-
-/// The number of bytes in requests and answers of all clients.
-#[derive(Clone, Default)]
-pub(crate) struct AllHeld(Rc<Cell<u64>>);
 
 /// The next item in a connection's input.
 pub(crate) enum Next {
@@ -94,13 +85,18 @@ pub(crate) struct Connection {
     pub(crate) took_leave: bool,
     pub(crate) unplugged: bool,
     pub(crate) under_way: u32,
-    /// The number of bytes in the client's requests and answers.
-    held: u64,
-    all_held: AllHeld,
+    /// The request that waits for memory.
+    pub(crate) starving: Option<Header>,
+    /// Since when the client has not continued a transfer that has begun.
+    pub(crate) stalled: Option<Nanos>,
+    /// The memory of the client's requests and answers.
+    held_bytes: u64,
+    memory: RequestMemory,
     replies: VecDeque<Reply>,
     /// The number of bytes being sent.
     sending: Option<u64>,
-    sent: Vec<(Buf, u32)>,
+    /// The buffers being sent, with their lengths if they count as the client's memory.
+    sent: Vec<(Buf, Option<u32>)>,
     pieces: Vec<Piece>,
     heads: Vec<u8>,
 }
@@ -109,13 +105,13 @@ impl Connection {
     pub(crate) fn new(
         agreed: Agreed,
         stream: u32,
-        all_held: AllHeld,
+        memory: RequestMemory,
         pool: &mut Pool,
     ) -> Connection {
-        Connection::with(agreed, stream, all_held, pool.take(INBOX_BYTES))
+        Connection::with(agreed, stream, memory, pool.take(INBOX_BYTES))
     }
 
-    fn with(agreed: Agreed, stream: u32, all_held: AllHeld, inbox: Buf) -> Connection {
+    fn with(agreed: Agreed, stream: u32, memory: RequestMemory, inbox: Buf) -> Connection {
         Connection {
             agreed,
             stream,
@@ -132,8 +128,10 @@ impl Connection {
             took_leave: false,
             unplugged: false,
             under_way: 0,
-            held: 0,
-            all_held,
+            starving: None,
+            stalled: None,
+            held_bytes: 0,
+            memory,
             replies: VecDeque::new(),
             sending: None,
             sent: Vec::new(),
@@ -143,24 +141,25 @@ impl Connection {
     }
 
     /// Makes a connection to a device of this machine, which sends requests instead of bytes.
-    pub(crate) fn to_device(agreed: Agreed, stream: u32, all_held: AllHeld) -> Connection {
+    pub(crate) fn to_device(agreed: Agreed, stream: u32, memory: RequestMemory) -> Connection {
         let inbox = 0;
         let device = Some(VecDeque::new());
-        Connection { device, ..Connection::with(agreed, stream, all_held, inbox) }
+        Connection { device, ..Connection::with(agreed, stream, memory, inbox) }
     }
 
     /// Returns whether the client may have another request in flight.
     pub(crate) fn admits(&self) -> bool {
-        let left = ALL_HELD_MAX.saturating_sub(self.all_held.0.get());
-        self.under_way + (self.replies.len() as u32) < REQUESTS_MAX
-            && (self.held == 0 || self.held < HELD_MAX.min(left))
+        self.under_way + (self.replies.len() as u32) < REQUESTS_MAX && self.held_bytes < HELD_MAX
     }
 
-    /// Allocates a buffer of `len` bytes for the client's requests.
-    pub(crate) fn take(&mut self, len: u32, pool: &mut Pool) -> Buf {
-        self.held += u64::from(len);
-        self.all_held.0.set(self.all_held.0.get() + u64::from(len));
-        pool.take(len)
+    /// Allocates a buffer of `len` bytes for one of the client's requests, if there is memory.
+    pub(crate) fn take(&mut self, len: u32, pool: &mut Pool) -> Option<Buf> {
+        let bytes = RequestMemory::occupied(len);
+        if !self.memory.reserve(bytes, self.held_bytes) {
+            return None;
+        }
+        self.held_bytes += bytes;
+        Some(pool.take(len))
     }
 
     pub(crate) fn free(&mut self, buf: Buf, len: u32, pool: &mut Pool) {
@@ -172,12 +171,40 @@ impl Connection {
 
     /// Registers that a buffer of `len` bytes was freed.
     pub(crate) fn let_free(&mut self, len: u32) {
-        self.held -= u64::from(len);
-        self.all_held.0.set(self.all_held.0.get() - u64::from(len));
+        let bytes = RequestMemory::occupied(len);
+        self.held_bytes -= bytes;
+        self.memory.release(bytes);
+    }
+
+    /// Returns whether the client holds memory.
+    pub(crate) fn holds_memory(&self) -> bool {
+        self.held_bytes > 0
+    }
+
+    /// Sets aside a request that does not fit into the memory.
+    pub(crate) fn starve(&mut self, header: Header) {
+        if self.starving.replace(header).is_none() {
+            self.memory.starves(true);
+        }
+    }
+
+    /// Registers that no request of the client waits for memory.
+    pub(crate) fn stop_starving(&mut self) {
+        if self.starving.take().is_some() {
+            self.memory.starves(false);
+        }
+    }
+
+    /// Returns whether a request or an answer has been transferred in part.
+    pub(crate) fn is_mid_transfer(&self) -> bool {
+        self.payload.is_some() || self.sending.is_some()
     }
 
     /// Parses the next item of the input.
     pub(crate) fn next(&mut self, pool: &Pool) -> Next {
+        if let Some(header) = self.starving {
+            return Next::Request(header);
+        }
         if let Some(requests) = &mut self.device {
             return requests
                 .pop_front()
@@ -229,6 +256,7 @@ impl Connection {
 
     /// Registers received bytes. If they belong to a payload, returns whether it is complete.
     pub(crate) fn received(&mut self, count: u32) -> bool {
+        self.stalled = None;
         match &mut self.payload {
             Some(payload) => {
                 payload.have += count;
@@ -289,7 +317,7 @@ impl Connection {
             bytes += u64::from(len);
             if let Some(piece) = data {
                 self.pieces.push(piece);
-                self.sent.push((piece.buf, piece.len));
+                self.sent.push((piece.buf, Some(piece.len)));
                 bytes += u64::from(piece.len);
             }
         }
@@ -299,7 +327,7 @@ impl Connection {
             piece.buf = heads;
         }
         // Header buffers do not count toward the client's limit.
-        self.sent.push((heads, 0));
+        self.sent.push((heads, None));
         self.sending = Some(bytes);
         &self.pieces
     }
@@ -308,9 +336,13 @@ impl Connection {
     /// everything was sent.
     pub(crate) fn was_sent(&mut self, count: Option<u32>, pool: &mut Pool) -> bool {
         let bytes = self.sending.take();
+        self.stalled = None;
         let mut sent = std::mem::take(&mut self.sent);
         for (buf, len) in sent.drain(..) {
-            self.free(buf, len, pool);
+            match len {
+                Some(len) => self.free(buf, len, pool),
+                None => pool.free(buf),
+            }
         }
         self.sent = sent;
         bytes == count.map(u64::from)
@@ -334,6 +366,7 @@ impl Connection {
     pub(crate) fn close(mut self, pool: &mut Pool) {
         debug_assert_eq!(self.under_way, 0, "its name may be another's now");
         self.forget(pool);
+        self.stop_starving();
         pool.free(self.inbox);
     }
 }

@@ -39,6 +39,7 @@ impl<L: Wired> Lanes for Fronted<L> {
         let done = |(io, started)| Ended::new(io, started, now, None);
         ended.extend(self.dropped.drain(..).map(done));
         front.turn(&mut self.lanes)?;
+        front.look_after_memory(now, &mut self.lanes);
         Ok(now)
     }
 
@@ -77,7 +78,10 @@ impl<L: Wired> Lanes for Fronted<L> {
         front.send(&mut self.lanes);
         // Requests that have already arrived are handled before waiting.
         let goes_on = front.peek().is_some() || !self.dropped.is_empty();
-        let until = if goes_on { Nanos::ZERO } else { until };
+        let until = match goes_on {
+            true => Nanos::ZERO,
+            false => front.looks_by().map_or(until, |looks_by| until.min(looks_by)),
+        };
         drop(front);
         self.lanes.proceed(until)
     }

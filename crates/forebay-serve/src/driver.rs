@@ -28,6 +28,7 @@ use crate::journal::Journal;
 use crate::lanes::Lanes;
 use crate::outputs::Outputs;
 use crate::paired::Paired;
+use crate::request_memory::RequestMemory;
 use crate::tally::{Counting, Tally};
 use crate::traces::{TraceExchange, Traces};
 
@@ -87,7 +88,11 @@ impl Driver {
     ///
     /// # Errors
     /// The back cannot be opened.
-    pub(crate) fn prepare(back: &Back, says: Sender<String>) -> Result<Prepared, Error> {
+    pub(crate) fn prepare(
+        back: &Back,
+        memory: RequestMemory,
+        says: Sender<String>,
+    ) -> Result<Prepared, Error> {
         let (newcomers, arriving) = channel();
         let (told, ready) = channel();
         let (go, goes) = channel();
@@ -97,7 +102,9 @@ impl Driver {
         let (theirs, stops) = (back.clone(), Arc::clone(&stop));
         let thread = thread::Builder::new().name(format!("drive {}", back.name));
         let begun = Beginning { told, goes, opened };
-        let work = move || driver(&theirs, Inbound { arriving, ordered, stop: stops, says }, begun);
+        let work = move || {
+            driver(&theirs, Inbound { arriving, ordered, stop: stops, memory, says }, begun)
+        };
         let thread = thread.spawn(work).map_err(system("starting a thread"))?;
         let Ok(Ready { exports, policies, outputs, room, notes, waker }) = ready.recv() else {
             // The thread ended before it could report anything.
@@ -204,6 +211,7 @@ struct Inbound {
     arriving: Receiver<Newcomer>,
     ordered: Receiver<Order>,
     stop: Arc<AtomicBool>,
+    memory: RequestMemory,
     /// The channel for messages to the user.
     says: Sender<String>,
 }
@@ -227,7 +235,7 @@ fn drive<L: Wired>(
 ) -> Result<(), Error> {
     let waker = lanes.waker().map_err(system("waking the driver"))?;
     let Opened { exports, room, policies, stored, notes, disks, pair, .. } = opened;
-    let Inbound { arriving, ordered, stop, says } = inbound;
+    let Inbound { arriving, ordered, stop, memory, says } = inbound;
     let outputs = Outputs { disks: disks.clone(), says: says.clone() };
     let ready = Ready {
         exports: exports.clone(),
@@ -240,6 +248,7 @@ fn drive<L: Wired>(
     let tally = Tally::new(&back.exports, &back.policy, &disks);
     let tally = if back.on.is_emulated() { tally.emulated() } else { tally };
     let mut front = Front::new(exports, back.who(), stored, arriving, ordered, tally, lanes.pool());
+    front.share(memory);
     front.traces = Traces::new(outputs.client_trace(back)?, outputs.issued_trace(back)?);
     let Beginning { told, goes, opened } = begun;
     // If nobody receives this, another back has failed and nothing is served.

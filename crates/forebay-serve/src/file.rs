@@ -11,9 +11,10 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::address::{Address, address};
-use crate::config::{Back, Blocks, Config, Named, On, Promise};
+use crate::config::{Back, Blocks, Config, MEMORY_BYTES, Named, On, Promise};
 use crate::error::{Error, unfit};
 use crate::front::Streams;
+use crate::protocol::PAYLOAD_MAX;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,6 +22,7 @@ struct File {
     socket: Option<PathBuf>,
     tcp: Option<Spanned<String>>,
     metrics: Option<Spanned<String>>,
+    memory: Option<Spanned<String>>,
     #[serde(default)]
     disk: Vec<Spanned<DiskTable>>,
     #[serde(default)]
@@ -190,7 +192,13 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
         back.shaped().map_err(|error| wrong(*at, &error))?;
     }
     let backs = backs.into_iter().map(|(_, back)| back).collect();
-    let config = Config { file: Some(path.to_path_buf()), listen, metrics, backs };
+    let memory_bytes = file.memory.map(|text| {
+        let at = text.span().start;
+        memory(text.get_ref()).map_err(|what| wrong(at, &format!("memory: {what}")))
+    });
+    let memory_bytes = memory_bytes.transpose()?.unwrap_or(MEMORY_BYTES);
+    let file = Some(path.to_path_buf());
+    let config = Config { file, listen, metrics, memory_bytes, backs };
     if config.listen.is_empty() && !config.has_devices() {
         let what = "no address to listen on; expected socket = \"PATH\", tcp = \
             \"127.0.0.1:10809\", or an [[export]] with ublk = true";
@@ -382,6 +390,17 @@ fn bytes(text: &str) -> Result<u64, String> {
     match bytes.fract() == 0.0 && bytes < 9e18 {
         true => Ok(bytes as u64),
         false => Err(expected()),
+    }
+}
+
+/// Parses the memory for requests, which must fit the two longest.
+fn memory(text: &str) -> Result<u64, String> {
+    let least = 2 * u64::from(PAYLOAD_MAX);
+    match bytes(text)? {
+        bytes if bytes < least => {
+            Err(format!("got '{text}', expected at least {}MiB, two requests", least >> 20))
+        }
+        bytes => Ok(bytes),
     }
 }
 

@@ -10,6 +10,7 @@
 mod course;
 mod device;
 mod gone;
+mod memory;
 mod permitted;
 
 use std::cell::RefCell;
@@ -30,10 +31,12 @@ use forebay_core::{
 use forebay_live::{Memory, Moved, Plug, Pool, Wired};
 
 use crate::back::CLIENTS_MAX;
-use crate::connection::{AllHeld, Connection, Next, Payload, Reply, ReplyContent};
+use crate::config::MEMORY_BYTES;
+use crate::connection::{Connection, Next, Payload, Reply, ReplyContent};
 use crate::export::Export;
 use crate::handshake::Agreed;
 use crate::protocol::{Command, CommandFlags, Errno, Header, PAYLOAD_MAX};
+use crate::request_memory::RequestMemory;
 use crate::stored::Stored;
 use crate::tally::{Answered, Tally};
 use crate::traces::Traces;
@@ -41,6 +44,7 @@ use course::Ordered;
 pub(crate) use course::{Course, Order, Switch};
 pub(crate) use device::{Attachment, header_of};
 use gone::Gone;
+use memory::MemoryWatch;
 use permitted::permitted;
 
 /// The size of the pieces in which zeros are written.
@@ -99,7 +103,7 @@ pub(crate) struct Front {
     stored: Option<Stored>,
     newcomers: Receiver<Newcomer>,
     connections: Vec<Option<Connection>>,
-    all_held: AllHeld,
+    memory: MemoryWatch,
     gone: Gone,
     asked: Slab<PendingRequest>,
     ready: VecDeque<Request>,
@@ -132,6 +136,8 @@ pub(crate) struct Front {
     opened: Option<Box<dyn FnOnce() -> bool>>,
     pub(crate) tally: Tally,
     pub(crate) traces: Traces,
+    /// Messages for the user that have not been reported.
+    pub(crate) notes: Vec<String>,
     /// The policy, from which counters are read.
     policy: Option<Rc<RefCell<AnyPolicy>>>,
 }
@@ -149,13 +155,14 @@ impl Front {
         Front {
             tally,
             traces: Traces::default(),
+            notes: Vec::new(),
             policy: None,
             exports,
             streams,
             stored,
             newcomers,
             connections: Vec::new(),
-            all_held: AllHeld::default(),
+            memory: MemoryWatch::new(RequestMemory::new(MEMORY_BYTES)),
             gone: Gone::default(),
             asked: Slab::default(),
             ready: VecDeque::new(),
@@ -220,7 +227,7 @@ impl Front {
         // If there are too many clients, the socket is closed.
         let Ok(plug) = lanes.plug(socket) else { return };
         let stream = self.streams.of(plug, &agreed);
-        let connection = Connection::new(agreed, stream, self.all_held.clone(), lanes.pool());
+        let connection = Connection::new(agreed, stream, self.memory.shared(), lanes.pool());
         self.seat(plug, connection);
         self.listen(plug, lanes);
     }
@@ -271,7 +278,8 @@ impl Front {
             match connection.next(lanes.pool()) {
                 Next::Starved => break,
                 Next::Foreign => return self.leave(plug, lanes),
-                Next::Request(header) => self.take_in(plug, header, lanes),
+                Next::Request(header) if self.take_in(plug, header, lanes) => {}
+                Next::Request(_) => break,
             }
         }
         self.listen(plug, lanes);
@@ -279,7 +287,8 @@ impl Front {
 
     fn listen<L: Wired + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
-        let wants = connection.payload.is_some() || connection.admits();
+        let wants =
+            connection.payload.is_some() || connection.admits() && connection.starving.is_none();
         let wants = wants && connection.device.is_none();
         if self.course == Course::Open && !connection.leaving && !connection.receiving && wants {
             let (room, whole) = connection.room(lanes.pool());
@@ -288,21 +297,52 @@ impl Front {
         }
     }
 
-    /// Processes a request's header.
-    fn take_in<L: Wired + ?Sized>(&mut self, plug: Plug, header: Header, lanes: &mut L) {
-        let Some(connection) = &mut self.connections[plug as usize] else { return };
+    /// Processes a request's header. Returns false if there is no memory for the request, which is
+    /// set aside.
+    fn take_in<L: Wired + ?Sized>(&mut self, plug: Plug, header: Header, lanes: &mut L) -> bool {
+        let Some(connection) = &mut self.connections[plug as usize] else { return true };
         if header.command == Command::Disconnect {
             (connection.leaving, connection.took_leave) = (true, true);
-            return self.let_go(plug, lanes);
+            self.let_go(plug, lanes);
+            return true;
         }
         if header.command == Command::Write && header.len > PAYLOAD_MAX {
             // The announced data are too long to wait for.
-            return self.leave(plug, lanes);
+            self.leave(plug, lanes);
+            return true;
         }
+        let export = &self.exports[connection.agreed.export];
+        let permitted = permitted(&header, export, &connection.agreed);
+        let has_data = matches!(header.command, Command::Read | Command::Write);
+        let mut buf = 0;
+        if has_data && permitted.is_ok() {
+            self.memory.watch();
+            let Some(taken) = connection.take(header.len, lanes.pool()) else {
+                connection.starve(header);
+                return false;
+            };
+            connection.stop_starving();
+            self.gone.took(taken, plug);
+            buf = taken;
+        }
+        self.accept(plug, header, buf, permitted, lanes);
+        true
+    }
+
+    /// Accepts a request, for whose data there is a buffer.
+    fn accept<L: Wired + ?Sized>(
+        &mut self,
+        plug: Plug,
+        header: Header,
+        buf: Buf,
+        permitted: Result<(), Errno>,
+        lanes: &mut L,
+    ) {
+        let Some(connection) = &mut self.connections[plug as usize] else { return };
         connection.under_way += 1;
         self.tally.asked(connection.agreed.export);
         let export = &self.exports[connection.agreed.export];
-        if let Err(errno) = permitted(&header, export, &connection.agreed) {
+        if let Err(errno) = permitted {
             if header.command == Command::Write {
                 connection.skip = header.len;
             }
@@ -315,14 +355,6 @@ impl Front {
             let told = Stored::extents(self.stored.as_ref(), at, header.len, most);
             return self.owe(plug, &header, ReplyContent::Stored(told), (self.now, false));
         }
-        let buf = match header.command {
-            Command::Read | Command::Write => {
-                let buf = connection.take(header.len, lanes.pool());
-                self.gone.took(buf, plug);
-                buf
-            }
-            _ => 0,
-        };
         let is_device = connection.device.is_some();
         if is_device && header.command == Command::Write {
             let into = Piece { buf, at: 0, len: header.len };
@@ -568,6 +600,7 @@ impl Front {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         connection.leaving = true;
         connection.deaf = true;
+        connection.stop_starving();
         // The system owns the receive buffer until that operation ends, which calls this function
         // again.
         if !connection.receiving

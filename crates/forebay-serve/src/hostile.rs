@@ -190,6 +190,8 @@ struct Socket {
     chunk: usize,
     /// Whether the client reads what it is sent.
     listens: bool,
+    /// Whether the client stays when it has sent everything.
+    stays: bool,
     heard: usize,
     receiving: Option<(Piece, bool, u32)>,
     sending: Option<Vec<Piece>>,
@@ -199,12 +201,13 @@ struct Socket {
 
 impl Socket {
     fn new(says: Vec<u8>, chunk: usize, listens: bool) -> Socket {
-        let (said, heard, unplugged, gone) = (0, 0, false, false);
+        let (said, heard, stays, unplugged, gone) = (0, 0, false, false, false);
         Socket {
             says,
             said,
             chunk,
             listens,
+            stays,
             heard,
             receiving: None,
             sending: None,
@@ -383,7 +386,7 @@ impl Wired for Wire {
             // A client that does not read disappears half-way through its input, or when the server
             // no longer listens to it.
             let silent = socket.said >= socket.says.len() / 2 || socket.receiving.is_none();
-            let over = silent && self.ended.is_empty();
+            let over = silent && self.ended.is_empty() && !socket.stays;
             if (socket.listens || socket.unplugged || over)
                 && let Some(pieces) = socket.sending.take()
             {
@@ -398,7 +401,7 @@ impl Wired for Wire {
                 continue;
             }
             // The stream ends only after everything received has been answered, as far as possible.
-            let ends = socket.sending.is_none() && self.ended.is_empty();
+            let ends = socket.sending.is_none() && self.ended.is_empty() && !socket.stays;
             if let Some(count) = socket.receive(&mut self.pool, ends) {
                 moved.push(Moved::Received(name, Ok(count)));
             }
@@ -417,11 +420,14 @@ const _: () = assert!(REQUEST_BYTES == 28, "as long as `header` spells it");
 mod tests {
     use std::sync::mpsc::Sender;
 
-    use forebay_core::contract::policy::AnyPolicy;
+    use forebay_core::contract::policy::{AnyPolicy, Done};
     use forebay_core::{Bytes, Completion, Cx, Policy};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::front::Order;
+    use crate::protocol::PAYLOAD_MAX;
+    use crate::request_memory::RequestMemory;
 
     #[test]
     fn one_that_is_gone_for_answers_may_be_in_the_middle_of_a_write() {
@@ -463,6 +469,97 @@ mod tests {
             front.open(Arc::default(), || true);
             assert_eq!(front.take().stream, own);
         }
+    }
+
+    /// A server with room for two of the longest requests, and clients that stay.
+    struct Short {
+        front: Front,
+        wire: Wire,
+        _orders: Sender<Order>,
+    }
+
+    impl Short {
+        /// Returns a server to which each client has sent one of `says`.
+        fn new(says: &[Vec<u8>]) -> Short {
+            let stay = |says: &Vec<u8>| Socket {
+                stays: true,
+                ..Socket::new(says.clone(), usize::MAX, false)
+            };
+            let mut wire = Wire::new(says.iter().map(stay).collect(), false);
+            let (newcome, newcomers) = channel();
+            for _ in says {
+                let socket = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+                let agreed = Agreed { export: 0, structured: false, allocation: false };
+                newcome.send(Newcomer { socket, agreed }).unwrap();
+            }
+            let tally = Tally::new(&[Named::all("")], "noop", &[]);
+            let exports = vec![Export { bytes: 1 << 30, ..export(0) }];
+            let ((orders, ordered), streams) = (channel(), Streams::Connections);
+            let pool = &mut wire.pool;
+            let mut front = Front::new(exports, streams, None, newcomers, ordered, tally, pool);
+            front.share(RequestMemory::new(2 * u64::from(PAYLOAD_MAX)));
+            front.open(Arc::default(), || true);
+            // The policy is open.
+            let open = front.take();
+            front.finished(Nanos(1), &Done::at_once(open, Ok(())), &mut wire.pool);
+            let mut short = Short { front, wire, _orders: orders };
+            short.pass(0);
+            short
+        }
+
+        /// Lets the server look at its clients at this time.
+        fn pass(&mut self, at_ms: u64) {
+            for _ in 0..4 {
+                self.front.turn(&mut self.wire).unwrap();
+                self.front.send(&mut self.wire);
+            }
+            self.front.look_after_memory(Nanos::from_millis(at_ms), &mut self.wire);
+            (0..4).for_each(|_| self.front.turn(&mut self.wire).unwrap());
+        }
+
+        fn unplugged(&self) -> Vec<bool> {
+            self.wire.sockets.iter().map(|socket| socket.unplugged).collect()
+        }
+    }
+
+    #[test]
+    fn clients_that_stall_make_room_when_others_wait_for_memory() {
+        // Two have sent only the headers of the longest writes.
+        let half = header(1, 0, 1, 0, PAYLOAD_MAX);
+        let mut short = Short::new(&[half.clone(), half, header(0, 0, 2, 0, 4096)]);
+        [100, 5_000, 9_900].into_iter().for_each(|at_ms| short.pass(at_ms));
+        assert_eq!((short.front.peek(), short.unplugged()), (None, vec![false; 3]));
+        [10_200, 10_300, 10_400].into_iter().for_each(|at_ms| short.pass(at_ms));
+        assert_eq!(short.unplugged(), [true, true, false]);
+        assert!(short.front.peek().is_some(), "the third has its turn");
+        let said = short.front.notes.join("; ");
+        assert!(said.contains("sent only a part of a write") && said.contains("waited"), "{said}");
+    }
+
+    #[test]
+    fn clients_that_do_not_read_make_room_when_others_wait_for_memory() {
+        let read = header(0, 0, 1, 0, PAYLOAD_MAX);
+        let mut short = Short::new(&[read.clone(), read, header(0, 0, 2, 0, 4096)]);
+        for _ in 0..2 {
+            let request = short.front.take();
+            short.front.finished(Nanos(2), &Done::at_once(request, Ok(())), &mut short.wire.pool);
+        }
+        [200, 10_100].into_iter().for_each(|at_ms| short.pass(at_ms));
+        assert_eq!((short.front.peek(), short.unplugged()), (None, vec![false; 3]));
+        [10_300, 10_500].into_iter().for_each(|at_ms| short.pass(at_ms));
+        assert_eq!(short.unplugged(), [true, true, false]);
+        assert!(short.front.peek().is_some(), "the third has its turn");
+    }
+
+    #[test]
+    fn without_need_only_half_a_write_has_a_deadline() {
+        let mut short = Short::new(&[header(1, 0, 1, 0, 1 << 20), header(0, 0, 1, 0, 4096)]);
+        let request = short.front.take();
+        short.front.finished(Nanos(2), &Done::at_once(request, Ok(())), &mut short.wire.pool);
+        [100, 60_000, 119_900].into_iter().for_each(|at_ms| short.pass(at_ms));
+        assert_eq!(short.unplugged(), [false, false]);
+        [120_300, 4_000_000].into_iter().for_each(|at_ms| short.pass(at_ms));
+        assert_eq!(short.unplugged(), [true, false], "one that does not read may stay");
     }
 
     /// Records which streams begin.

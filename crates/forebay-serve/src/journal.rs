@@ -116,7 +116,8 @@ impl Journal {
         Journal { tells_answers, ..self }
     }
 
-    fn say(&self, what: String) {
+    /// Reports a message.
+    pub(crate) fn say(&self, what: String) {
         if let Some(says) = &self.says {
             // The receiver is gone only if the server is ending.
             let _ = says.send(format!("'{}': {what}", self.back));

@@ -44,6 +44,7 @@ mod pairing;
 mod protocol;
 mod rearrange;
 mod record;
+mod request_memory;
 mod reread;
 mod running;
 mod server;
@@ -54,7 +55,7 @@ mod traces;
 
 pub use address::{Address, address};
 pub use attach::{Attach, AttachEvent, Attached};
-pub use config::{Back, Blocks, Config, Named, On, Promise};
+pub use config::{Back, Blocks, Config, MEMORY_BYTES, Named, On, Promise};
 pub use devices::detach;
 pub use error::Error;
 pub use export::Export;

@@ -42,22 +42,29 @@ impl Running {
         }
         refuse_doubles(&now)?;
         outputs::refuse(&now)?;
-        let said = self.reread(&before, &now, rotates);
+        let said = self.reread(&before, &mut now, rotates);
         *self.config() = now;
         Ok(said)
     }
 
-    /// Applies the changes from `before` to `now`.
-    fn reread(&self, before: &Config, now: &Config, rotates: bool) -> Vec<String> {
+    /// Applies the changes from `before` to `now`. What could not be changed is put back in `now`.
+    fn reread(&self, before: &Config, now: &mut Config, rotates: bool) -> Vec<String> {
         let mut said = Vec::new();
         for driver in self.drivers() {
-            match now.backs.iter().find(|back| back.name == driver.name) {
-                Some(back) => {
-                    said.extend(self.follow_file(&driver, back));
-                    let was = before.backs.iter().find(|other| other.name == driver.name);
+            let Some(back) = now.backs.iter_mut().find(|back| back.name == driver.name) else {
+                said.push(self.drop_driver(&driver));
+                continue;
+            };
+            let was = before.backs.iter().find(|other| other.name == driver.name);
+            match self.follow_file(&driver, back) {
+                Ok(changes) => {
+                    said.extend(changes);
                     said.extend(self.trace_as(&driver, was, back, rotates));
                 }
-                None => said.push(self.drop_driver(&driver)),
+                Err(error) => {
+                    said.push(format!("{error}; '{}' was not changed", driver.name));
+                    back.clone_from(was.unwrap_or(&*driver.current()));
+                }
             }
         }
         let is_served = |back: &&Back| self.driver(&back.name).is_ok();
@@ -72,27 +79,23 @@ impl Running {
     }
 
     /// Gives a driver the policy, exports and promises of `back`.
-    fn follow_file(&self, driver: &Driver, back: &Back) -> Vec<String> {
+    fn follow_file(&self, driver: &Driver, back: &Back) -> Result<Vec<String>, Error> {
         let name = &driver.name;
         let served = driver.current().clone();
         let next = served.with_policy_of(back);
         let (mut said, left) = (Vec::new(), served.left_of(back).join(", "));
-        said.push(match self.follow(driver, next) {
-            Ok(None) => format!("'{name}' keeps its policy, which has not changed in the file"),
-            Ok(Some(pause)) => {
+        said.push(match self.follow(driver, next)? {
+            None => format!("'{name}' keeps its policy, which has not changed in the file"),
+            Some(pause) => {
                 let pause = quantities::seconds(pause.as_secs_f64());
                 format!("'{name}' has {} now; requests were paused for {pause}", back.policy)
             }
-            Err(error) => return vec![format!("{error}; '{name}' was not changed")],
         });
-        match self.offer(driver, &back.exports) {
-            Ok(changes) => said.extend(changes),
-            Err(error) => said.push(error.to_string()),
-        }
+        said.extend(self.offer(driver, &back.exports)?);
         if !left.is_empty() {
             said.push(format!("'{name}': {left}: this change takes effect after a restart"));
         }
-        said
+        Ok(said)
     }
 
     /// Writes the traces of `now` if they differ from `was`, the same part of the file before; if
@@ -118,7 +121,7 @@ impl Running {
         if back.exports.iter().any(|export| export.ublk) {
             return Err(unfit(format!("'{}': devices (ublk) are added at a start", back.name)));
         }
-        let prepared = Driver::prepare(back, self.says())?;
+        let prepared = Driver::prepare(back, self.memory(), self.says())?;
         prepared.driver.begin(prepared.starting)?;
         self.add(prepared.driver, &prepared.exports);
         Ok(())
@@ -257,8 +260,11 @@ impl Config {
     /// Returns the changes in `now`, other than those within its disks and volumes, that must wait
     /// for a restart; one sentence each.
     fn left_of(&self, now: &Config) -> Option<String> {
-        let is_moved = self.listen != now.listen || self.metrics != now.metrics;
-        is_moved.then(|| "changes of the addresses take effect after a restart".to_string())
+        let is_changed = self.listen != now.listen
+            || self.metrics != now.metrics
+            || self.memory_bytes != now.memory_bytes;
+        is_changed
+            .then(|| "changes of the addresses or the memory take effect after a restart".into())
     }
 }
 

@@ -16,6 +16,7 @@ use crate::figures::{Figures, SCHEMA_VERSION};
 use crate::flash::refuse_overwriting;
 use crate::front::{Order, Switch};
 use crate::listen::{Door, Doors};
+use crate::request_memory::RequestMemory;
 
 /// A running server.
 pub(crate) struct Running {
@@ -26,6 +27,7 @@ pub(crate) struct Running {
     says: Mutex<Sender<String>>,
     drivers: Mutex<Vec<Arc<Driver>>>,
     doors: Arc<Doors>,
+    memory: RequestMemory,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -41,6 +43,7 @@ impl Running {
             says: Mutex::new(says),
             drivers: Mutex::default(),
             doors: Arc::default(),
+            memory: RequestMemory::new(config.memory_bytes),
         }
     }
 
@@ -64,6 +67,10 @@ impl Running {
 
     pub(crate) fn doors(&self) -> &Arc<Doors> {
         &self.doors
+    }
+
+    pub(crate) fn memory(&self) -> RequestMemory {
+        self.memory.clone()
     }
 
     pub(crate) fn says(&self) -> Sender<String> {

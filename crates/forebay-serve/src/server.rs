@@ -70,7 +70,7 @@ impl Server {
         }
         let mut starting = Vec::new();
         for back in &config.backs {
-            let prepared = Driver::prepare(back, self.running.says())?;
+            let prepared = Driver::prepare(back, self.running.memory(), self.running.says())?;
             let wanted = devices_of(back, &prepared);
             // Notes that apply to all backs are reported once.
             let is_new = |note: &&String| !self.notes.contains(note);

@@ -284,6 +284,20 @@ impl Observer for Counting {
     }
 }
 
+impl Counting {
+    /// Reports what changed since the last look, once the policy is open.
+    fn look(&mut self, wall: Nanos) {
+        let mut front = self.front.borrow_mut();
+        let Some(gauges) = front.open_gauges() else { return };
+        self.journal.look(wall, &gauges);
+        std::mem::take(&mut front.notes).into_iter().for_each(|note| self.journal.say(note));
+        self.journal.look_at(wall, front.tally.exports.iter().map(|export| &export.figures));
+        if let Some(pair) = &self.pair {
+            pair.borrow_mut().look(wall, &gauges);
+        }
+    }
+}
+
 impl Watch for Counting {
     fn failed(&mut self, now: Nanos, io: &Request, failure: Failure) {
         self.journal.failed(now, io, failure);
@@ -291,16 +305,8 @@ impl Watch for Counting {
 
     #[inline]
     fn stops(&mut self, wall: Nanos) -> bool {
-        if self.journal.is_due(wall)
-            && let Some(gauges) = self.front.borrow().open_gauges()
-        {
-            self.journal.look(wall, &gauges);
-            let front = self.front.borrow();
-            self.journal.look_at(wall, front.tally.exports.iter().map(|export| &export.figures));
-            drop(front);
-            if let Some(pair) = &self.pair {
-                pair.borrow_mut().look(wall, &gauges);
-            }
+        if self.journal.is_due(wall) {
+            self.look(wall);
         }
         false
     }

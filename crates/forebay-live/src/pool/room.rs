@@ -87,6 +87,15 @@ impl Room {
         }
         self.free[class(len)][usize::from(!inside)].push(start);
     }
+
+    /// Gives all free heap memory back to the system.
+    pub(super) fn trim(&mut self) {
+        for [_, outside] in &mut self.free {
+            outside.drain(..).for_each(|start| drop(self.heap.remove(&start)));
+            outside.shrink_to_fit();
+        }
+        self.free_bytes = 0;
+    }
 }
 
 fn class(len: u32) -> usize {
@@ -139,5 +148,8 @@ mod tests {
         assert_eq!((room.free_bytes, room.heap.len()), (held(&room), 6));
         assert_eq!(room.take(1), small[2]);
         assert_eq!(room.free_bytes, held(&room) - ALIGN);
+        room.trim();
+        assert_eq!((room.free_bytes, held(&room)), (0, ALIGN), "only what is in use is left");
+        assert_ne!(room.take(large).0, small[2].0);
     }
 }

@@ -34,7 +34,7 @@ impl Front {
         if let Some(plug) = plug {
             let agreed = Agreed { export, structured: false, allocation: false };
             let stream = self.streams.of(plug, &agreed);
-            let connection = Connection::to_device(agreed, stream, self.all_held.clone());
+            let connection = Connection::to_device(agreed, stream, self.memory.shared());
             self.seat(plug, connection);
         }
         // The requesting thread may no longer be waiting.

@@ -1,0 +1,104 @@
+//! Watches the memory of requests: clients that stall while others wait for memory are
+//! disconnected, and memory that is no longer needed is given back to the system.
+
+use forebay_core::Nanos;
+use forebay_live::{Plug, Wired};
+
+use super::Front;
+use crate::request_memory::RequestMemory;
+
+/// How often to look.
+const LOOKS: Nanos = Nanos::from_millis(100);
+/// How long a client may stall in the middle of a request's data, and how long in the middle of
+/// any transfer while a client waits for memory.
+const STALLED_MAX: Nanos = Nanos::from_millis(120_000);
+const STALLED_SHORT_MAX: Nanos = Nanos::from_millis(10_000);
+/// How long no memory must be in use before it is given back.
+const IDLE: Nanos = Nanos::from_millis(5000);
+
+/// The memory of requests, and when to look at it.
+pub(super) struct MemoryWatch {
+    shared: RequestMemory,
+    looks_at: Nanos,
+    /// Whether memory is in use, or has not been given back since.
+    is_used: bool,
+    /// Since when no memory has been in use.
+    idle_since: Option<Nanos>,
+}
+
+impl MemoryWatch {
+    pub(super) fn new(shared: RequestMemory) -> MemoryWatch {
+        MemoryWatch { shared, looks_at: Nanos::ZERO, is_used: false, idle_since: None }
+    }
+
+    pub(super) fn shared(&self) -> RequestMemory {
+        self.shared.clone()
+    }
+
+    /// Registers that memory is used.
+    pub(super) fn watch(&mut self) {
+        self.is_used = true;
+    }
+}
+
+impl Front {
+    /// Shares the memory of requests with other drivers.
+    pub(crate) fn share(&mut self, memory: RequestMemory) {
+        self.memory = MemoryWatch::new(memory);
+    }
+
+    /// Returns when to look at the memory again at the latest.
+    pub(crate) fn looks_by(&self) -> Option<Nanos> {
+        self.memory.is_used.then_some(self.memory.looks_at)
+    }
+
+    /// Disconnects clients that have stalled for too long, lets requests continue for which there
+    /// is memory now, and gives memory back.
+    pub(crate) fn look_after_memory<L: Wired + ?Sized>(&mut self, now: Nanos, lanes: &mut L) {
+        if !self.memory.is_used || now < self.memory.looks_at {
+            return;
+        }
+        self.memory.looks_at = now + LOOKS;
+        let mut is_idle = true;
+        for plug in 0..self.connections.len() as Plug {
+            let Some(connection) = &mut self.connections[plug as usize] else { continue };
+            is_idle &= !connection.holds_memory() && connection.starving.is_none();
+            let is_short = self.memory.shared.is_short();
+            if !connection.is_mid_transfer() {
+                connection.stalled = None;
+            } else if let Some(since) = connection.stalled {
+                let is_sending = connection.payload.is_some();
+                let too_long = if is_short { STALLED_SHORT_MAX } else { STALLED_MAX };
+                if now - since >= too_long && (is_short || is_sending) && !connection.deaf {
+                    self.disconnect_stalled(plug, now - since, lanes);
+                    continue;
+                }
+            } else {
+                connection.stalled = Some(now);
+            }
+            self.read_on(plug, lanes);
+        }
+        self.memory.idle_since = is_idle.then(|| self.memory.idle_since.unwrap_or(now));
+        if self.memory.idle_since.is_some_and(|since| now - since >= IDLE) {
+            (self.memory.is_used, self.memory.idle_since) = (false, None);
+            lanes.pool().trim();
+        }
+    }
+
+    fn disconnect_stalled<L: Wired + ?Sized>(&mut self, plug: Plug, after: Nanos, lanes: &mut L) {
+        let Some(connection) = &self.connections[plug as usize] else { return };
+        let what = match connection.payload.is_some() {
+            true => "sent only a part of a write",
+            false => "did not read its answers",
+        };
+        let why = match self.memory.shared.is_short() {
+            true => " while others waited for memory",
+            false => "",
+        };
+        self.notes.push(format!(
+            "export '{}': a client was disconnected: it {what} for {after}{why}",
+            self.exports[connection.agreed.export].name
+        ));
+        self.leave(plug, lanes);
+    }
+}

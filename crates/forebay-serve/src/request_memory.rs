@@ -1,0 +1,92 @@
+//! The memory for clients' requests and answers, of all drivers together.
+//!
+//! Invariants: no more than the limit is held; one client never holds more than what is left for
+//! all others, apart from its first request, so that a few clients cannot hold everything.
+
+// The memory is shared between threads.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// The smallest unit of memory.
+const PAGE_BYTES: u64 = 4096;
+
+/// The memory that all drivers share.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestMemory(Arc<Held>);
+
+#[derive(Debug)]
+struct Held {
+    limit_bytes: u64,
+    held_bytes: AtomicU64,
+    /// The number of clients with a request that waits for memory.
+    starving: AtomicUsize,
+}
+
+impl RequestMemory {
+    /// Creates a memory of which at most `limit_bytes` may be held.
+    pub(crate) fn new(limit_bytes: u64) -> RequestMemory {
+        let (held_bytes, starving) = (AtomicU64::new(0), AtomicUsize::new(0));
+        RequestMemory(Arc::new(Held { limit_bytes, held_bytes, starving }))
+    }
+
+    /// Returns how much memory a buffer of `len` bytes occupies.
+    pub(crate) fn occupied(len: u32) -> u64 {
+        u64::from(len).max(PAGE_BYTES).next_power_of_two()
+    }
+
+    /// Reserves memory for a buffer of a client that holds `own_bytes`; returns whether there was
+    /// enough.
+    pub(crate) fn reserve(&self, bytes: u64, own_bytes: u64) -> bool {
+        let Held { limit_bytes, held_bytes, .. } = &*self.0;
+        let fits = |held: u64| {
+            let now = held + bytes;
+            let is_fair = own_bytes == 0 || own_bytes + bytes <= limit_bytes.saturating_sub(now);
+            (now <= *limit_bytes && is_fair).then_some(now)
+        };
+        held_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+    }
+
+    pub(crate) fn release(&self, bytes: u64) {
+        self.0.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Registers that a client waits for memory, or no longer does.
+    pub(crate) fn starves(&self, is_starving: bool) {
+        match is_starving {
+            true => self.0.starving.fetch_add(1, Ordering::Relaxed),
+            false => self.0.starving.fetch_sub(1, Ordering::Relaxed),
+        };
+    }
+
+    /// Returns whether a client of any driver waits for memory.
+    pub(crate) fn is_short(&self) -> bool {
+        self.0.starving.load(Ordering::Relaxed) > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_occupy_powers_of_two() {
+        let all = [0, 1, 4096, 4097, 32 << 20].map(RequestMemory::occupied);
+        assert_eq!(all, [4096, 4096, 4096, 8192, 32 << 20]);
+    }
+
+    #[test]
+    fn one_client_leaves_others_as_much_as_it_holds() {
+        let memory = RequestMemory::new(10 << 20);
+        let mut own = 0;
+        while memory.reserve(1 << 20, own) {
+            own += 1 << 20;
+        }
+        assert_eq!(own, 5 << 20);
+        assert!(memory.reserve(5 << 20, 0), "the first request of another");
+        assert!(!memory.reserve(1, 0), "nothing is left");
+        memory.release(5 << 20);
+        assert!(memory.reserve(4096, 0));
+    }
+}
