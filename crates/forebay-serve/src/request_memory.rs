@@ -11,6 +11,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The smallest unit of memory.
 const PAGE_BYTES: u64 = 4096;
+/// The longest short request, and the share of the memory (one part in so many) that only short
+/// requests may use, so that they need not wait for long ones.
+const SHORT_BYTES: u64 = 64 << 10;
+const SHORT_ONE_IN: u64 = 16;
 
 /// The memory that all drivers share.
 #[derive(Clone, Debug)]
@@ -42,8 +46,9 @@ impl RequestMemory {
         let Held { limit_bytes, held_bytes, .. } = &*self.0;
         let fits = |held: u64| {
             let now = held + bytes;
+            let kept = if bytes > SHORT_BYTES { limit_bytes / SHORT_ONE_IN } else { 0 };
             let is_fair = own_bytes == 0 || own_bytes + bytes <= limit_bytes.saturating_sub(now);
-            (now <= *limit_bytes && is_fair).then_some(now)
+            (now <= limit_bytes - kept && is_fair).then_some(now)
         };
         held_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
     }
@@ -78,15 +83,25 @@ mod tests {
 
     #[test]
     fn one_client_leaves_others_as_much_as_it_holds() {
-        let memory = RequestMemory::new(10 << 20);
+        let memory = RequestMemory::new(16 << 20);
         let mut own = 0;
         while memory.reserve(1 << 20, own) {
             own += 1 << 20;
         }
-        assert_eq!(own, 5 << 20);
-        assert!(memory.reserve(5 << 20, 0), "the first request of another");
-        assert!(!memory.reserve(1, 0), "nothing is left");
-        memory.release(5 << 20);
+        assert_eq!(own, 8 << 20);
+        assert!(memory.reserve(7 << 20, 0), "the first request of another");
+    }
+
+    #[test]
+    fn long_requests_leave_memory_for_short_ones() {
+        let memory = RequestMemory::new(16 << 20);
+        assert!(memory.reserve(15 << 20, 0));
+        assert!(!memory.reserve(128 << 10, 0), "a long one");
+        for _ in 0..16 {
+            assert!(memory.reserve(64 << 10, 0));
+        }
+        assert!(!memory.reserve(4096, 0), "nothing is left");
+        memory.release(4096);
         assert!(memory.reserve(4096, 0));
     }
 }

@@ -3,6 +3,7 @@
 
 use forebay_core::Nanos;
 use forebay_live::{Plug, Wired};
+use forebay_show::plural::counted;
 
 use super::Front;
 use crate::request_memory::RequestMemory;
@@ -24,6 +25,14 @@ pub(super) struct MemoryWatch {
     is_used: bool,
     /// Since when no memory has been in use.
     idle_since: Option<Nanos>,
+}
+
+/// Why a client was disconnected.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stalled {
+    export: usize,
+    is_sending: bool,
+    is_short: bool,
 }
 
 impl MemoryWatch {
@@ -59,7 +68,7 @@ impl Front {
             return;
         }
         self.memory.looks_at = now + LOOKS;
-        let mut is_idle = true;
+        let (mut is_idle, mut stalled) = (true, Vec::new());
         for plug in 0..self.connections.len() as Plug {
             let Some(connection) = &mut self.connections[plug as usize] else { continue };
             is_idle &= !connection.holds_memory() && connection.starving.is_none();
@@ -70,7 +79,9 @@ impl Front {
                 let is_sending = connection.payload.is_some();
                 let too_long = if is_short { STALLED_SHORT_MAX } else { STALLED_MAX };
                 if now - since >= too_long && (is_short || is_sending) && !connection.deaf {
-                    self.disconnect_stalled(plug, now - since, lanes);
+                    let export = connection.agreed.export;
+                    stalled.push(Stalled { export, is_sending, is_short });
+                    self.leave(plug, lanes);
                     continue;
                 }
             } else {
@@ -78,6 +89,7 @@ impl Front {
             }
             self.read_on(plug, lanes);
         }
+        self.report_stalled(stalled);
         self.memory.idle_since = is_idle.then(|| self.memory.idle_since.unwrap_or(now));
         if self.memory.idle_since.is_some_and(|since| now - since >= IDLE) {
             (self.memory.is_used, self.memory.idle_since) = (false, None);
@@ -85,20 +97,29 @@ impl Front {
         }
     }
 
-    fn disconnect_stalled<L: Wired + ?Sized>(&mut self, plug: Plug, after: Nanos, lanes: &mut L) {
-        let Some(connection) = &self.connections[plug as usize] else { return };
-        let what = match connection.payload.is_some() {
-            true => "sent only a part of a write",
-            false => "did not read its answers",
-        };
-        let why = match self.memory.shared.is_short() {
-            true => " while others waited for memory",
-            false => "",
-        };
-        self.notes.push(format!(
-            "export '{}': a client was disconnected: it {what} for {after}{why}",
-            self.exports[connection.agreed.export].name
-        ));
-        self.leave(plug, lanes);
+    /// Reports how many clients were disconnected for each reason.
+    fn report_stalled(&mut self, mut stalled: Vec<Stalled>) {
+        while let Some(first) = stalled.first().copied() {
+            let all = stalled.len();
+            stalled.retain(|one| *one != first);
+            let clients = counted((all - stalled.len()) as u64, "client");
+            let what = match first.is_sending {
+                true => "sending only a part of a write",
+                false => "not reading answers",
+            };
+            let why = match first.is_short {
+                true => ", while others waited for memory",
+                false => "",
+            };
+            let name = &self.exports[first.export].name;
+            let span = match first.is_short {
+                true => STALLED_SHORT_MAX,
+                false => STALLED_MAX,
+            };
+            self.notes.push(format!(
+                "export '{name}': {clients} disconnected, after {what} for {} s{why}",
+                span.0 / 1_000_000_000
+            ));
+        }
     }
 }
