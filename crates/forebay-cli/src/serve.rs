@@ -10,7 +10,7 @@ use forebay::devices;
 use forebay::verb::{DeviceInput, SecondInterruption};
 use forebay_ask::{Value, named};
 use forebay_live::Driver;
-use forebay_serve::{Address, Back, Config, MEMORY_BYTES, Named, On, Server, address, file};
+use forebay_serve::{Address, Back, Config, Named, On, Server, address, file};
 
 use crate::interrupt;
 use crate::output::tell;
@@ -185,12 +185,6 @@ impl ServeAsk {
             trace_issued: self.trace_issued.clone(),
             ..base
         };
-        Ok(Config {
-            file: None,
-            listen,
-            metrics: None,
-            memory_bytes: MEMORY_BYTES,
-            backs: vec![back],
-        })
+        Ok(Config::of(listen, vec![back]))
     }
 }

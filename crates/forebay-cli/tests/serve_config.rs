@@ -123,7 +123,12 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     assert_eq!(status, Some(0), "{said}");
     assert!(said.contains("'data' has mq-deadline now; requests were paused for"), "{said}");
     assert!(said.contains("nonsense"), "{said}");
-    assert!(said.contains("changes of the addresses take effect after a restart"), "{said}");
+    assert!(
+        said.contains(
+            "changes of the addresses, their access or the memory take effect after a restart"
+        ),
+        "{said}"
+    );
     for complete in ["asked.1.parquet", "issued.1.parquet", "asked.2.parquet", "issued.parquet"] {
         assert!(said.contains(&format!("{complete} is complete")), "{said}");
     }

@@ -7,4 +7,4 @@ mod page;
 mod scrape;
 
 pub use page::Page;
-pub use scrape::{Scraped, next_request};
+pub use scrape::{Pages, Scraped, Wanted, next_request};

@@ -1,5 +1,5 @@
-//! `GET /metrics` over HTTP, and nothing else of HTTP: a request's head is read, answered, and the connection
-//! ends.
+//! `GET /metrics` and `GET /health` over HTTP, and nothing else of HTTP: a request's head is read, answered, and the
+//! connection ends.
 //!
 //! Nothing is believed of who asks: a head has a length, an answer a time, connections a number. Whoever can
 //! connect may read, so it is loopback only.
@@ -23,6 +23,27 @@ const TIME_MAX: Duration = Duration::from_secs(5);
 /// How long one that is refused is talked to, and nothing is accepted where the system has no more descriptors.
 const TICK: Duration = Duration::from_millis(200);
 
+/// The page that a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The metrics.
+    Metrics,
+    /// Whether the server works: status 200 or 503, with a sentence.
+    Health,
+}
+
+/// The pages of a server.
+pub trait Pages: Send + Sync + 'static {
+    /// Returns the metrics in Prometheus's text format.
+    fn metrics(&self) -> String;
+
+    /// Returns remarks on a server that works.
+    ///
+    /// # Errors
+    /// Returns why it does not work.
+    fn health(&self) -> Result<String, String>;
+}
+
 /// A thread that answers with what there is.
 pub struct Scraped {
     address: SocketAddr,
@@ -31,14 +52,11 @@ pub struct Scraped {
 }
 
 impl Scraped {
-    /// Answers at `address` with what `text` says then.
+    /// Answers at `address` with these pages.
     ///
     /// # Errors
     /// Where the address cannot be had or is not loopback.
-    pub fn start(
-        address: SocketAddr,
-        text: impl Fn() -> String + Send + Sync + 'static,
-    ) -> io::Result<Scraped> {
+    pub fn start(address: SocketAddr, pages: impl Pages) -> io::Result<Scraped> {
         if !address.ip().is_loopback() {
             let what = "is not loopback: anybody who connects can read the metrics; expected e.g. \
                 127.0.0.1:9121";
@@ -47,9 +65,9 @@ impl Scraped {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let over = Arc::new(AtomicBool::new(false));
-        let (theirs, text) = (Arc::clone(&over), Arc::new(text));
+        let (theirs, pages) = (Arc::clone(&over), Arc::new(pages));
         let thread = std::thread::Builder::new().name("metrics".into());
-        let thread = thread.spawn(move || accept(&listener, &theirs, &text))?;
+        let thread = thread.spawn(move || accept(&listener, &theirs, &pages))?;
         Ok(Scraped { address, over, thread })
     }
 
@@ -68,11 +86,7 @@ impl Scraped {
     }
 }
 
-fn accept<T: Fn() -> String + Send + Sync + 'static>(
-    listener: &TcpListener,
-    over: &AtomicBool,
-    text: &Arc<T>,
-) {
+fn accept<P: Pages>(listener: &TcpListener, over: &AtomicBool, pages: &Arc<P>) {
     let connections = Arc::new(AtomicUsize::new(0));
     for connection in listener.incoming() {
         if over.load(Ordering::SeqCst) {
@@ -91,13 +105,13 @@ fn accept<T: Fn() -> String + Send + Sync + 'static>(
         }
         connections.fetch_add(1, Ordering::SeqCst);
         let guard = Counted(Arc::clone(&connections));
-        let text = Arc::clone(text);
+        let pages = Arc::clone(pages);
         let thread = std::thread::Builder::new().name("scrape".into());
         // Without a thread the connection ends with the guard.
         let _ = thread.spawn(move || {
             let _guard = guard;
             // Disconnections need no report.
-            let _ = answer(connection, &*text);
+            let _ = answer(connection, &*pages);
         });
     }
 }
@@ -111,7 +125,7 @@ impl Drop for Counted {
     }
 }
 
-fn answer(mut connection: TcpStream, text: &dyn Fn() -> String) -> io::Result<()> {
+fn answer(mut connection: TcpStream, pages: &dyn Pages) -> io::Result<()> {
     let end = Instant::now() + TIME_MAX;
     let mut head = Vec::new();
     let mut chunk = [0; 1024];
@@ -130,7 +144,11 @@ fn answer(mut connection: TcpStream, text: &dyn Fn() -> String) -> io::Result<()
         }
     };
     let reply = match asked {
-        Ok(()) => reply("200 OK", &text()),
+        Ok(Wanted::Metrics) => reply("200 OK", &pages.metrics()),
+        Ok(Wanted::Health) => match pages.health() {
+            Ok(said) => reply("200 OK", &said),
+            Err(why) => reply("503 Service Unavailable", &why),
+        },
         Err(status) => reply(status, ""),
     };
     connection.set_write_timeout(Some(TIME_MAX))?;
@@ -139,7 +157,7 @@ fn answer(mut connection: TcpStream, text: &dyn Fn() -> String) -> io::Result<()
 
 /// Returns whether the request so far is complete and valid: `None` if more data is needed, or the
 /// status that rejects it.
-pub fn next_request(head: &[u8]) -> Result<Option<()>, &'static str> {
+pub fn next_request(head: &[u8]) -> Result<Option<Wanted>, &'static str> {
     match is_whole(head) || head.len() > HEAD_MAX {
         true => asked(head).map(Some),
         false => Ok(None),
@@ -151,8 +169,8 @@ fn is_whole(head: &[u8]) -> bool {
     head.windows(4).any(|bytes| bytes == b"\r\n\r\n")
 }
 
-/// Whether this head asks for what there is; else the status that says why not.
-fn asked(head: &[u8]) -> Result<(), &'static str> {
+/// Returns what this head asks for, or the status that rejects it.
+fn asked(head: &[u8]) -> Result<Wanted, &'static str> {
     if !is_whole(head) {
         return Err("431 Request Header Fields Too Large");
     }
@@ -162,7 +180,8 @@ fn asked(head: &[u8]) -> Result<(), &'static str> {
     let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
     match (version.starts_with(b"HTTP/1."), method, path) {
         (false, ..) => Err("400 Bad Request"),
-        (true, b"GET", b"/metrics") => Ok(()),
+        (true, b"GET", b"/metrics") => Ok(Wanted::Metrics),
+        (true, b"GET", b"/health") => Ok(Wanted::Health),
         (true, b"GET", _) => Err("404 Not Found"),
         _ => Err("405 Method Not Allowed"),
     }
@@ -184,10 +203,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_page_is_there() {
+    fn two_pages_are_there() {
         let status = |line: &str| asked(format!("{line}\r\nHost: x\r\n\r\n").as_bytes());
-        assert_eq!(status("GET /metrics HTTP/1.1"), Ok(()));
-        assert_eq!(status("GET /metrics?name=x HTTP/1.0"), Ok(()));
+        assert_eq!(status("GET /metrics HTTP/1.1"), Ok(Wanted::Metrics));
+        assert_eq!(status("GET /metrics?name=x HTTP/1.0"), Ok(Wanted::Metrics));
+        assert_eq!(status("GET /health HTTP/1.1"), Ok(Wanted::Health));
         assert_eq!(status("GET / HTTP/1.1"), Err("404 Not Found"));
         assert_eq!(status("POST /metrics HTTP/1.1"), Err("405 Method Not Allowed"));
         assert_eq!(status("GET /metrics"), Err("400 Bad Request"));

@@ -1,15 +1,17 @@
 //! Listening addresses: only Unix sockets and loopback addresses are allowed.
 
 use std::fmt;
+use std::fs::Permissions;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::config::SocketAccess;
 use crate::error::{Error, system, unfit};
 
 /// An address to listen on.
@@ -138,6 +140,27 @@ impl Address {
                 Ok((Listener::Unix(listener, own), self.clone()))
             }
         }
+    }
+}
+
+impl Address {
+    /// Sets who may connect to a Unix socket.
+    ///
+    /// # Errors
+    /// The system refuses, for example a group that the user is not in.
+    pub(crate) fn allow(&self, access: SocketAccess) -> Result<(), Error> {
+        let Address::Unix(path) = self else { return Ok(()) };
+        let wrong = |error: io::Error| {
+            unfit(format!("{}: cannot set socket_mode and socket_group: {error}", path.display()))
+        };
+        // The group first: until then, the mode may allow another one.
+        if let Some(group) = access.group {
+            std::os::unix::fs::chown(path, None, Some(group)).map_err(wrong)?;
+        }
+        if let Some(mode) = access.mode {
+            std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(wrong)?;
+        }
+        Ok(())
     }
 }
 

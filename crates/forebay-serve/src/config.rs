@@ -24,6 +24,8 @@ pub struct Config {
     pub metrics: Option<SocketAddr>,
     /// The maximum memory for clients' requests and answers, in bytes.
     pub memory_bytes: u64,
+    /// Who may use the Unix sockets that clients connect to.
+    pub access: SocketAccess,
     /// The backs.
     pub backs: Vec<Back>,
 }
@@ -118,10 +120,25 @@ pub(crate) fn shown(spec: &str) -> String {
     configured.and_then(|spec| spec.inner("over")).unwrap_or_else(|| spec.to_string())
 }
 
+/// Who may connect to a Unix socket; by default those whom the process's umask lets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SocketAccess {
+    /// The permissions of the socket.
+    pub mode: Option<u32>,
+    /// The group of the socket, by number.
+    pub group: Option<u32>,
+}
+
 /// The default maximum memory for clients' requests and answers.
-pub const MEMORY_BYTES: u64 = 1 << 30;
+pub(crate) const MEMORY_BYTES: u64 = 1 << 30;
 
 impl Config {
+    /// Creates a configuration without a file.
+    pub fn of(listen: Vec<Address>, backs: Vec<Back>) -> Config {
+        let (memory_bytes, access) = (MEMORY_BYTES, SocketAccess::default());
+        Config { file: None, listen, metrics: None, memory_bytes, access, backs }
+    }
+
     /// Returns a line for each back: what it exports and promises, and what is left.
     ///
     /// # Errors

@@ -192,6 +192,20 @@ const BOUNDS_MS: [f64; 14] =
     [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 10_000.0];
 
 impl BackFigures {
+    /// Returns what an operator should look at, one line each.
+    pub(crate) fn remarks(&self) -> String {
+        let Some(volume) = &self.volume else { return String::new() };
+        let missing = volume.drives - volume.drives_present;
+        let remarks = [
+            (missing, "drives are missing"),
+            (volume.care_units_left, "units are left to rebuild"),
+            (volume.lost_units, "units have lost data"),
+            (volume.lacks_room, "volume has no room for new data"),
+        ];
+        let line = |(count, what): &(u64, &str)| format!("'{}': {count} {what}\n", self.name);
+        remarks.iter().filter(|(count, _)| *count > 0).map(line).collect()
+    }
+
     /// Computes the figures from the counts.
     pub(crate) fn of(name: &str, tally: &Tally) -> BackFigures {
         BackFigures {

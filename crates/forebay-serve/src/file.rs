@@ -11,7 +11,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::address::{Address, address};
-use crate::config::{Back, Blocks, Config, MEMORY_BYTES, Named, On, Promise};
+use crate::config::{Back, Blocks, Config, MEMORY_BYTES, Named, On, Promise, SocketAccess};
 use crate::error::{Error, unfit};
 use crate::front::Streams;
 use crate::protocol::PAYLOAD_MAX;
@@ -23,6 +23,8 @@ struct File {
     tcp: Option<Spanned<String>>,
     metrics: Option<Spanned<String>>,
     memory: Option<Spanned<String>>,
+    socket_mode: Option<Spanned<String>>,
+    socket_group: Option<Spanned<String>>,
     #[serde(default)]
     disk: Vec<Spanned<DiskTable>>,
     #[serde(default)]
@@ -197,8 +199,16 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
         memory(text.get_ref()).map_err(|what| wrong(at, &format!("memory: {what}")))
     });
     let memory_bytes = memory_bytes.transpose()?.unwrap_or(MEMORY_BYTES);
+    let refused = |key: &'static str, at, what: String| wrong(at, &format!("{key}: {what}"));
+    let mode = file.socket_mode.map(|text| {
+        mode(text.get_ref()).map_err(|what| refused("socket_mode", text.span().start, what))
+    });
+    let group = file.socket_group.map(|text| {
+        group(text.get_ref()).map_err(|what| refused("socket_group", text.span().start, what))
+    });
+    let access = SocketAccess { mode: mode.transpose()?, group: group.transpose()? };
     let file = Some(path.to_path_buf());
-    let config = Config { file, listen, metrics, memory_bytes, backs };
+    let config = Config { file, metrics, memory_bytes, access, ..Config::of(listen, backs) };
     if config.listen.is_empty() && !config.has_devices() {
         let what = "no address to listen on; expected socket = \"PATH\", tcp = \
             \"127.0.0.1:10809\", or an [[export]] with ublk = true";
@@ -404,6 +414,29 @@ fn memory(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Parses permissions: `0660`.
+fn mode(text: &str) -> Result<u32, String> {
+    let digits = text.strip_prefix("0o").unwrap_or(text);
+    match u32::from_str_radix(digits, 8) {
+        Ok(mode) if mode <= 0o777 => Ok(mode),
+        _ => Err(format!("got '{text}', expected permissions in octal, as in \"0660\"")),
+    }
+}
+
+/// Returns the number of a group, which is given by its number or its name.
+fn group(text: &str) -> Result<u32, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    let number = groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(text)).then(|| fields.nth(1)?.parse().ok())?
+    });
+    let unknown = || format!("got '{text}', expected a group of /etc/group, or its number");
+    number.ok_or_else(unknown)
+}
+
 /// Parses a time: `10ms`, `1.5s`.
 fn span(text: &str) -> Result<Nanos, String> {
     let expected =
@@ -468,6 +501,25 @@ weight = 3
 name = "safe"
 on = "safe"
 "#;
+
+    #[test]
+    fn sockets_have_a_mode_and_a_group() {
+        let disk = "socket = 's'\n[[disk]]\nname = 'a'\nfile = 'f'\n";
+        let access = told(&format!("socket_mode = '0660'\nsocket_group = 'root'\n{disk}"));
+        let expected = SocketAccess { mode: Some(0o660), group: Some(0) };
+        assert_eq!(access.unwrap().access, expected);
+        for (line, what) in [
+            ("socket_mode = '0999'", "expected permissions in octal"),
+            ("socket_mode = '1777'", "expected permissions in octal"),
+            ("socket_group = 'no such group'", "expected a group of /etc/group"),
+            ("memory = '1MiB'", "expected at least 64MiB"),
+            ("memory = 'much'", "expected a size with its unit"),
+        ] {
+            let said = told(&format!("{line}\n{disk}")).unwrap_err();
+            assert!(said.contains("line 1") && said.contains(what), "{said}");
+        }
+        assert_eq!(told(&format!("memory = '64MiB'\n{disk}")).unwrap().memory_bytes, 64 << 20);
+    }
 
     #[test]
     fn a_file_says_what_is_served() {

@@ -55,7 +55,7 @@ mod traces;
 
 pub use address::{Address, address};
 pub use attach::{Attach, AttachEvent, Attached};
-pub use config::{Back, Blocks, Config, MEMORY_BYTES, Named, On, Promise};
+pub use config::{Back, Blocks, Config, Named, On, Promise, SocketAccess};
 pub use devices::detach;
 pub use error::Error;
 pub use export::Export;

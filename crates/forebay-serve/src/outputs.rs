@@ -143,7 +143,7 @@ fn place(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
     use crate::address::Address;
-    use crate::config::{MEMORY_BYTES, On};
+    use crate::config::On;
 
     #[test]
     fn nothing_that_is_named_is_written_over() {
@@ -158,8 +158,7 @@ mod tests {
             let other = Back::of("other", On::Volume(vec![at("drives")]));
             let (file, listen) = (Some(at("c.toml")), vec![Address::Unix(at("socket"))]);
             let backs = vec![back, other];
-            let told =
-                refuse(&Config { file, listen, metrics: None, memory_bytes: MEMORY_BYTES, backs });
+            let told = refuse(&Config { file, ..Config::of(listen, backs) });
             told.err().map(|error| error.to_string())
         };
         assert_eq!(refused(&|back| back.trace = Some(at("trace"))), None);

@@ -111,6 +111,25 @@ impl Running {
         Figures { schema_version: SCHEMA_VERSION, uptime_s, backs }
     }
 
+    /// Returns whether everything is served: remarks on volumes that are degraded, one line each.
+    ///
+    /// # Errors
+    /// Returns what is not served, one line each.
+    pub(crate) fn health(&self) -> Result<String, String> {
+        let (mut broken, mut remarks) = (String::new(), String::new());
+        for driver in self.drivers() {
+            match driver.figures() {
+                None => broken += &format!("'{}' does not answer\n", driver.name),
+                Some(figures) => remarks += &figures.remarks(),
+            }
+        }
+        match (broken.is_empty(), remarks.is_empty()) {
+            (false, _) => Err(broken),
+            (true, true) => Ok("ok\n".into()),
+            (true, false) => Ok(remarks),
+        }
+    }
+
     /// Switches the policy of a back. Requests in flight are answered first; requests that arrive
     /// meanwhile wait. Returns how long no requests were taken.
     ///

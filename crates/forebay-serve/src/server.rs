@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use forebay_metrics::Scraped;
+use forebay_metrics::{Pages, Scraped};
 
 use crate::address::Address;
 use crate::config::{Back, Config};
@@ -66,7 +66,9 @@ impl Server {
         self.devices = config.has_devices().then(Devices::prepare).transpose()?;
         let mut listeners = Vec::new();
         for address in &config.listen {
-            listeners.push(address.listen()?);
+            let (listener, address) = address.listen()?;
+            address.allow(config.access)?;
+            listeners.push((listener, address));
         }
         let mut starting = Vec::new();
         for back in &config.backs {
@@ -107,8 +109,7 @@ impl Server {
             }
         }
         if let Some(address) = config.metrics {
-            let running = Arc::clone(&self.running);
-            let scraped = Scraped::start(address, move || running.figures().page());
+            let scraped = Scraped::start(address, ServerPages(Arc::clone(&self.running)));
             self.scraped = Some(scraped.map_err(|error| unfit(format!("{address}: {error}")))?);
         }
         Ok(())
@@ -188,6 +189,19 @@ impl Server {
         }
         let said = self.said.into_inner().unwrap_or_else(PoisonError::into_inner);
         (said.try_iter().chain(waiting).collect(), worst)
+    }
+}
+
+/// The pages for monitoring.
+struct ServerPages(Arc<Running>);
+
+impl Pages for ServerPages {
+    fn metrics(&self) -> String {
+        self.0.figures().page()
+    }
+
+    fn health(&self) -> Result<String, String> {
+        self.0.health()
     }
 }
 

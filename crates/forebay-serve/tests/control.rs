@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use forebay_rig::holes;
 use forebay_rig::nbd::{Client, pattern};
 use forebay_serve::control::{Command, client};
-use forebay_serve::{Address, Back, Config, MEMORY_BYTES, On, Server};
+use forebay_serve::{Address, Back, Config, On, Server};
 use serde_json::Value;
 
 const BYTES: u64 = 1 << 20;
@@ -33,14 +33,7 @@ impl Controlled {
         };
         let backs = names.iter().map(back).collect();
         let listen = vec![Address::Unix(folder.path().join("socket"))];
-        let server = Server::start(&Config {
-            file: None,
-            listen,
-            metrics: None,
-            memory_bytes: MEMORY_BYTES,
-            backs,
-        })
-        .unwrap();
+        let server = Server::start(&Config::of(listen, backs)).unwrap();
         Controlled { server, folder }
     }
 

@@ -9,7 +9,7 @@ use forebay_core::catalog::build;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Completion, Device, Nanos, Observer, Op, Request, simulate};
 use forebay_serve::control::{Command, client};
-use forebay_serve::{Address, Back, Config, MEMORY_BYTES, Named, On, Promise, Server};
+use forebay_serve::{Address, Back, Config, Named, On, Promise, Server};
 use forebay_trace::Record;
 
 use forebay_rig::holes;
@@ -35,14 +35,7 @@ impl Served {
         back.page_cache = true;
         change(&mut back);
         let listen = vec![Address::Unix(folder.path().join("socket"))];
-        let server = Server::start(&Config {
-            file: None,
-            listen,
-            metrics: None,
-            memory_bytes: MEMORY_BYTES,
-            backs: vec![back],
-        })
-        .unwrap();
+        let server = Server::start(&Config::of(listen, vec![back])).unwrap();
         Served { server, folder }
     }
 
@@ -354,14 +347,7 @@ fn what_disks_were_given_is_what_a_simulation_of_what_came_gives_them() {
         (back.policy, back.trace) = (policy.into(), Some(came.clone()));
         back.trace_issued = Some(issued.clone());
         let listen = vec![Address::Unix(folder.path().join("socket"))];
-        let server = Server::start(&Config {
-            file: None,
-            listen,
-            metrics: None,
-            memory_bytes: MEMORY_BYTES,
-            backs: vec![back],
-        })
-        .unwrap();
+        let server = Server::start(&Config::of(listen, vec![back])).unwrap();
         let mut client = Client::structured(&folder.path().join("socket"), "");
         for nth in 0..24_u64 {
             // Some are neighbours, some are written.
@@ -396,13 +382,7 @@ fn a_socket_left_behind_is_replaced_and_a_live_one_is_not() {
         let disk = served.folder.path().join("other");
         holes(&disk, BYTES);
         let back = Back::of("", On::Target { path: disk, flash: None });
-        Server::start(&Config {
-            file: None,
-            listen: vec![Address::Unix(path.into())],
-            backs: vec![back],
-            metrics: None,
-            memory_bytes: MEMORY_BYTES,
-        })
+        Server::start(&Config::of(vec![Address::Unix(path.into())], vec![back]))
     };
     let said = start(&served.socket()).err().unwrap().to_string();
     assert!(said.contains("another server listens there"), "{said}");
@@ -441,14 +421,7 @@ fn emulated(device: &str, change: impl FnOnce(&mut Back)) -> Served {
     let mut back = Back::of("disk", On::Emulated { path, device, flash: None });
     change(&mut back);
     let listen = vec![Address::Unix(folder.path().join("socket"))];
-    let server = Server::start(&Config {
-        file: None,
-        listen,
-        metrics: None,
-        memory_bytes: MEMORY_BYTES,
-        backs: vec![back],
-    })
-    .unwrap();
+    let server = Server::start(&Config::of(listen, vec![back])).unwrap();
     Served { server, folder }
 }
 

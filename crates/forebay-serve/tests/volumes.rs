@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use forebay_core::Nanos;
 use forebay_core::stack::array::Level;
-use forebay_serve::{Address, Back, Config, MEMORY_BYTES, On, Promise, Server};
+use forebay_serve::{Address, Back, Config, On, Promise, Server};
 use forebay_volume::Create;
 
 use forebay_rig::holes;
@@ -33,14 +33,7 @@ fn a_volume_whose_policy_is_switched_has_what_was_answered() {
     let drives = volume(folder.path());
     let (back, socket) = (Back::of("", On::Volume(drives)), folder.path().join("socket"));
     let listen = vec![Address::Unix(socket.clone())];
-    let server = Server::start(&Config {
-        file: None,
-        listen,
-        metrics: None,
-        memory_bytes: MEMORY_BYTES,
-        backs: vec![back],
-    })
-    .unwrap();
+    let server = Server::start(&Config::of(listen, vec![back])).unwrap();
     let mut client = Client::simple(&socket, "");
     for (nth, policy) in ["mq-deadline", "array:adapt=bonus-malus", "noop"].iter().enumerate() {
         // Without a flush, no record says where the data is.
@@ -79,14 +72,7 @@ fn a_volume_takes_all_that_it_promises_and_is_then_written_over() {
     let serve = || {
         let back = Back::of("", On::Volume(drives.clone()));
         let listen = vec![Address::Unix(socket.clone())];
-        Server::start(&Config {
-            file: None,
-            listen,
-            metrics: None,
-            memory_bytes: MEMORY_BYTES,
-            backs: vec![back],
-        })
-        .unwrap()
+        Server::start(&Config::of(listen, vec![back])).unwrap()
     };
     let data = |at: u64, nth: u8| pattern((at >> 18) as u8 ^ nth, 256 << 10);
     let write = |client: &mut Client, every: usize, nth: u8| {
@@ -117,13 +103,7 @@ fn writes_that_come_whole_while_a_volume_is_switched_are_its_next_policys() {
     let back = Back::of("", On::EmulatedVolume { drives, device });
     let socket = folder.path().join("socket");
     let listen = vec![Address::Unix(socket.clone())];
-    let server = Server::start(&Config {
-        file: None,
-        listen,
-        metrics: None,
-        memory_bytes: MEMORY_BYTES,
-        backs: vec![back],
-    });
+    let server = Server::start(&Config::of(listen, vec![back]));
     let server = server.unwrap();
     let mut clients: Vec<Client> = (0..8).map(|_| Client::simple(&socket, "")).collect();
     let data = |round: u64, nth: usize| pattern(1 + (round * 8) as u8 + nth as u8, 65_536);
@@ -163,14 +143,7 @@ fn a_volume_keeps_promises_once_for_all_its_drives() {
     back.capacity_iops = Some(1000);
     let socket = folder.path().join("socket");
     let listen = vec![Address::Unix(socket.clone())];
-    let server = Server::start(&Config {
-        file: None,
-        listen,
-        metrics: None,
-        memory_bytes: MEMORY_BYTES,
-        backs: vec![back],
-    })
-    .unwrap();
+    let server = Server::start(&Config::of(listen, vec![back])).unwrap();
     let mut client = Client::simple(&socket, "");
     client.write(0, &pattern(1, 65_536));
     server.switch("", "array:adapt=bonus-malus").unwrap();
@@ -191,13 +164,7 @@ fn an_emulated_volume_takes_its_drives_time_and_is_a_volume_without_them() {
     let socket = folder.path().join("socket");
     let start = |on: On| {
         let listen = vec![Address::Unix(socket.clone())];
-        Server::start(&Config {
-            file: None,
-            listen,
-            metrics: None,
-            memory_bytes: MEMORY_BYTES,
-            backs: vec![Back::of("", on)],
-        })
+        Server::start(&Config::of(listen, vec![Back::of("", on)]))
     };
     // 20 ms for each I/O, one at a time.
     let device = |name: &str| Box::new(forebay_devices::open(name).unwrap());
@@ -245,14 +212,7 @@ fn a_volume_says_that_it_starts_degraded_and_that_a_drive_is_lost() {
     let start = |drives: &[PathBuf]| {
         let listen = vec![Address::Unix(socket.clone())];
         let back = Back::of("safe", On::Volume(drives.to_vec()));
-        Server::start(&Config {
-            file: None,
-            listen,
-            metrics: None,
-            memory_bytes: MEMORY_BYTES,
-            backs: vec![back],
-        })
-        .unwrap()
+        Server::start(&Config::of(listen, vec![back])).unwrap()
     };
     let server = start(&drives);
     let mut client = Client::simple(&socket, "safe");

@@ -147,8 +147,8 @@ impl Server {
     /// # Errors
     /// The address cannot be used or is not a loopback address.
     pub fn publish_metrics(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
-        let theirs = Arc::clone(&self.serving);
-        let scraped = Scraped::start(address, move || metrics::text(&theirs))?;
+        let pages = metrics::StorePages(Arc::clone(&self.serving));
+        let scraped = Scraped::start(address, pages)?;
         let address = scraped.address();
         self.scraped.push(scraped);
         Ok(address)

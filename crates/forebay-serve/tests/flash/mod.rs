@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use forebay_serve::{Address, Back, Blocks, Config, Error, MEMORY_BYTES, Named, On, Server};
+use forebay_serve::{Address, Back, Blocks, Config, Error, Named, On, Server};
 
 use forebay_rig::Folder;
 use forebay_rig::nbd::{Client, FLUSH};
@@ -59,13 +59,7 @@ impl Room {
 
     fn start_at(&self, socket: &str, back: Back) -> Result<Server, Error> {
         let listen = vec![Address::Unix(self.at(socket))];
-        Server::start(&Config {
-            file: None,
-            listen,
-            metrics: None,
-            memory_bytes: MEMORY_BYTES,
-            backs: vec![back],
-        })
+        Server::start(&Config::of(listen, vec![back]))
     }
 
     /// Returns the message of a refusal, which must be a user error and must not change anything.

@@ -2,10 +2,11 @@
 //!
 //! Names and labels are fixed; the text never contains client input.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use forebay_metrics::Page;
+use forebay_metrics::{Page, Pages};
 
 use crate::engine::DiskHealth;
 
@@ -58,8 +59,22 @@ impl Histogram {
     }
 }
 
+/// The pages of a store.
+pub(super) struct StorePages(pub(super) Arc<Serving>);
+
+impl Pages for StorePages {
+    fn metrics(&self) -> String {
+        text(&self.0)
+    }
+
+    fn health(&self) -> Result<String, String> {
+        // Without its threads, the store would have ended the process.
+        Ok("ok\n".into())
+    }
+}
+
 /// Formats all metrics.
-pub(super) fn text(serving: &Serving) -> String {
+fn text(serving: &Serving) -> String {
     let status = serving.store.status();
     let figures = status.figures;
     let mut page = Page::default();
