@@ -13,6 +13,7 @@ mod device;
 mod examples;
 mod help;
 mod interrupt;
+mod notify;
 mod output;
 mod password;
 mod plan;

@@ -13,6 +13,7 @@ use forebay_live::Driver;
 use forebay_serve::{Address, Back, Config, Named, On, Server, address, file};
 
 use crate::interrupt;
+use crate::notify::notify;
 use crate::output::tell;
 
 forebay_ask::ask! {
@@ -98,6 +99,7 @@ impl ServeAsk {
             for address in server.addresses() {
                 tell(&format!("serving {} at {address}", self.what.display()));
             }
+            notify("READY=1");
             while !stop.load(Ordering::Relaxed) && !server.is_broken() {
                 thread::sleep(TICK);
                 server.said().iter().for_each(|said| tell(said));
@@ -105,6 +107,7 @@ impl ServeAsk {
                     hung_up(&server);
                 }
             }
+            notify("STOPPING=1");
             let (said, ended) = server.end();
             said.iter().for_each(|said| tell(said));
             ended

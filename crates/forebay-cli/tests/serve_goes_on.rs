@@ -3,10 +3,12 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixDatagram;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use forebay_rig::nbd::Client;
 use serde_json::Value;
 
 use crate::served::{Folder, Serving, does, have, ran, skipped};
@@ -151,6 +153,44 @@ fn nbd_client_shakes_hands_again() {
         serving = restarted(&folder, serving, &["disk"]);
     }
     serving.stop();
+}
+
+/// Starts a server as systemd does: with a socket that is open already, and one for its state.
+const ACTIVATED: &str = "
+import os, socket, sys
+listening = socket.socket(socket.AF_UNIX)
+listening.bind('socket')
+listening.listen()
+os.dup2(listening.fileno(), 3, inheritable=True)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1', NOTIFY_SOCKET='state')
+os.execv(sys.argv[1], ['forebay', 'serve', 'disk', '--socket', 'socket'])
+";
+
+#[test]
+fn a_server_takes_over_an_open_socket_and_says_when_it_is_ready() {
+    if !have(&["python3"]) {
+        return;
+    }
+    let folder = Folder::new();
+    folder.holes("disk", 1 << 20);
+    let state = UnixDatagram::bind(folder.path("state")).unwrap();
+    let binary = assert_cmd::cargo::cargo_bin!("forebay");
+    let mut command = Command::new("python3");
+    command.args(["-c", ACTIVATED]).arg(binary).current_dir(folder.root());
+    let mut child = command.spawn().unwrap();
+    let said = || {
+        let mut bytes = [0; 100];
+        let count = state.recv(&mut bytes).unwrap();
+        String::from_utf8(bytes[..count].to_vec()).unwrap()
+    };
+    assert_eq!(said(), "READY=1");
+    let mut client = Client::simple(&folder.path("socket"), "");
+    client.write(0, &[1; 4096]);
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    assert_eq!(said(), "STOPPING=1");
+    assert!(child.wait().unwrap().success());
+    assert!(folder.path("socket").exists(), "it belongs to whoever opened it");
+    assert_eq!(folder.read("disk")[..4096], [1; 4096]);
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Listening addresses: only Unix sockets and loopback addresses are allowed.
 
+// Sockets are inherited once for the process.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
 use std::fmt;
 use std::fs::Permissions;
 use std::io;
@@ -9,7 +12,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use forebay_live::inherited_sockets;
+use rustix::net::{Shutdown, shutdown};
 
 use crate::config::SocketAccess;
 use crate::error::{Error, system, unfit};
@@ -78,10 +85,14 @@ pub(crate) enum Listener {
     Tcp(TcpListener),
 }
 
+/// The sockets that whoever started the process opened for it; None until they are looked for.
+static INHERITED: Mutex<Option<Vec<OwnedFd>>> = Mutex::new(None);
+
 /// A socket file created by this process.
 pub(crate) struct Own {
     path: PathBuf,
-    /// The device and inode, because another server may have replaced the file since.
+    /// The device and inode, because another server may have replaced the file since. None for a
+    /// file of whoever started the process.
     identity: Option<(u64, u64)>,
 }
 
@@ -96,6 +107,9 @@ impl Address {
     /// # Errors
     /// The address is not a loopback address, is in use, or is refused by the system.
     pub(crate) fn listen(&self) -> Result<(Listener, Address), Error> {
+        if let Some(listener) = self.inherited() {
+            return Ok((listener, self.clone()));
+        }
         match self {
             Address::Tcp(address) => {
                 let listener = TcpListener::bind(loopback(*address)?)
@@ -144,6 +158,27 @@ impl Address {
 }
 
 impl Address {
+    /// Returns the socket that whoever started the process has opened at this address.
+    fn inherited(&self) -> Option<Listener> {
+        let mut sockets = INHERITED.lock().unwrap_or_else(PoisonError::into_inner);
+        sockets.get_or_insert_with(inherited_sockets).iter().find_map(|socket| {
+            let socket = socket.try_clone().ok()?;
+            match self {
+                Address::Unix(path) => {
+                    let listener = UnixListener::from(socket);
+                    let is_here = listener.local_addr().ok()?.as_pathname() == Some(path);
+                    let own = Own { path: path.clone(), identity: None };
+                    is_here.then_some(Listener::Unix(listener, own))
+                }
+                Address::Tcp(address) => {
+                    let listener = TcpListener::from(socket);
+                    let is_here = listener.local_addr().ok()? == *address;
+                    is_here.then_some(Listener::Tcp(listener))
+                }
+            }
+        })
+    }
+
     /// Sets who may connect to a Unix socket.
     ///
     /// # Errors
@@ -178,12 +213,33 @@ impl Listener {
         }
     }
 
-    /// Returns a descriptor with which another thread can end a wait in [`Listener::accept`], even
-    /// if the socket's file is gone.
-    pub(crate) fn stopper(&self) -> io::Result<OwnedFd> {
+    /// Returns what ends a wait in [`Listener::accept`] from another thread.
+    pub(crate) fn stopper(&self) -> io::Result<Stopper> {
+        Ok(match self {
+            Listener::Unix(_, Own { path, identity: None }) => {
+                Stopper::Connect(Address::Unix(path.clone()))
+            }
+            Listener::Unix(listener, _) => Stopper::ShutDown(listener.try_clone()?.into()),
+            Listener::Tcp(listener) => Stopper::Connect(Address::Tcp(listener.local_addr()?)),
+        })
+    }
+}
+
+/// Ends a wait for clients.
+pub(crate) enum Stopper {
+    /// Works even if the socket's file is gone.
+    ShutDown(OwnedFd),
+    /// For a socket that whoever opened it continues to use.
+    Connect(Address),
+}
+
+impl Stopper {
+    pub(crate) fn stop(&self) {
+        // A thread that cannot be woken no longer waits.
         match self {
-            Listener::Unix(listener, _) => Ok(listener.try_clone()?.into()),
-            Listener::Tcp(listener) => Ok(listener.try_clone()?.into()),
+            Stopper::ShutDown(socket) => drop(shutdown(socket, Shutdown::Both)),
+            Stopper::Connect(Address::Unix(path)) => drop(UnixStream::connect(path)),
+            Stopper::Connect(Address::Tcp(address)) => drop(TcpStream::connect(address)),
         }
     }
 }

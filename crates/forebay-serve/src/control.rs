@@ -12,7 +12,6 @@ pub mod client;
 mod commands;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,11 +19,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::net::{Shutdown, shutdown};
 use serde_json::{Value, json};
 
 pub use self::commands::Command;
-use crate::address::{Address, Listener, Stream};
+use crate::address::{Address, Listener, Stopper, Stream};
 use crate::error::{Error, system};
 use crate::running::Running;
 
@@ -48,7 +46,7 @@ pub(crate) fn beside(socket: &Path) -> PathBuf {
 /// A thread that accepts connections to the control socket.
 pub(crate) struct Control {
     over: Arc<AtomicBool>,
-    stopper: OwnedFd,
+    stopper: Stopper,
     thread: JoinHandle<()>,
 }
 
@@ -77,7 +75,7 @@ impl Control {
     pub(crate) fn stop(self) {
         self.over.store(true, Ordering::SeqCst);
         // The thread wakes up even if the socket's file is gone, and ends by itself.
-        let _ = shutdown(&self.stopper, Shutdown::Both);
+        self.stopper.stop();
         let _ = self.thread.join();
     }
 }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use forebay_live::Waker;
 use rustix::net::{Shutdown, shutdown};
 
-use crate::address::{Address, Listener, Stream};
+use crate::address::{Address, Listener, Stopper, Stream};
 use crate::error::{Error, system};
 use crate::export::Export;
 use crate::front::Newcomer;
@@ -86,7 +86,7 @@ struct Shaking {
 pub(crate) struct Listening {
     address: Address,
     reception: Arc<Reception>,
-    stopper: OwnedFd,
+    stopper: Stopper,
     thread: JoinHandle<()>,
 }
 
@@ -115,7 +115,7 @@ impl Listening {
     pub(crate) fn stop(self) {
         self.reception.over.store(true, Ordering::SeqCst);
         // The accepting thread wakes up and ends by itself.
-        let _ = shutdown(&self.stopper, Shutdown::Both);
+        self.stopper.stop();
         let _ = self.thread.join();
     }
 }
