@@ -11,6 +11,7 @@ use std::time::Duration;
 use forebay_rig::nbd::Client;
 use serde_json::Value;
 
+use crate::command;
 use crate::served::{Folder, Serving, does, have, ran, skipped};
 
 /// The server is killed, and started again after a while.
@@ -153,6 +154,36 @@ fn nbd_client_shakes_hands_again() {
         serving = restarted(&folder, serving, &["disk"]);
     }
     serving.stop();
+}
+
+#[test]
+fn a_trace_of_a_killed_server_can_be_read() {
+    let folder = Folder::new();
+    folder.holes("disk", 1 << 20);
+    let trace = folder.path("asked.parquet").display().to_string();
+    let mut serving = Serving::start(&folder, &["disk", "--trace", &trace]);
+    let mut client = Client::simple(&folder.socket(), "");
+    (0..20).for_each(|nth| client.write(nth * 4096, &[1; 4096]));
+    // The server makes the file readable every five seconds.
+    let partial = || {
+        let entries = fs::read_dir(folder.root()).unwrap().map(|entry| entry.unwrap().path());
+        entries.into_iter().find(|path| path.to_string_lossy().ends_with(".partial")).unwrap()
+    };
+    let until = std::time::Instant::now() + Duration::from_secs(30);
+    while fs::metadata(partial()).unwrap().len() < 200 {
+        assert!(std::time::Instant::now() < until, "it is still empty");
+        thread::sleep(Duration::from_millis(100));
+    }
+    serving.signal("-KILL");
+    serving.child.wait().unwrap();
+    let partial = partial().display().to_string();
+    let (answer, said) =
+        command::json(&mut command::forebay(&["describe", "--from", "parquet", &partial]));
+    assert_eq!(
+        answer["written_bytes"].as_u64().or(answer["write_bytes"].as_u64()),
+        Some(20 * 4096)
+    );
+    assert_eq!(said, "");
 }
 
 /// Starts a server as systemd does: with a socket that is open already, and one for its state.

@@ -9,9 +9,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use forebay_core::contract::policy::Done;
 use forebay_core::{Completion, Nanos, Op, Request, RequestId};
@@ -23,7 +23,13 @@ const BUNCH: usize = 1024;
 const BUNCHES: usize = 256;
 
 /// A completely written trace that has not been renamed yet.
-type Written = Result<(Box<dyn Writer>, Dictionary), TraceError>;
+type Written = Result<(Box<dyn Writer>, Dictionary, Notes), TraceError>;
+
+/// Records for the thread that writes them, and the time of day of the first of all.
+struct Bunch {
+    records: Vec<Record>,
+    began: Option<Nanos>,
+}
 
 /// The names of streams: those of the first ones, and then numbers.
 struct StreamNames {
@@ -42,7 +48,7 @@ impl StreamNames {
 /// A trace that is being written.
 struct Recording {
     /// None once the trace is complete.
-    to: Option<(SyncSender<Vec<Record>>, JoinHandle<Written>)>,
+    to: Option<(SyncSender<Bunch>, JoinHandle<Written>)>,
     /// Records in order, beginning with the first that has not ended; later ones that have ended
     /// wait for it.
     waiting: VecDeque<(Record, bool)>,
@@ -122,10 +128,14 @@ impl Recording {
     }
 
     fn hand_over(&mut self) {
-        let bunch = std::mem::replace(&mut self.bunch, Vec::with_capacity(BUNCH));
+        if self.bunch.is_empty() {
+            return;
+        }
+        let records = std::mem::replace(&mut self.bunch, Vec::with_capacity(BUNCH));
+        let began = self.origin.map(|(_, began)| began);
         if let Some((to, _)) = &self.to {
             // If writing has failed, nobody receives the records; `finish` reports the error.
-            let _ = to.send(bunch);
+            let _ = to.send(Bunch { records, began });
         }
     }
 
@@ -135,9 +145,8 @@ impl Recording {
         self.hand_over();
         match self.end() {
             Some(Ok(written)) => {
-                let (writer, dictionary) = written?;
-                let began = self.origin.map(|(_, began)| began);
-                writer.finish(&dictionary, &Notes { began, ..Notes::default() }).map(drop)
+                let (writer, dictionary, notes) = written?;
+                writer.finish(&dictionary, &notes).map(drop)
             }
             Some(Err(panic)) => std::panic::resume_unwind(panic),
             None => Ok(()),
@@ -161,6 +170,9 @@ impl Drop for Recording {
 
 /// A trace that can be completed.
 pub(crate) trait RecordedTrace {
+    /// Passes everything that has ended to the thread that writes the file.
+    fn hand_over(&mut self);
+
     /// Returns whether everything recorded has ended.
     fn is_quiet(&self) -> bool;
 
@@ -207,6 +219,10 @@ impl ClientTrace {
 }
 
 impl RecordedTrace for ClientTrace {
+    fn hand_over(&mut self) {
+        self.recording.hand_over();
+    }
+
     fn is_quiet(&self) -> bool {
         self.under_way.is_empty()
     }
@@ -255,6 +271,10 @@ impl Issued {
 }
 
 impl RecordedTrace for Issued {
+    fn hand_over(&mut self) {
+        self.recording.hand_over();
+    }
+
     fn is_quiet(&self) -> bool {
         self.under_way.is_empty()
     }
@@ -270,23 +290,40 @@ fn time_of_day() -> Nanos {
     Nanos(since.as_nanos() as u64)
 }
 
+/// How often to make what was written readable.
+const CHECKPOINTS: Duration = Duration::from_secs(5);
+
 /// Writes the received records.
 fn write(
     mut writer: Box<dyn Writer>,
     volumes: Vec<String>,
-    coming: Receiver<Vec<Record>>,
+    coming: Receiver<Bunch>,
     streams: StreamNames,
 ) -> Written {
     let mut dictionary = Dictionary { streams: Vec::new(), volumes };
-    for bunch in coming {
-        let last = bunch.iter().map(|record| record.stream as usize).max();
-        while last.is_some_and(|last| dictionary.streams.len() <= last) {
-            let name = streams.name(dictionary.streams.len());
-            dictionary.streams.push(Stream { thread: None, process: None, name });
+    let (mut notes, mut due) = (Notes::default(), None);
+    loop {
+        let until = due.unwrap_or_else(|| Instant::now() + CHECKPOINTS);
+        match coming.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(Bunch { records, began }) => {
+                let last = records.iter().map(|record| record.stream as usize).max();
+                while last.is_some_and(|last| dictionary.streams.len() <= last) {
+                    let name = streams.name(dictionary.streams.len());
+                    dictionary.streams.push(Stream { thread: None, process: None, name });
+                }
+                writer.write(&records, &dictionary)?;
+                notes.began = began;
+                due = Some(until);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
         }
-        writer.write(&bunch, &dictionary)?;
+        if due.is_some_and(|due| Instant::now() >= due) {
+            writer.checkpoint(&dictionary, &notes)?;
+            due = None;
+        }
     }
-    Ok((writer, dictionary))
+    Ok((writer, dictionary, notes))
 }
 
 #[cfg(test)]

@@ -290,6 +290,7 @@ impl Counting {
         let mut front = self.front.borrow_mut();
         let Some(gauges) = front.open_gauges() else { return };
         self.journal.look(wall, &gauges);
+        front.traces.hand_over();
         std::mem::take(&mut front.notes).into_iter().for_each(|note| self.journal.say(note));
         self.journal.look_at(wall, front.tally.exports.iter().map(|export| &export.figures));
         if let Some(pair) = &self.pair {

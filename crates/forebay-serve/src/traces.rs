@@ -107,6 +107,13 @@ impl Traces {
         self.issued.ended(|trace| trace.ended(done));
     }
 
+    /// Passes everything that has ended to the threads that write the files, so that little is lost
+    /// if the server is killed.
+    pub(crate) fn hand_over(&mut self) {
+        self.client.current.iter_mut().for_each(RecordedTrace::hand_over);
+        self.issued.current.iter_mut().for_each(RecordedTrace::hand_over);
+    }
+
     /// Releases all traces, and returns those being written.
     pub(crate) fn take(&mut self) -> (Option<ClientTrace>, Option<Issued>) {
         (self.client.take(), self.issued.take())

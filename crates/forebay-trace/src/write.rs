@@ -33,6 +33,12 @@ pub trait Writer: Send {
     /// Appends records, which are in order of time.
     fn write(&mut self, batch: &[Record], dictionary: &Dictionary) -> Result<(), TraceError>;
 
+    /// Makes what was written so far readable if the process is killed, as far as the format can.
+    /// The file then has no name yet.
+    fn checkpoint(&mut self, _dictionary: &Dictionary, _notes: &Notes) -> Result<(), TraceError> {
+        Ok(())
+    }
+
     /// Completes the file and gives it its name. Returns what the format could not represent; one
     /// sentence each.
     fn finish(

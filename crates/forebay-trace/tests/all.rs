@@ -13,3 +13,4 @@ mod partition;
 mod real;
 mod round_trip;
 mod seeds;
+mod unfinished;

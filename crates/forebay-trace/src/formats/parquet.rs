@@ -14,6 +14,7 @@ mod found;
 pub mod hadoop;
 mod kinds;
 mod pages;
+mod prefix;
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -63,7 +64,7 @@ pub(crate) fn open_table(
     source: Box<dyn Source>,
 ) -> Result<Box<dyn Reader>, TraceError> {
     let fields = source.fields().to_vec();
-    either(Table { path, fields, metadata, source, told: None }, false)
+    either(Table { path, fields, metadata, source, note: None, told: None }, false)
 }
 
 fn either(table: Table, splits: bool) -> Result<Box<dyn Reader>, TraceError> {
@@ -127,6 +128,8 @@ struct Table {
     fields: Vec<Field>,
     metadata: Vec<(String, String)>,
     source: Box<dyn Source>,
+    /// A note about the file.
+    note: Option<String>,
     /// The progress counter, and the bytes of the file per row.
     told: Option<(Consumed, f64)>,
 }
@@ -157,8 +160,8 @@ impl Table {
         let bytes = file.metadata().map_or(0, |found| found.len());
         let file = ParquetFile::open(&path, file)?;
         let told = Some((input.consumed, bytes as f64 / file.rows().max(1) as f64));
-        let (fields, metadata) = (file.fields().to_vec(), file.metadata());
-        Ok(Table { path, fields, metadata, source: Box::new(file), told })
+        let (fields, metadata, note) = (file.fields().to_vec(), file.metadata(), file.note());
+        Ok(Table { path, fields, metadata, source: Box::new(file), note, told })
     }
 
     /// Returns the value of a metadata key.
@@ -247,10 +250,11 @@ struct Rows<S> {
 }
 
 impl<S: Schema> Rows<S> {
-    fn new(table: Table) -> Result<Rows<S>, TraceError> {
+    fn new(mut table: Table) -> Result<Rows<S>, TraceError> {
         let mut dictionary = Dictionary::default();
         let schema = S::new(&table, &mut dictionary)?;
-        let notes = Notes { format: S::NAME, ..Notes::default() };
+        let warnings = table.note.take().into_iter().collect();
+        let notes = Notes { format: S::NAME, warnings, ..Notes::default() };
         let wanted = S::wanted(&table.fields);
         let place = |name: &&str| table.fields.iter().position(|field| field.name == *name);
         let mut wanted: Vec<usize> = wanted.iter().filter_map(place).collect();

@@ -62,6 +62,10 @@ impl Writer for Csv {
         Ok(())
     }
 
+    fn checkpoint(&mut self, _: &Dictionary, _: &Notes) -> Result<(), TraceError> {
+        self.draft.flush().map_err(|error| self.draft.failed(error))
+    }
+
     fn finish(self: Box<Self>, _: &Dictionary, _: &Notes) -> Result<Vec<String>, TraceError> {
         self.draft.publish()?;
         Ok(Vec::new())

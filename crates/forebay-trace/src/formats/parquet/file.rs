@@ -8,10 +8,12 @@ use ::parquet::file::reader::FileReader;
 use ::parquet::file::serialized_reader::SerializedFileReader;
 
 use super::chunk::Chunk;
+use super::prefix::{self, Prefix};
 use super::{guarded, kinds};
 use crate::error::TraceError;
 use crate::table::{Batch, Column, ColumnKind, Field, Source};
 use crate::trace::BATCH;
+use forebay_show::plural::counted;
 
 type Result<T> = std::result::Result<T, ParquetError>;
 
@@ -21,7 +23,9 @@ pub(crate) const KEY_ARROW: &str = "ARROW:schema";
 /// An open file.
 pub(super) struct ParquetFile {
     path: PathBuf,
-    reader: SerializedFileReader<File>,
+    reader: SerializedFileReader<Prefix>,
+    /// The number of bytes after the last footer; not 0 if the file is cut.
+    beyond_bytes: u64,
     fields: Vec<Field>,
     /// For each field, its column in the file; a nested field has a column for each of its parts.
     places: Vec<Option<usize>>,
@@ -37,7 +41,7 @@ pub(super) struct ParquetFile {
 impl ParquetFile {
     pub(super) fn open(path: &Path, file: File) -> std::result::Result<ParquetFile, TraceError> {
         guarded(path, || {
-            let reader = SerializedFileReader::new(file)?;
+            let (reader, beyond_bytes) = prefix::open(file)?;
             let about = reader.metadata().file_metadata();
             let said = about.key_value_metadata().into_iter().flatten();
             let arrow =
@@ -56,6 +60,7 @@ impl ParquetFile {
                 path: path.to_path_buf(),
                 batch: Batch { rows: 0, columns },
                 reader,
+                beyond_bytes,
                 fields,
                 places,
                 group: 0,
@@ -68,6 +73,16 @@ impl ParquetFile {
     /// Returns the number of rows in the file.
     pub(super) fn rows(&self) -> i64 {
         self.reader.metadata().file_metadata().num_rows()
+    }
+
+    /// Returns a note for the user about a file that is cut.
+    pub(super) fn note(&self) -> Option<String> {
+        (self.beyond_bytes > 0).then(|| {
+            format!(
+                "the file has no end, because it was being written: the last {} are not read",
+                counted(self.beyond_bytes, "byte")
+            )
+        })
     }
 
     /// Returns the metadata entries that have a value.

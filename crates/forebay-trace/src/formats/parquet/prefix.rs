@@ -1,0 +1,95 @@
+//! The part of a Parquet file up to its last complete footer.
+//!
+//! Parquet is read from the footer at its end. A trace that a running server writes gets a footer
+//! at each [checkpoint](crate::write::Writer::checkpoint); if the server is killed, everything
+//! before the last of them can be read.
+
+use std::fs::File;
+use std::io::{BufReader, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+
+use ::parquet::errors::ParquetError;
+use ::parquet::file::reader::{ChunkReader, Length};
+use ::parquet::file::serialized_reader::SerializedFileReader;
+use bytes::Bytes;
+use memchr::memmem;
+
+type Result<T> = std::result::Result<T, ParquetError>;
+
+/// The bytes at the end of a footer.
+const MAGIC: &[u8] = b"PAR1";
+/// How far from the end of a file to look for a footer, and how much to read at a time.
+const SEARCH_BYTES: u64 = 256 << 20;
+const BLOCK_BYTES: u64 = 1 << 20;
+/// How many places that look like the end of a footer to try.
+const TRIES_MAX: usize = 64;
+
+/// The first bytes of a file.
+pub(super) struct Prefix {
+    file: File,
+    bytes: u64,
+}
+
+impl Length for Prefix {
+    fn len(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl ChunkReader for Prefix {
+    type T = BufReader<File>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        let mut file = self.file.try_clone()?;
+        file.seek(SeekFrom::Start(start))?;
+        Ok(BufReader::new(file))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        let end = start.checked_add(length as u64);
+        if end.is_none_or(|end| end > self.bytes) {
+            return Err(ParquetError::EOF(format!("{length} bytes at {start} are not there")));
+        }
+        let mut bytes = vec![0; length];
+        self.file.read_exact_at(&mut bytes, start)?;
+        Ok(Bytes::from(bytes))
+    }
+}
+
+/// Opens a file up to its last complete footer; returns also how many bytes are after that.
+pub(super) fn open(file: File) -> Result<(SerializedFileReader<Prefix>, u64)> {
+    let bytes = file.metadata()?.len();
+    let prefix = |bytes| Ok::<_, ParquetError>(Prefix { file: file.try_clone()?, bytes });
+    let error = match SerializedFileReader::new(prefix(bytes)?) {
+        Ok(reader) => return Ok((reader, 0)),
+        Err(error) => error,
+    };
+    let mut end = bytes;
+    for _ in 0..TRIES_MAX {
+        // The first bytes of a file are the same.
+        let Some(at) = last_magic(&file, bytes, end)?.filter(|at| *at > 0) else { break };
+        end = at;
+        if let Ok(reader) = SerializedFileReader::new(prefix(at + MAGIC.len() as u64)?) {
+            return Ok((reader, bytes - at - MAGIC.len() as u64));
+        }
+    }
+    Err(error)
+}
+
+/// Returns where the last footer that begins before `end` may end.
+fn last_magic(file: &File, bytes: u64, end: u64) -> Result<Option<u64>> {
+    let first = bytes.saturating_sub(SEARCH_BYTES);
+    let mut to = end;
+    while to > first {
+        let from = to.saturating_sub(BLOCK_BYTES).max(first);
+        // A footer may end across two blocks.
+        let until = (to + MAGIC.len() as u64 - 1).min(bytes);
+        let mut block = vec![0; (until - from) as usize];
+        file.read_exact_at(&mut block, from)?;
+        if let Some(at) = memmem::rfind(&block, MAGIC) {
+            return Ok(Some(from + at as u64));
+        }
+        to = from;
+    }
+    Ok(None)
+}
