@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::command;
 use crate::served::{Folder, Serving, does, have, serve};
+use crate::shell;
 use forebay_rig::nbd::{Client, FLUSH};
 
 fn config(policy: &str) -> String {
@@ -431,6 +432,36 @@ fn a_drive_of_a_volume_is_no_disk_and_is_used_once() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(2) && said.contains(part), "{said}");
     }
+}
+
+#[test]
+fn a_check_says_how_to_simulate_what_was_recorded() {
+    let folder = Folder::new();
+    folder.holes("disk", 8 << 20);
+    let text = "socket = \"socket\"\n[[disk]]\nname = \"data\"\nfile = \"disk\"\n\
+                emulate = \"fixed:900\"\ncapacity_iops = 900\ntrace = \"asked.parquet\"\n\
+                [[export]]\nname = \"batch\"\non = \"data\"\n[[export]]\nname = \"db\"\n\
+                on = \"data\"\nkeep_iops = 500\nwithin = \"10ms\"\n";
+    fs::write(folder.path("serve.toml"), text).unwrap();
+    let out = serve(&folder, &["--check", "serve.toml"]).output().unwrap();
+    let said = String::from_utf8(out.stderr).unwrap();
+    let command = said.lines().last().unwrap().trim_start_matches("forebay:").trim();
+    assert!(
+        command.starts_with(
+            "forebay simulate TRACE --device fixed:900 --policy 'promised:cmin=0/500/0:"
+        )
+    );
+    let serving = Serving::start(&folder, &["serve.toml"]);
+    let mut clients = ["db", "batch"].map(|name| Client::simple(&folder.socket(), name));
+    for nth in 0..30 {
+        clients.iter_mut().for_each(|client| drop(client.read(nth * 4096, 4096)));
+    }
+    serving.stop();
+    shell::prepared(folder.root());
+    let command = command.replace("TRACE", "asked.parquet --format json");
+    let answer = shell::run(folder.root(), &command).unwrap();
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!(answer["runs"][0]["requests"].as_u64(), Some(61), "{answer}");
 }
 
 #[test]

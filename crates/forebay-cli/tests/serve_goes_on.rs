@@ -192,7 +192,8 @@ import os, socket, sys
 listening = socket.socket(socket.AF_UNIX)
 listening.bind('socket')
 listening.listen()
-os.dup2(listening.fileno(), 3, inheritable=True)
+os.dup2(listening.fileno(), 3)
+os.set_inheritable(3, True)
 os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1', NOTIFY_SOCKET='state')
 os.execv(sys.argv[1], ['forebay', 'serve', 'disk', '--socket', 'socket'])
 ";

@@ -139,12 +139,19 @@ impl Config {
         Config { file: None, listen, metrics: None, memory_bytes, access, backs }
     }
 
-    /// Returns a line for each back: what it exports and promises, and what is left.
+    /// Returns a line for each back: what it exports and promises, and what is left. For a single
+    /// disk, the command follows that simulates a trace of its clients under the same policy and
+    /// promises.
     ///
     /// # Errors
     /// If a policy does not exist, or exports promise more than the capacity.
     pub fn summary(&self) -> Result<Vec<String>, Error> {
-        self.backs.iter().map(Back::summary).collect()
+        let mut lines = Vec::new();
+        for back in &self.backs {
+            lines.push(back.summary()?);
+            lines.extend(back.simulation()?);
+        }
+        Ok(lines)
     }
 }
 
@@ -344,6 +351,17 @@ impl Back {
             None => "nothing is promised".to_string(),
         };
         Ok(format!("'{name}': {exports}, policy {policy}; {promises}"))
+    }
+
+    /// Returns the command that simulates a trace of its clients, if it is a single disk.
+    fn simulation(&self) -> Result<Option<String>, Error> {
+        let device = match &self.on {
+            On::Emulated { device, flash: None, .. } => &device.name,
+            On::Target { flash: None, .. } => "DEVICE",
+            _ => return Ok(None),
+        };
+        let spec = self.shaped()?;
+        Ok(Some(format!("    forebay simulate TRACE --device {device} --policy '{spec}'")))
     }
 
     /// Returns the promised rate, and what one request within the shortest bound needs beside it.

@@ -262,9 +262,11 @@ impl Config {
     fn left_of(&self, now: &Config) -> Option<String> {
         let is_changed = self.listen != now.listen
             || self.metrics != now.metrics
+            || self.access != now.access
             || self.memory_bytes != now.memory_bytes;
-        is_changed
-            .then(|| "changes of the addresses or the memory take effect after a restart".into())
+        let left =
+            "changes of the addresses, their access or the memory take effect after a restart";
+        is_changed.then(|| left.to_string())
     }
 }
 
