@@ -52,7 +52,7 @@ pub use wf2q::Wf2q;
 use crate::contract::bytes::{Bytes, Piece};
 use crate::contract::device::Completion;
 use crate::contract::policy::{Class, Cx, Done, Figure, Gauge, Policy};
-use crate::contract::request::{Lane, Op, Request, RequestId};
+use crate::contract::request::{Flags, Lane, Op, Request, RequestId};
 use crate::contract::time::Nanos;
 use pace::Follower;
 use pending::Pending;
@@ -82,7 +82,9 @@ pub trait Recombine {
 
     /// `io`, the part that [`Recombine::next`] chose, is sent.
     #[inline]
-    fn sent(&mut self, _now: Nanos, _io: &Request) {}
+    fn sent(&mut self, _now: Nanos, _io: &Request) -> Flags {
+        Flags::NONE
+    }
 
     /// The part `id` is complete.
     #[inline]
@@ -265,8 +267,8 @@ impl<R: Recombine> Policy for Shaper<R> {
         // The number of a part distinguishes concurrent parts of a request.
         let id = u64::from(key) | u64::from(self.backlog.parts_sent(key)) << 32;
         let io = Request { at: now, id, lane, ..part };
-        self.recombine.sent(now, &io);
-        Some(io)
+        let flags = self.recombine.sent(now, &io);
+        Some(Request { flags: io.flags.with(flags), ..io })
     }
 
     #[inline]

@@ -144,7 +144,7 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
             stream,
             lane: 0,
             op,
-            flags: Flags(flags),
+            flags: Flags(u16::from(flags)),
         };
         (0..).zip(rows).map(one).collect()
     })

@@ -19,6 +19,7 @@ mod page_cache;
 mod patterned;
 mod polled;
 mod pool;
+mod priority;
 mod ring;
 mod run;
 mod socket_clock;

@@ -24,6 +24,7 @@ use crate::held_up::HeldUp;
 use crate::lanes::{Ended, Failure, Lanes};
 use crate::page_cache::{self, PageCache};
 use crate::pool::Pool;
+use crate::priority::{NO_PRIORITY, promised_priority};
 use crate::ring::{Over, Ring};
 use crate::sockets::{Moved, Plug, Wired};
 use crate::target::Target;
@@ -150,6 +151,8 @@ pub struct Uring {
     copied: Vec<Copied>,
     /// Whether the arena is registered.
     registered: bool,
+    /// The priority of I/Os that a promise depends on.
+    priority: u16,
     pool: Pool,
     pattern: Buf,
     /// For reads that name no bytes.
@@ -206,6 +209,7 @@ impl Uring {
             targets,
             depth,
             registered,
+            priority: promised_priority(),
             pool,
             pattern,
             sink,
@@ -237,21 +241,28 @@ impl Uring {
             &mut self.slots[key as usize];
         let (file, offset, len) = (Fixed(u32::from(io.lane)), *offset, *len);
         let how = if io.flags.has(Flags::FUA) { libc::RWF_DSYNC } else { 0 };
+        let priority = if io.flags.has(Flags::PROMISED) { self.priority } else { NO_PRIORITY };
         match (io.op, &pieces[..]) {
             (Op::Read | Op::Write, [piece]) => {
                 let (start, inside) = self.pool.address(*piece);
                 match (io.op, inside && self.registered) {
-                    (Op::Read, true) => {
-                        opcode::ReadFixed::new(file, start, len, ARENA).offset(offset).build()
+                    (Op::Read, true) => opcode::ReadFixed::new(file, start, len, ARENA)
+                        .offset(offset)
+                        .ioprio(priority)
+                        .build(),
+                    (Op::Read, false) => {
+                        opcode::Read::new(file, start, len).offset(offset).ioprio(priority).build()
                     }
-                    (Op::Read, false) => opcode::Read::new(file, start, len).offset(offset).build(),
                     (_, true) => opcode::WriteFixed::new(file, start, len, ARENA)
                         .offset(offset)
                         .rw_flags(how)
+                        .ioprio(priority)
                         .build(),
-                    (_, false) => {
-                        opcode::Write::new(file, start, len).offset(offset).rw_flags(how).build()
-                    }
+                    (_, false) => opcode::Write::new(file, start, len)
+                        .offset(offset)
+                        .rw_flags(how)
+                        .ioprio(priority)
+                        .build(),
                 }
             }
             (Op::Read | Op::Write, several) if !several.is_empty() => {
@@ -262,10 +273,15 @@ impl Uring {
                 }));
                 let (first, count) = (vectors.as_ptr(), vectors.len() as u32);
                 match io.op {
-                    Op::Read => opcode::Readv::new(file, first, count).offset(offset).build(),
-                    _ => {
-                        opcode::Writev::new(file, first, count).offset(offset).rw_flags(how).build()
-                    }
+                    Op::Read => opcode::Readv::new(file, first, count)
+                        .offset(offset)
+                        .ioprio(priority)
+                        .build(),
+                    _ => opcode::Writev::new(file, first, count)
+                        .offset(offset)
+                        .rw_flags(how)
+                        .ioprio(priority)
+                        .build(),
                 }
             }
             (Op::Flush, _) => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),

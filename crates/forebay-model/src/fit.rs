@@ -197,7 +197,7 @@ impl Fitter {
         let stream = self.reference(&asked, &seen);
         self.sizes[code].add(asked.len);
         self.places.add(code, &asked, &seen, &self.trail, far_part as usize);
-        self.submitters[code].add(asked.stream, stream, record.flags.0 & 31);
+        self.submitters[code].add(asked.stream, stream, (record.flags.0 & 31) as u8);
         if seen.kind != PlaceKind::Nowhere {
             self.sizes[code].add_place(address, asked.len);
             self.piece_requests[self.space.piece(address)] += 1;

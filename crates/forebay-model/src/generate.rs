@@ -327,7 +327,7 @@ impl Cycle {
             self.chooser.done(class, range);
         }
         record.stream = asked.stream.into();
-        record.flags = Flags(askers.flags(dice));
+        record.flags = Flags(u16::from(askers.flags(dice)));
         self.stream = asked.stream;
         self.last_ns = now.at_ns;
         self.drawn += 1;

@@ -429,7 +429,7 @@ fn every_class_has_the_flags_that_it_had() {
     let mut records = filled(1_000);
     for (n, record) in (0u32..).zip(&mut records) {
         record.len = if n % 2 == 0 { 4096 } else { 65_536 };
-        record.flags = Flags((n % 32) as u8);
+        record.flags = Flags((n % 32) as u16);
     }
     let flags = |records: &[Record]| {
         let mut counts = BTreeMap::new();

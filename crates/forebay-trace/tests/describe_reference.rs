@@ -193,7 +193,7 @@ proptest! {
                 stream: u32::from(who),
                 volume: u32::from(flags),
                 op: ops[op as usize % ops.len()],
-                flags: Flags(flags),
+                flags: Flags(u16::from(flags)),
             })
             .collect();
         let d = describe(&records, 7);

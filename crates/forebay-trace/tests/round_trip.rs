@@ -23,7 +23,7 @@ fn sample() -> (Vec<Record>, Dictionary) {
                 stream: (n.min(2)) as u32,
                 volume: (n.min(1)) as u32,
                 op,
-                flags: Flags((n % 32) as u8),
+                flags: Flags((n % 32) as u16),
             }
         })
         .collect();
@@ -140,7 +140,7 @@ fn traceable() -> (Vec<Record>, Dictionary) {
     let records = (0..20_000u64).map(|n| {
         let op = [Op::Read, Op::Write, Op::Trim, Op::Flush][(n % 4) as usize];
         let flush = op == Op::Flush;
-        let flags = Flags((n / 4 % 32) as u8);
+        let flags = Flags((n / 4 % 32) as u16);
         Record {
             at: Nanos(n * 1001),
             offset: if flush { 0 } else { 512 * (1 + n * 64) },

@@ -52,7 +52,7 @@ impl Op {
 
 /// Properties of a request beyond its operation, as a set of bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Flags(pub u8);
+pub struct Flags(pub u16);
 
 impl Flags {
     /// No flag.
@@ -74,6 +74,9 @@ impl Flags {
     pub const WRITE_BACK: Flags = Flags(64);
     /// How long it took was recorded, so that a run can be held against the recording. Policies ignore it. Not in traces.
     pub const MEASURED: Flags = Flags(128);
+    /// A promise depends on its latency, so that the device should perform it before others (Linux
+    /// `IOPRIO_CLASS_RT`). Not in traces.
+    pub const PROMISED: Flags = Flags(256);
 
     /// Returns whether every flag of `other` is in this set.
     #[inline]

@@ -23,7 +23,7 @@ pub fn laid(rows: impl IntoIterator<Item = RequestRow>) -> Vec<Request> {
             Op::Trim => (pages * 4096).min(LEN_MAX),
             _ => pages * 4096,
         };
-        let (offset, flags) = (place * 8192, Flags(flags));
+        let (offset, flags) = (place * 8192, Flags(u16::from(flags)));
         Request { at, offset, id: id as u64, len, stream, lane: 0, op, flags }
     };
     rows.into_iter().enumerate().map(lay).collect()

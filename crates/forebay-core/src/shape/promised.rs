@@ -27,7 +27,7 @@
 use super::device_time::{DeviceTime, Share};
 use super::{Backlog, Capacity, Moment, Recombine};
 use crate::contract::policy::{Gauge, GaugeOf};
-use crate::contract::request::{Lane, Op, Request, RequestId};
+use crate::contract::request::{Flags, Lane, Op, Request, RequestId};
 use crate::contract::time::Nanos;
 use crate::rtt::{Rtt, SERVICE};
 
@@ -256,9 +256,10 @@ impl Recombine for Promised {
         self.device.part_bytes(op, left, self.window)
     }
 
-    fn sent(&mut self, now: Nanos, io: &Request) {
+    fn sent(&mut self, now: Nanos, io: &Request) -> Flags {
         let deadline = self.chosen.take().and_then(|chosen| chosen.deadline);
         self.device.enter(now, io, deadline);
+        if deadline.is_some() { Flags::PROMISED } else { Flags::NONE }
     }
 
     fn part_completed(&mut self, now: Nanos, id: RequestId) {

@@ -72,6 +72,7 @@ struct Noted<P> {
     at_device: Vec<(u64, Nanos)>,
     held: usize,
     outcomes: Vec<Outcome>,
+    promised: Vec<u64>,
 }
 
 impl<P: Policy> Policy for Noted<P> {
@@ -96,6 +97,9 @@ impl<P: Policy> Policy for Noted<P> {
         let (_, started) = self.at_device.swap_remove(at);
         for Done { request, class, .. } in cx.finished[before..].iter().copied() {
             self.held -= 1;
+            if done.io.flags.has(Flags::PROMISED) {
+                self.promised.push(request.id);
+            }
             self.outcomes.push(Outcome { request, class, started, finished: cx.now });
         }
     }
@@ -115,6 +119,8 @@ pub(crate) struct Ran {
     pub(crate) outcomes: Vec<Outcome>,
     /// Times when a server was left idle while requests waited.
     pub(crate) idled: Vec<Nanos>,
+    /// The requests whose I/Os had the flag of promises.
+    pub(crate) promised: Vec<u64>,
     /// For a shaper that follows its server: its final pace, in hundredths.
     pub(crate) pace: Option<f64>,
 }
@@ -155,6 +161,7 @@ pub(crate) fn run_on<D: Device>(spec: &str, servers: &mut [D], requests: &[Reque
         at_device: Vec::new(),
         held: 0,
         outcomes: Vec::new(),
+        promised: Vec::new(),
     };
     assert_eq!(noted.servers, servers.len(), "{spec}");
     let mut workload = List(requests.iter().copied().collect());
@@ -162,5 +169,5 @@ pub(crate) fn run_on<D: Device>(spec: &str, servers: &mut [D], requests: &[Reque
     assert_eq!(noted.outcomes.len(), requests.len(), "{spec}: everything finishes");
     let idled = noted.declined.iter().filter(|(_, held)| *held).map(|(at, _)| *at);
     let pace = noted.policy.gauges().first().map(|gauge| gauge.value);
-    Ran { idled: idled.collect(), outcomes: noted.outcomes, pace }
+    Ran { idled: idled.collect(), outcomes: noted.outcomes, promised: noted.promised, pace }
 }

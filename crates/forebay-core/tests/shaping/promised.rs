@@ -40,6 +40,7 @@ proptest! {
             let stream = outcome.request.stream as usize;
             let kept = alone.get_mut(stream).is_some_and(|rtt| rtt.admit(outcome.request.at));
             prop_assert_eq!(outcome.class, u16::from(!kept), "{:?}", outcome);
+            prop_assert_eq!(ran.promised.contains(&outcome.request.id), kept, "the device knows");
             if kept {
                 prop_assert!(outcome.took().0 <= BOUNDS[stream], "{outcome:?}");
             }

@@ -156,7 +156,7 @@ fn packed(r: &Record) -> [u8; RECORD_BYTES] {
     bytes[16..24].copy_from_slice(&r.latency.unwrap_or(Nanos::MAX).0.to_le_bytes());
     bytes[24..28].copy_from_slice(&r.len.to_le_bytes());
     bytes[28..32].copy_from_slice(&r.stream.to_le_bytes());
-    (bytes[32], bytes[33]) = (r.op as u8, r.flags.0);
+    (bytes[32], bytes[33]) = (r.op as u8, r.flags.0 as u8);
     bytes
 }
 
@@ -173,7 +173,7 @@ fn unpacked(bytes: &[u8; RECORD_BYTES]) -> Option<Record> {
         stream: u32_at(28)?,
         volume: 0,
         op: ops.into_iter().find(|op| *op as u8 == bytes[32])?,
-        flags: Flags(bytes[33]),
+        flags: Flags(u16::from(bytes[33])),
     })
 }
 
