@@ -9,6 +9,8 @@
 pub mod ahead;
 pub mod anonymize;
 pub mod begins;
+pub mod between;
+pub mod by_stream;
 pub mod columns;
 pub mod cover;
 pub mod describe;

@@ -237,6 +237,31 @@ impl Value for ByVolume {
     }
 }
 
+/// A part of a trace to treat separately.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TracePart {
+    /// Each volume.
+    Volume,
+    /// Each stream.
+    Stream,
+}
+
+impl Value for TracePart {
+    const WORD: &'static str = "WHAT";
+    const CHOICES: &'static [Choice] = &[
+        Choice { name: "volume", about: "each volume" },
+        Choice { name: "stream", about: "each stream" },
+    ];
+
+    fn parse(text: &str) -> Result<TracePart, String> {
+        match text {
+            "volume" => Ok(TracePart::Volume),
+            "stream" => Ok(TracePart::Stream),
+            _ => Err(format!("got '{text}', expected volume or stream")),
+        }
+    }
+}
+
 /// A trace that the caller supplies, such as a table in memory.
 pub trait OpenTrace: Send + Sync + UnwindSafe + RefUnwindSafe {
     /// Returns its name in messages.

@@ -3,10 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_ask::AskError;
+use forebay_ask::{AskError, Value};
+use forebay_core::Nanos;
 use forebay_show::page::{Page, Place, Tone, Verdict};
 use forebay_show::plural::counted;
+use forebay_trace::Reader;
 use forebay_trace::anonymize::{Anonymized, CELL_BYTES, Key};
+use forebay_trace::between::Between;
+use forebay_trace::unpack::Consumed;
 use forebay_trace::write;
 use serde::Serialize;
 
@@ -30,6 +34,8 @@ forebay_ask::ask! {
         to: Option<String> [.word("FORMAT").excludes(&["partition_by"])],
         /// Write a folder of Parquet files, one per volume. Running it again resumes an interrupted conversion
         partition_by: Option<ByVolume> [.excludes(&["anonymize"])],
+        /// Convert only the requests that arrive in this span of time since the beginning of the trace
+        between: Option<TimeSpan> [.excludes(&["partition_by"])],
         /// Remove names and dates, renumber threads, and shuffle the cells of each volume
         anonymize: bool,
         /// A file with the secret that decides new names and places. Without it, a secret is generated and discarded
@@ -52,6 +58,28 @@ struct ConvertAnswer {
     lost: Vec<String>,
 }
 
+/// A span of time: `10s..70s`, `..1min`, `1h..`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeSpan {
+    from: Nanos,
+    to: Nanos,
+}
+
+impl Value for TimeSpan {
+    const WORD: &'static str = "FROM..TO";
+
+    fn parse(text: &str) -> Result<TimeSpan, String> {
+        let expected = || format!("got '{text}', expected a span of time, as in 10s..70s");
+        let (from, to) = text.split_once("..").ok_or_else(expected)?;
+        let time = |text: &str, open| match text.trim() {
+            "" => Ok(open),
+            text => Nanos::parse(text),
+        };
+        let span = TimeSpan { from: time(from, Nanos::ZERO)?, to: time(to, Nanos::MAX)? };
+        if span.from < span.to { Ok(span) } else { Err(expected()) }
+    }
+}
+
 impl Verb for ConvertAsk {
     type Beyond = ();
 
@@ -71,6 +99,15 @@ impl Verb for ConvertAsk {
 }
 
 impl ConvertAsk {
+    /// Opens the trace, or the part of it that is wanted.
+    fn open(&self, consumed: Consumed) -> Result<Box<dyn Reader>, Error> {
+        let reader = self.source.open(&self.trace, consumed)?;
+        Ok(match self.between {
+            Some(TimeSpan { from, to }) => Box::new(Between::new(reader, from, to)),
+            None => reader,
+        })
+    }
+
     fn convert(&self, session: &mut dyn Session) -> Result<Answered, Error> {
         let (name, cell_bytes) = (self.trace.name(), self.cell_mib << 20);
         let hidden = match self.anonymize {
@@ -80,13 +117,13 @@ impl ConvertAsk {
                     None => Key::random().map_err(|error| Error::Unfit(error.to_string()))?,
                 };
                 let consumed = session.begin("measuring", Some(name));
-                let mut reader = self.source.open(&self.trace, consumed)?;
+                let mut reader = self.open(consumed)?;
                 Some((key, extents(&mut *reader, cell_bytes, &mut |n| session.read(name, n))?))
             }
             false => None,
         };
         let consumed = session.begin("converting", Some(name));
-        let mut reader = self.source.open(&self.trace, consumed)?;
+        let mut reader = self.open(consumed)?;
         let mut kept = self.trace.kept();
         if let Some(key) = &self.key {
             kept = kept.and_file(key);

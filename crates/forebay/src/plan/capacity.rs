@@ -63,6 +63,9 @@ pub struct CapacityRow {
     /// The volume; none for the whole trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<String>,
+    /// The stream; none for the whole trace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream: Option<String>,
     /// The bound.
     pub within_ms: f64,
     /// The share of requests.
@@ -75,6 +78,15 @@ pub struct CapacityRow {
     /// The result of the check on the held-out part.
     #[serde(flatten)]
     pub held_out: Option<HeldOut>,
+}
+
+impl CapacityRow {
+    /// Returns the part of the trace that the row is about, and what kind of part it is; none for
+    /// the whole trace.
+    pub(crate) fn part(&self) -> Option<(&'static str, &str)> {
+        let volume = self.volume.as_deref().map(|name| ("volume", name));
+        volume.or(self.stream.as_deref().map(|name| ("stream", name)))
+    }
 }
 
 /// An interval of a capacity.
@@ -221,6 +233,7 @@ fn prices(
     };
     let row = |index: usize| CapacityRow {
         volume: None,
+        stream: None,
         within_ms: within.as_millis_f64(),
         fraction: fractions[index].as_f64(),
         capacity_iops: found[index],

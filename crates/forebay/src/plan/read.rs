@@ -3,22 +3,26 @@
 use super::arrival_times::Clock;
 use super::consolidate::clients::OneClient;
 use crate::error::Error;
-use crate::verb::{Session, SourceAsk, TraceInput, warn_all, warn_notes};
+use crate::verb::{Session, SourceAsk, TraceInput, TracePart, warn_all, warn_notes};
+use forebay_trace::by_stream::ByStream;
 
-/// Reads the requests of `trace`. With `by_volume`, volumes are also recorded separately. `session`
-/// receives the notes.
+/// Reads the requests of `trace`, and with `by` also those of each of its parts. `session` receives
+/// the notes.
 pub(super) fn read<C: OneClient>(
     source: &SourceAsk,
     trace: &TraceInput,
-    by_volume: bool,
+    by: Option<TracePart>,
     clock: Clock,
     session: &mut dyn Session,
 ) -> Result<C, Error> {
     let name = trace.name();
     let consumed = session.begin("reading", Some(name));
     let mut reader = source.open(trace, consumed)?;
+    if by == Some(TracePart::Stream) {
+        reader = Box::new(ByStream::new(reader));
+    }
     let read = &mut |records| session.read(name, records);
-    let read = C::read(name, &mut *reader, by_volume, clock, read)?;
+    let read = C::read(name, &mut *reader, by.is_some(), clock, read)?;
     warn_notes(session, name, read.notes());
     warn_all(session, name, &read.cautions());
     Ok(read)

@@ -40,7 +40,7 @@ const HOW: &str = "A server of constant rate takes the same time for every reque
 /// Compares the capacity for 99 % of the requests (or the largest share below) with that for all,
 /// at the bound where they differ most.
 fn headline(answer: &Answer) -> String {
-    let whole: Vec<&CapacityRow> = answer.rows.iter().filter(|row| row.volume.is_none()).collect();
+    let whole: Vec<&CapacityRow> = answer.rows.iter().filter(|row| row.part().is_none()).collect();
     let by_bound = whole.chunk_by(|one, other| one.within_ms == other.within_ms);
     let knees = by_bound.filter_map(|rows| {
         let by_fraction =
@@ -74,15 +74,15 @@ fn headline(answer: &Answer) -> String {
 
 /// Makes the table with bounds as rows and fractions as columns; checks are below each bound.
 fn prices(answer: &Answer, promises: &Promises) -> Table {
-    let by_volume = answer.rows.iter().any(|row| row.volume.is_some());
+    let part = answer.rows.iter().find_map(|row| row.part());
     let fractions = promises.fractions.iter().map(|share| promised(share.as_f64()));
-    let names = by_volume.then(|| Column::words("volume")).into_iter();
+    let names = part.map(|(what, _)| Column::words(what)).into_iter();
     let names = names.chain([Column::words("IOPS within")]);
     let mut table = Table::new(names.chain(fractions.map(|head| Column::of(head, Unit::Count))));
     for rows in answer.rows.chunks(promises.fractions.len().max(1)) {
-        let volume = rows[0].volume.clone().unwrap_or_else(|| "(all)".into());
+        let name = rows[0].part().map_or("(all)", |(_, name)| name);
         for (label, cell) in lines(rows) {
-            let first = by_volume.then(|| Cell::Words(volume.clone())).into_iter();
+            let first = part.map(|_| Cell::Words(name.into())).into_iter();
             let within = Cell::Words(format!("{}{label}", bound(rows[0].within_ms)));
             table.rows.push(TableRow::new(first.chain([within]).chain(rows.iter().map(cell))));
         }

@@ -17,7 +17,7 @@ use crate::plan::costed::{self, Costs, Load};
 use crate::plan::devices::{self as in_devices, Question};
 use crate::plan::read::read;
 use crate::progress::ProgressReport;
-use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, warn_all};
+use crate::verb::{Answered, Session, SourceAsk, TraceInput, TracePart, Verb, warn_all};
 
 forebay_ask::ask! {
     /// Find the smallest capacity that answers a share of the requests within a time
@@ -31,8 +31,9 @@ forebay_ask::ask! {
         within: Vec<Nanos> = "5ms,10ms,20ms,50ms",
         /// Shares of all requests to answer in time
         fraction: Vec<Share> = "0.9,0.95,0.99,0.995,0.999,1",
-        /// Also answer for each volume. Not with a device, because all volumes share the devices
-        by: Option<ByVolume> [.excludes(&["device"])],
+        /// Also answer for each volume, or for each stream: a process, or an export of `forebay serve`. Not with a
+        /// device, because all of them share the devices
+        by: Option<TracePart> [.excludes(&["device"])],
         /// Give every capacity a confidence interval of this level, by resampling the trace
         confidence: Option<PartialShare> [.excludes(&["device"])],
         /// Keep back this share of the trace's time, at its end, and check what the rest predicts for it
@@ -92,13 +93,15 @@ impl CapacityAsk {
     fn at_a_rate(&self, promises: &Promises, session: &mut dyn Session) -> Result<Answered, Error> {
         let bootstrap = self.confidence.map(|level| Bootstrap { level: level.0, seed: self.seed });
         let doubt = Doubt { bootstrap, hold_out: self.hold_out.map(|share| share.0) };
-        let by_volume = self.by.is_some();
         let arrivals: ArrivalTimes =
-            read(&self.source, &self.trace, by_volume, self.clock(), session)?;
+            read(&self.source, &self.trace, self.by, self.clock(), session)?;
         session.begin("searching for capacities", None);
-        let found = answer(&arrivals, promises, doubt, &mut |told: &ProgressReport| {
+        let mut found = answer(&arrivals, promises, doubt, &mut |told: &ProgressReport| {
             session.progress(told)
         })?;
+        if self.by == Some(TracePart::Stream) {
+            found.rows.iter_mut().for_each(|row| row.stream = row.volume.take());
+        }
         warn_all(session, self.trace.name(), &missing(&found.rows, doubt));
         let curves = curve(&arrivals, &promises.within)?;
         Answered::new(&found, page::of_rate(&found, promises, &curves))
@@ -112,7 +115,7 @@ impl CapacityAsk {
         session: &mut dyn Session,
     ) -> Result<Answered, Error> {
         let costs = Costs::asked(cost)?;
-        let load: Load = read(&self.source, &self.trace, false, self.clock(), session)?;
+        let load: Load = read(&self.source, &self.trace, None, self.clock(), session)?;
         session.begin("searching for speeds", None);
         let found = costed::answer(&load, costs.cost, promises)?;
         Answered::new(&found, page::of_cost(&found, &costs))

@@ -15,7 +15,7 @@ use crate::plan::confidence::Bootstrap;
 use crate::plan::costed::{self, Costs, Load};
 use crate::plan::read::read;
 use crate::progress::ProgressReport;
-use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, warn_all};
+use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, TracePart, Verb, warn_all};
 
 forebay_ask::ask! {
     /// Find what clients that share a server need together, and what each of them needs alone
@@ -106,10 +106,10 @@ impl Verb for ConsolidateAsk {
 
 impl ConsolidateAsk {
     fn read<C: OneClient>(&self, session: &mut dyn Session) -> Result<Clients<C>, Error> {
-        let by_volume = self.by.is_some();
+        let (by_volume, by) = (self.by.is_some(), self.by.map(|_| TracePart::Volume));
         let clock = Clock::of(self.within.iter().copied(), self.trust_times);
         let traces = self.traces.iter();
-        let traces = traces.map(|trace| read::<C>(&self.source, trace, by_volume, clock, session));
+        let traces = traces.map(|trace| read::<C>(&self.source, trace, by, clock, session));
         let (each, begin) = clients(traces.collect::<Result<_, _>>()?, by_volume, self.keep_times)?;
         let copies = match (each.len(), by_volume) {
             (1, false) => usize::from(self.clients.unwrap_or(2)),

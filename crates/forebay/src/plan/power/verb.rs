@@ -93,7 +93,7 @@ impl Verb for PowerAsk {
         let clock = Clock::of([self.within], self.trust_times);
         let mut traces = Vec::new();
         for trace in &self.traces {
-            let arrivals: ArrivalTimes = read(&self.source, trace, false, clock, session)?;
+            let arrivals: ArrivalTimes = read(&self.source, trace, None, clock, session)?;
             session.begin("switching pools", None);
             let power = power(&arrivals, &question)?;
             warn_all(session, trace.name(), power.epoch_caution().as_slice());

@@ -112,12 +112,12 @@ impl Verb for SlaAsk {
         let clock = Clock::of(promise.within(), self.trust_times);
         if let Some(cost) = &self.cost_us {
             let costs = Costs::asked(cost)?;
-            let load: Load = read(&self.source, &self.trace, false, clock, session)?;
+            let load: Load = read(&self.source, &self.trace, None, clock, session)?;
             session.begin("searching for the smallest speed", None);
             let found = costed::sla::price(&load, costs.cost, &promise)?;
             return Answered::new(&found, page::of_cost(&found, &costs));
         }
-        let arrivals: ArrivalTimes = read(&self.source, &self.trace, false, clock, session)?;
+        let arrivals: ArrivalTimes = read(&self.source, &self.trace, None, clock, session)?;
         session.begin("searching for the smallest capacity", None);
         let (requests, duration_s) = (arrivals.requests(), arrivals.duration().as_secs_f64());
         let answer = Answer {
