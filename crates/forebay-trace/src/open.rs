@@ -237,6 +237,8 @@ fn malformed(path: &Path, got: String, expected: String) -> TraceError {
 
 #[cfg(test)]
 mod field_tests;
+#[cfg(test)]
+mod value_tests;
 
 #[cfg(test)]
 mod tests {

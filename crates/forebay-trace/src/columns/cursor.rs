@@ -50,6 +50,8 @@ pub(crate) enum CellError {
     Address,
     /// The completion precedes the arrival.
     Backwards,
+    /// A comma may begin decimals or group thousands.
+    Mark,
     /// There is no space for the name.
     Name,
 }

@@ -4,10 +4,13 @@ use forebay_core::{Flags, Nanos, Op};
 
 use crate::columns::cursor::{CellError, Cursor};
 use crate::columns::names::{Keys, Names, PARTS};
+use crate::columns::notation::Mark;
 use crate::columns::op_words::OpCode;
 use crate::columns::spec::{Columns, Role};
 use crate::columns::unit::{TIME_UNITS, TimeUnit};
-use crate::columns::values::{expected, letters, operation, optional_number, optional_time, time};
+use crate::columns::values::{
+    expected, letters, operation, optional_end, optional_number, optional_time, time,
+};
 use crate::fields::{decimal, digits};
 use crate::naming::{self, Room};
 use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, RowError, is_placeless, is_wrapped};
@@ -86,6 +89,10 @@ pub(crate) struct Plan {
     titles: Vec<String>,
     op: Option<Op>,
     len: u64,
+    /// The decimal mark, if known.
+    pub(crate) mark: Option<Mark>,
+    /// Whether arrivals are computed from completions.
+    has_end: bool,
     has_volume: bool,
     has_stream: bool,
     volumes: Names,
@@ -124,6 +131,7 @@ impl Plan {
         });
         let steps: Vec<Step> = steps.collect();
         Plan {
+            has_end: steps.iter().any(|step| matches!(step, Step::End(_))),
             has_volume: steps.iter().any(|step| matches!(step, Step::Volume(_))),
             has_stream: steps.iter().any(|step| matches!(step, Step::Stream(_))),
             steps,
@@ -131,6 +139,7 @@ impl Plan {
             titles: columns.titles.clone(),
             op: columns.op,
             len: columns.len_bytes.unwrap_or(0),
+            mark: columns.mark,
             volumes: Names::default(),
             streams: Names::default(),
             room: Room::default(),
@@ -181,20 +190,20 @@ impl Plan {
             let from = cursor.position();
             let read = match step {
                 Step::Skip => cursor.skip(),
-                Step::At(unit) => time(cursor, *unit).map(|ns| at = Some(ns)),
-                Step::End(unit) => time(cursor, *unit).map(|ns| {
-                    (end, end_from) = (Some(ns), from);
+                Step::At(unit) => time(cursor, *unit, self.mark).map(|ns| at = Some(ns)),
+                Step::End(unit) => optional_end(cursor, *unit, self.mark).map(|ns| {
+                    (end, end_from) = (ns, from);
                 }),
-                Step::Latency(unit) => optional_time(cursor, *unit).map(|ns| {
+                Step::Latency(unit) => optional_time(cursor, *unit, self.mark).map(|ns| {
                     latency = ns.filter(|&ns| !is_wrapped(ns, unit.ns));
                     self.odd.wrapped += u64::from(latency.is_none() && ns.is_some());
                 }),
-                Step::Offset(unit) => optional_number(cursor).map(|count| {
+                Step::Offset(unit) => optional_number(cursor, self.mark).map(|count| {
                     offset_from = from;
                     empty = if count.is_none() { Some((column, from)) } else { empty };
                     offset = count.unwrap_or(0).saturating_mul(*unit);
                 }),
-                Step::Len(unit) => optional_number(cursor).map(|count| {
+                Step::Len(unit) => optional_number(cursor, self.mark).map(|count| {
                     len_bad = Some(FieldError { column, from, fault: CellError::Length });
                     empty = if count.is_none() { Some((column, from)) } else { empty };
                     len = count.unwrap_or(0).saturating_mul(*unit);
@@ -239,6 +248,9 @@ impl Plan {
                 at
             }
             (None, Some(end)) => u64::checked_sub(end, latency.unwrap_or(0)).ok_or(backwards)?,
+            (None, None) if self.has_end => {
+                return Err(FieldError { fault: CellError::Field, ..backwards });
+            }
             (None, None) => 0,
         };
         let Some(op) = op.filter(|op| len > 0 || *op == Op::Flush) else { return Ok(None) };
@@ -410,6 +422,12 @@ impl Plan {
                 });
                 RowError::new(title(bad.column), got, expected)
             }
+            CellError::Mark => RowError::new(
+                title(bad.column),
+                got,
+                "decimal=comma or decimal=point among the columns, because this comma can begin \
+                 decimals or group thousands",
+            ),
             CellError::Ended => RowError {
                 column: title(bad.column).into(),
                 got: "the end of the line".into(),

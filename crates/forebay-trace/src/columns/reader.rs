@@ -8,6 +8,7 @@ use forebay_core::Nanos;
 use crate::columns::beyond::Beyond;
 use crate::columns::cursor::{Cursor, Separator};
 use crate::columns::cut;
+use crate::columns::notation::Mark;
 use crate::columns::plain::Plain;
 use crate::columns::plan::{Odd, Plan};
 use crate::columns::spec::Columns;
@@ -104,7 +105,8 @@ impl ColumnReader {
                 self.lines.pass(end + 1, 1);
                 continue;
             }
-            let separator = *self.separator.get_or_insert(separator_of(line));
+            let separator =
+                *self.separator.get_or_insert(separator_of(line, self.columns.roles.len()));
             let mut cursor = Cursor::new(text, separator);
             let mut unused = self.plan.dictionary();
             let named = self.plan.is_titled(&cursor);
@@ -228,13 +230,18 @@ fn named_again(lines: u64) -> String {
     )
 }
 
-/// Returns the separator of a line: the first of comma, tab and semicolon that it contains, else
-/// blanks.
-fn separator_of(line: &[u8]) -> Separator {
-    [b',', b'\t', b';']
-        .into_iter()
-        .find(|byte| line.contains(byte))
-        .map_or(Separator::Blanks, Separator::Byte)
+/// Returns the separator of a line: the first that divides it into the declared columns. Commas come after semicolons
+/// and the like, because they may also be decimal marks.
+fn separator_of(line: &[u8], columns: usize) -> Separator {
+    let line = [line, b"\n"].concat();
+    let divides = |separator: &Separator| {
+        let mut cursor = Cursor::new(&line, *separator);
+        cursor.first();
+        cursor.fields() >= columns.max(2)
+    };
+    let bytes = [b'\t', b';', b'|', b','].map(Separator::Byte);
+    let other = || bytes.into_iter().find(|one| Cursor::new(&line, *one).fields() > 1);
+    bytes.into_iter().find(divides).or_else(other).unwrap_or(Separator::Blanks)
 }
 
 impl Reader for ColumnReader {
@@ -246,6 +253,16 @@ impl Reader for ColumnReader {
         };
         if !self.begun {
             self.begun = true;
+            let (text, whole) = self.lines.block()?;
+            let rows = text.get(..whole).unwrap_or_default();
+            let derived = || Mark::of_rows(rows, separator, &self.columns.roles);
+            if self.columns.mark.is_none() {
+                self.columns.mark = derived();
+                let comma = self.columns.mark == Some(Mark::Comma);
+                let sentence = "numbers are read with decimal commas (decimal=comma)";
+                self.notes.warnings.extend(comma.then(|| sentence.into()));
+            }
+            self.plan.mark = self.columns.mark;
             self.plain = Plain::new(&self.columns, separator);
             self.note_columns_behind(separator)?;
             self.beyond.name(&self.names, self.columns.roles.len(), separator);

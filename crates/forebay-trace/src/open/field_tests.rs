@@ -11,7 +11,7 @@ const SNOOP: &str = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n";
 const S: u64 = 1_000_000_000;
 
 /// Returns all requests of a file with this name and content, and the notes; or the error message.
-fn read_as(
+pub(super) fn read_as(
     name: &str,
     text: impl AsRef<[u8]>,
     from: Option<&str>,
@@ -31,12 +31,12 @@ fn read_as(
     }
 }
 
-fn read(text: impl AsRef<[u8]>) -> (Vec<Record>, Notes) {
+pub(super) fn read(text: impl AsRef<[u8]>) -> (Vec<Record>, Notes) {
     read_as("trace", text, None).unwrap()
 }
 
 /// Returns the only note, apart from those about how a header was interpreted.
-fn only(notes: &Notes) -> &str {
+pub(super) fn only(notes: &Notes) -> &str {
     let own: Vec<&String> =
         notes.warnings.iter().filter(|told| !told.starts_with("the header names")).collect();
     let [only] = own[..] else { panic!("{own:?}") };

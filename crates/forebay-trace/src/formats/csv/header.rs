@@ -33,10 +33,11 @@ const DATES_READ: &str =
 /// The most names of unread columns in a note.
 const UNREAD_SHOWN: usize = 5;
 /// Column separators and how a declaration specifies them. Commas need no setting.
-const SEPARATORS: [(Separator, Option<&str>); 4] = [
+const SEPARATORS: [(Separator, Option<&str>); 5] = [
     (Separator::Byte(b','), None),
     (Separator::Byte(b'\t'), Some("sep=tab")),
     (Separator::Byte(b';'), Some("sep=semicolon")),
+    (Separator::Byte(b'|'), Some("sep=bar")),
     (Separator::Blanks, Some("sep=blank")),
 ];
 
@@ -288,9 +289,9 @@ impl Names {
     /// Returns the declaration of a column of operations: words, or truth values for write or read.
     fn op(&self, column: usize) -> &'static str {
         if self.titles.is(column, &["is_write", "write"]) {
-            "op:0+false/1+true"
+            "op:0+false+0.0/1+true+1.0"
         } else if self.titles.is(column, &["is_read"]) {
-            "op:1+true/0+false"
+            "op:1+true+1.0/0+false+0.0"
         } else {
             "op"
         }
