@@ -13,7 +13,8 @@ use crate::drain::{INPUT_BYTES_MAX, drain, in_file, lines, read_at, reader};
 
 /// Requests that are read or counted; nothing after an error.
 fn kept(format: &str, data: &[u8]) -> Option<u64> {
-    drain(reader(format, data)).map(|whole| whole.records + whole.notes.rows_skipped)
+    drain(reader(format, data))
+        .map(|whole| whole.records + whole.notes.rows_skipped - whole.notes.rows_added)
 }
 
 /// A text of which some lines are requests.

@@ -22,6 +22,7 @@ use std::io::BufRead;
 use std::path::PathBuf;
 
 use self::presets::Preset;
+use crate::bad_rows::BadRowsMax;
 use crate::error::TraceError;
 use crate::trace::Reader;
 use crate::unpack::{Consumed, Packing};
@@ -39,12 +40,22 @@ pub struct Input {
     pub consumed: Consumed,
     /// Whether a step back of the clock begins another run, which is placed after the previous one.
     pub split_runs: bool,
+    /// The share of rows that may be unreadable.
+    pub bad_rows_max: BadRowsMax,
 }
 
 impl Input {
-    /// Makes an input whose progress is not observed.
+    /// Makes an input whose progress is not observed, and of which every row has to be readable.
     pub fn new(path: PathBuf, packing: Packing, content: Box<dyn BufRead + Send>) -> Input {
-        Input { path, packing, content, consumed: Consumed::default(), split_runs: false }
+        let consumed = Consumed::default();
+        Input {
+            path,
+            packing,
+            content,
+            consumed,
+            split_runs: false,
+            bad_rows_max: BadRowsMax::NONE,
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 
 pub mod ahead;
 pub mod anonymize;
+pub mod bad_rows;
 pub mod begins;
 pub mod columns;
 pub mod cover;

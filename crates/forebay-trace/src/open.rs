@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::bad_rows::BadRowsMax;
 use crate::columns::{BadColumns, Columns};
 use crate::error::{Place, TraceError};
 use crate::formats::blktrace::{Blktrace, set};
@@ -23,8 +24,8 @@ const LOOKED_AT_MAX: usize = 50;
 /// folder, a tar of it, or one of its files), or the folder of a finished [`partition`].
 ///
 /// The format is detected from the content, unless `from` names it or declares the columns of a
-/// text: [`COLUMNS`] followed by what [`Columns`] parses. [`SPLIT_RUNS`] may precede either, or be
-/// used alone. A trace whose units cannot be right is rejected, see [`crate::units`]; declared
+/// text: [`COLUMNS`] followed by what [`Columns`] parses. [`SPLIT_RUNS`] and [`BAD_ROWS`], in this
+/// order, may precede either, or be used alone. A trace whose units cannot be right is rejected, see [`crate::units`]; declared
 /// units only cause a warning.
 pub fn open(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
     open_counting(path, from, Consumed::default())
@@ -41,6 +42,7 @@ pub fn open_counting(
         Some((_, Some(rest))) => (true, Some(rest).filter(|rest| !rest.is_empty())),
         _ => (false, from),
     };
+    let (bad_rows_max, from) = bad_rows(path, from)?;
     let from = from.map(|name| FormatChoice::new(path, name)).transpose()?;
     match fs::metadata(path) {
         Ok(found) if found.is_dir() && partition::is_finished(path) => {
@@ -70,7 +72,8 @@ pub fn open_counting(
     if head.is_empty() {
         return Err(malformed(path, "an empty file".into(), "a trace".into()));
     }
-    let input = Input { path: path.to_path_buf(), packing, content, consumed, split_runs };
+    let path_buf = path.to_path_buf();
+    let input = Input { path: path_buf, packing, content, consumed, split_runs, bad_rows_max };
     let (reader, doubt) = match from {
         Some(FormatChoice::Columns(columns)) => {
             (open_columns(&columns, input)?, Doubt::declared(&columns))
@@ -140,6 +143,27 @@ pub const COLUMNS: &str = "columns:";
 /// The prefix that makes a step back of the clock begin another run, which is placed after the
 /// previous one. If nothing follows it, the format is detected.
 pub const SPLIT_RUNS: &str = "split-runs:";
+
+/// The prefix that sets the share of rows that may be unreadable: `bad-rows:0.05:`.
+pub const BAD_ROWS: &str = "bad-rows:";
+
+/// Returns the share of rows that may be unreadable, and what follows the prefix that sets it.
+fn bad_rows<'a>(
+    path: &Path,
+    from: Option<&'a str>,
+) -> Result<(BadRowsMax, Option<&'a str>), TraceError> {
+    let Some(rest) = from.and_then(|from| from.strip_prefix(BAD_ROWS)) else {
+        return Ok((BadRowsMax::default(), from));
+    };
+    let (share, rest) = rest.split_once(':').unwrap_or((rest, ""));
+    match share.parse() {
+        Ok(share) => Ok((share, Some(rest).filter(|rest| !rest.is_empty()))),
+        Err(_) => {
+            let got = format!("{BAD_ROWS}{share}");
+            Err(malformed(path, got, "a share of 0 to 1, such as bad-rows:1%:".into()))
+        }
+    }
+}
 
 /// How the user specified the format.
 enum FormatChoice {
@@ -237,6 +261,8 @@ fn malformed(path: &Path, got: String, expected: String) -> TraceError {
 
 #[cfg(test)]
 mod field_tests;
+#[cfg(test)]
+mod odd_tests;
 #[cfg(test)]
 mod value_tests;
 

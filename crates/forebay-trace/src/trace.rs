@@ -55,6 +55,10 @@ pub struct Notes {
     /// The number of rows whose request could not be represented correctly (zero length, unknown
     /// operation).
     pub rows_skipped: u64,
+    /// The number of rows that could not be read and were left out.
+    pub rows_bad: u64,
+    /// The number of requests beyond one per row, into which long trims were split.
+    pub rows_added: u64,
     /// The number of rows that were too late to be sorted; their times were raised.
     pub rows_late: u64,
     /// Whether the source has no times: those of its requests are zero or invented.

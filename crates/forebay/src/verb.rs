@@ -17,6 +17,7 @@ use forebay_show::html;
 use forebay_show::page::Page;
 use forebay_show::quantities::percent;
 use forebay_trace::ahead::Ahead;
+use forebay_trace::bad_rows::BadRowsMax;
 use forebay_trace::streams::StreamBy;
 use forebay_trace::unpack::Consumed;
 use forebay_trace::write::ProtectedFiles;
@@ -327,6 +328,9 @@ forebay_ask::ask! {
         /// Treat the trace as several recordings, one after another: a new one begins wherever the clock goes back. Each
         /// is placed 1 s after the end of the previous one
         split_runs: bool,
+        /// The share of rows that may be unreadable. They are left out, and the first three are shown; 0 makes the first
+        /// one an error
+        bad_rows: forebay_ask::Parsed<BadRowsMax> = "1%" [.word("SHARE")],
         /// If the trace is a model: the seed for the requests generated from it
         model_seed: u64 = "0" [.word("N")],
     }
@@ -356,6 +360,13 @@ impl SourceAsk {
     pub fn from(&self) -> Option<String> {
         let columns = || Some(format!("{}{}", open::COLUMNS, self.columns.as_ref()?.0));
         let from = self.from.clone().or_else(columns);
+        let from = match self.bad_rows.0 == BadRowsMax::default() {
+            true => from,
+            false => {
+                let (share, from) = (self.bad_rows.0, from.unwrap_or_default());
+                Some(format!("{}{share}:{from}", open::BAD_ROWS))
+            }
+        };
         match self.split_runs {
             true => Some(format!("{}{}", open::SPLIT_RUNS, from.unwrap_or_default())),
             false => from,

@@ -13,7 +13,7 @@ use crate::columns::values::{
 };
 use crate::fields::{decimal, digits};
 use crate::naming::{self, Room};
-use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, RowError, is_placeless, is_wrapped};
+use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, LongTrims, RowError, is_placeless, is_wrapped};
 use crate::trace::{Dictionary, Record, Stream};
 
 /// The place of an error in a row.
@@ -27,6 +27,11 @@ pub(crate) struct FieldError {
 }
 
 impl FieldError {
+    /// Moves the fault from a row that begins at `begun` to the same row at the start of a text.
+    pub(crate) fn of_row(self, begun: usize) -> FieldError {
+        FieldError { from: self.from.saturating_sub(begun), ..self }
+    }
+
     /// Changes the fault to a lack of space for the name.
     fn named(self) -> FieldError {
         FieldError { fault: CellError::Name, ..self }
@@ -100,6 +105,8 @@ pub(crate) struct Plan {
     room: Room,
     /// Rows that were read in part.
     pub(crate) odd: Odd,
+    /// The length of the last row's trim, if it is too long for a record.
+    pub(crate) long_len: Option<u64>,
 }
 
 /// The number of rows of which a part cannot be represented.
@@ -107,8 +114,6 @@ pub(crate) struct Plan {
 pub(crate) struct Odd {
     /// Latencies that are negative differences.
     pub(crate) wrapped: u64,
-    /// Trims longer than a record can be.
-    pub(crate) long_trims: u64,
 }
 
 impl Plan {
@@ -144,6 +149,7 @@ impl Plan {
             streams: Names::default(),
             room: Room::default(),
             odd: Odd::default(),
+            long_len: None,
         }
     }
 
@@ -225,10 +231,7 @@ impl Plan {
         if let Some(bad) = len_bad.filter(|_| len > LEN_BYTES_MAX) {
             match op {
                 Some(Op::Trim) if len <= u64::from(u32::MAX) => {}
-                Some(Op::Trim) => {
-                    self.odd.long_trims += 1;
-                    return Ok(None);
-                }
+                Some(Op::Trim) if LongTrims::may_split(Op::Trim, len) => self.long_len = Some(len),
                 _ => return Err(bad),
             }
         }
@@ -396,6 +399,21 @@ impl Plan {
         true
     }
 
+    /// Returns whether a line that is no row names columns: it has words in place of numbers, and of operations.
+    pub(crate) fn is_header(&self, line: &Cursor<'_>) -> bool {
+        let mut cursor = *line;
+        cursor.first();
+        let mut is_request = false;
+        for role in &self.roles {
+            let mut field = cursor;
+            is_request |= matches!(role, Role::Op(code) if operation(&mut field, code).is_ok());
+            if cursor.field().is_err() || cursor.next().is_err() {
+                break;
+            }
+        }
+        !is_request && (self.is_titled(line) || self.has_no_number(line))
+    }
+
     /// Returns whether a line has as many fields as there are columns.
     pub(crate) fn fits(&self, line: &Cursor<'_>) -> bool {
         let mut cursor = *line;
@@ -446,8 +464,10 @@ impl Plan {
             CellError::Name => naming::refused(title(bad.column), got),
             CellError::Length => {
                 let expected = match self.roles.get(bad.column) {
-                    Some(Role::Len(2..)) => "at most 1 GiB per request; are lengths in bytes?",
-                    _ => "at most 1 GiB per request",
+                    Some(Role::Len(2..)) => {
+                        "at most 1 GiB per request, and 64 TiB per trim; are lengths in bytes?"
+                    }
+                    _ => "at most 1 GiB per request, and 64 TiB per trim",
                 };
                 RowError::new(title(bad.column), got, expected)
             }

@@ -16,6 +16,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use forebay_core::Op;
 
 use super::{Objects, Source, Use};
+use crate::bad_rows::BadRows;
 use crate::error::{Place, TraceError};
 use crate::fields::{decimal, digits};
 use crate::formats::Input;
@@ -109,10 +110,8 @@ pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
         let path = input.path;
         return Err(TraceError::Malformed { path, place, got, expected: expected.into(), hint });
     };
-    let splits = input.split_runs;
-    Ok(Box::new(
-        Ordered::new(Objects::new(Table { lines, header, rows: 0 })).splitting_runs(splits),
-    ))
+    let table = Table { lines, header, rows: 0, bad: BadRows::new(input.bad_rows_max) };
+    Ok(Box::new(Ordered::new(Objects::new(table)).splitting_runs(input.split_runs)))
 }
 
 /// The rows in the order of the file.
@@ -120,6 +119,7 @@ struct Table {
     lines: Lines,
     header: Header,
     rows: u64,
+    bad: BadRows,
 }
 
 impl Header {
@@ -204,6 +204,8 @@ impl Source for Table {
         }
         while uses.len() < BATCH {
             let Some(line) = self.lines.next()? else {
+                let read = self.rows - self.bad.count();
+                notes.warnings.extend(self.bad.finish(self.lines.number(), read)?);
                 notes.warnings.extend(self.lines.cut_note());
                 break;
             };
@@ -214,8 +216,10 @@ impl Source for Table {
                 Ok(Some(used)) => uses.push(used),
                 Ok(None) => notes.rows_skipped += 1,
                 Err(wrong) => {
-                    let place = Place::Line(self.lines.number());
-                    return Err(wrong.at(self.lines.path(), place, ""));
+                    let number = self.lines.number();
+                    let path = self.lines.path();
+                    self.bad.add(number, || wrong.at(path, Place::Line(number), ""))?;
+                    notes.rows_bad += 1;
                 }
             }
             self.rows += 1;
