@@ -118,6 +118,14 @@ impl Lines {
         Ok((text, whole))
     }
 
+    /// Makes the next block have many lines, if the text does.
+    pub(crate) fn look_ahead(&mut self) -> Result<(), TraceError> {
+        while !self.ended && self.end - self.start < LINE_BYTES_MAX {
+            self.fill()?;
+        }
+        Ok(())
+    }
+
     /// Consumes the first bytes and lines of a block.
     pub(crate) fn pass(&mut self, bytes: usize, lines: u64) {
         self.start = (self.start + bytes).min(self.end);

@@ -298,6 +298,7 @@ impl Reader for ColumnReader {
         };
         if !self.begun {
             self.begun = true;
+            self.lines.look_ahead()?;
             let (text, whole) = self.lines.block()?;
             let rows = text.get(..whole).unwrap_or_default();
             let derived = || Mark::of_rows(rows, separator, &self.columns.roles);

@@ -289,9 +289,9 @@ impl Names {
     /// Returns the declaration of a column of operations: words, or truth values for write or read.
     fn op(&self, column: usize) -> &'static str {
         if self.titles.is(column, &["is_write", "write"]) {
-            "op:0+false+0.0/1+true+1.0"
+            "op:0+false/1+true"
         } else if self.titles.is(column, &["is_read"]) {
-            "op:1+true+1.0/0+false+0.0"
+            "op:1+true/0+false"
         } else {
             "op"
         }
