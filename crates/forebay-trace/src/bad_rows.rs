@@ -131,7 +131,7 @@ impl BadRows {
             "{} of {rows} rows so far cannot be read, and {} % may be{told}; to leave them out, use {}",
             self.count,
             self.share_max.0 * 100.0,
-            named("bad-rows=100%")
+            named("bad_rows=100%")
         );
         let first = self.first.take();
         first.map_or_else(TraceError::no_row, |error| error.with_hint(&told))

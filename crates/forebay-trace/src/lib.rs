@@ -37,4 +37,4 @@ pub mod write;
 
 pub use columns::{BadColumns, Columns};
 pub use error::TraceError;
-pub use trace::{Dictionary, Notes, Reader, Record, Stream};
+pub use trace::{ColumnMeaning, Dictionary, Notes, Reader, Record, Stream};

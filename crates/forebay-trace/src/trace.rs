@@ -47,6 +47,17 @@ pub struct Dictionary {
     pub volumes: Vec<String>,
 }
 
+/// How a column of a text was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnMeaning {
+    /// The name of the column, or its role if it has none.
+    pub column: String,
+    /// Its role and unit as in a declaration, such as `at:ms`; `_` if it was ignored.
+    pub read_as: String,
+    /// The reason.
+    pub because: String,
+}
+
 /// Notes from reading a trace, so that nothing is lost silently.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
@@ -68,6 +79,8 @@ pub struct Notes {
     pub began: Option<Nanos>,
     /// The assumed block size, for a source that counts in blocks without recording their size.
     pub own_block_bytes: Option<u32>,
+    /// How the columns of a text were read.
+    pub columns: Vec<ColumnMeaning>,
     /// A sentence for each thing that a user should know, in the order in which it was noticed.
     pub warnings: Vec<String>,
 }

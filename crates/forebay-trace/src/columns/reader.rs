@@ -17,7 +17,8 @@ use crate::columns::split::{Bounds, NO_BOUNDS};
 use crate::error::{Place, TraceError};
 use crate::lines::{CUT_HINT, Lines, UNREADABLE};
 use crate::rows::{LongTrims, names_again_sentence, shorten, wrapped_sentence};
-use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
+use crate::trace::{BATCH, ColumnMeaning, Dictionary, Notes, Reader, Record};
+use forebay_ask::named;
 use forebay_show::plural::{counted, verb};
 
 /// The kinds of first lines other than requests.
@@ -95,7 +96,7 @@ impl ColumnReader {
             bad: BadRows::new(BadRowsMax::NONE),
             long_trims: LongTrims::default(),
             read: 0,
-            notes: Notes { format, ..Notes::default() },
+            notes: Notes { format, columns: meanings(columns, header, format), ..Notes::default() },
         }
     }
 
@@ -264,6 +265,24 @@ fn line_at(text: &[u8], from: usize) -> &[u8] {
     let rest = text.get(from..).unwrap_or_default();
     let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
     rest.get(..end).unwrap_or_default()
+}
+
+/// Explains how the columns are read.
+fn meanings(columns: &Columns, header: Header, format: &str) -> Vec<ColumnMeaning> {
+    let because = |read_as: &str| match (header, read_as) {
+        (Header::Preset, _) => format!("format {format} has it there"),
+        (Header::Guessed, _) => format!("declared with {}", named("columns")),
+        (Header::Named, "_") => "another column is used, or the name is unknown".into(),
+        (Header::Named, "at:date" | "end:date") => "its name, and a date in the first row".into(),
+        (Header::Named, _) => "its name".into(),
+    };
+    let titles = columns.titles.iter().map(String::as_str).chain(std::iter::repeat(""));
+    let meaning = |(read_as, title): (&str, &str)| ColumnMeaning {
+        column: title.to_owned(),
+        read_as: read_as.to_owned(),
+        because: because(read_as),
+    };
+    columns.declared().zip(titles).map(meaning).collect()
 }
 
 /// Returns a hint about column names after `lines` lines.

@@ -115,6 +115,11 @@ impl Columns {
         self
     }
 
+    /// Returns how each column is declared, such as `at:ms`.
+    pub(crate) fn declared(&self) -> impl Iterator<Item = &str> {
+        self.text.split(',').map(str::trim).filter(|piece| !piece.contains('='))
+    }
+
     /// Returns the unit of arrivals, if there is one: dates have none.
     pub(crate) fn at_unit(&self) -> Option<TimeUnit> {
         let unit = self.roles.iter().find_map(|role| match role {
