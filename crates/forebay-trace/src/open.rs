@@ -194,25 +194,7 @@ fn named(path: &Path, name: &str) -> Result<&'static Format, TraceError> {
 
 fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
     let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
-    let returns_only = || head.contains(&b'\r') && !head.contains(&b'\n');
-    let unknown = || TraceError::Malformed {
-        path: path.to_path_buf(),
-        place: Place::File,
-        got: format!("content that begins {}", shorten(first_line(head))),
-        expected: names(),
-        hint: if returns_only() {
-            "its lines seem to end with carriage returns only: convert them with tr '\\r' '\\n'"
-                .into()
-        } else {
-            format!(
-                "if it is one of these, name it with {}; for any other text with one request per \
-                 line, use {}, with ns, us, ms or s for the first UNIT and bytes, sectors or kib \
-                 for the others",
-                forebay_ask::named("from"),
-                forebay_ask::named("columns=at:UNIT,op,offset:UNIT,len:UNIT,skip=1")
-            )
-        },
-    };
+    let unknown = || unrecognized(path, head);
     let found = FORMATS.iter().find(|format| format.sniff(head));
     match (csv::header::of(head), found) {
         (Some(Err(unsure)), None) => Err(unsure.at(path)),
@@ -225,6 +207,30 @@ fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
         }
         (_, found) => found.ok_or_else(unknown),
     }
+}
+
+/// Makes the error for content of no known format, with the likely columns if it is a table.
+fn unrecognized(path: &Path, head: &[u8]) -> TraceError {
+    let (path, place) = (path.to_path_buf(), Place::File);
+    if let Some((what, instead)) = guess::of_totals(head) {
+        let (expected, hint) = ("a trace".into(), instead.into());
+        return TraceError::Malformed { path, place, got: what.into(), expected, hint };
+    }
+    let hint = if head.contains(&b'\r') && !head.contains(&b'\n') {
+        "its lines seem to end with carriage returns only: convert them with tr '\\r' '\\n'".into()
+    } else if let Some(guessed) = guess::hint(head) {
+        format!("if it is one of these, name it with {}; {guessed}", forebay_ask::named("from"))
+    } else {
+        format!(
+            "if it is one of these, name it with {} (forebay formats shows an example of each); for any other text with \
+             one request per line, use {}, with ns, us, ms or s for the first UNIT and bytes, sectors or kib for the \
+             others",
+            forebay_ask::named("from"),
+            forebay_ask::named("columns=at:UNIT,op,offset:UNIT,len:UNIT,skip=1")
+        )
+    };
+    let got = format!("content that begins {}", shorten(first_line(head)));
+    TraceError::Malformed { path, place, got, expected: names(), hint }
 }
 
 fn first_line(head: &[u8]) -> &[u8] {
@@ -258,6 +264,8 @@ fn malformed(path: &Path, got: String, expected: String) -> TraceError {
     let hint = String::new();
     TraceError::Malformed { path: path.to_path_buf(), place: Place::File, got, expected, hint }
 }
+
+mod guess;
 
 #[cfg(test)]
 mod field_tests;

@@ -129,7 +129,15 @@ pub(crate) fn shorten(bytes: &[u8]) -> String {
     const SHOWN: usize = 60;
     let shown = bytes.get(..SHOWN).unwrap_or(bytes);
     let dots = if bytes.len() > SHOWN { "…" } else { "" };
-    if bytes.is_empty() { "nothing".into() } else { format!("\"{}{dots}\"", shown.escape_ascii()) }
+    if bytes.is_empty() {
+        return "nothing".into();
+    }
+    // Letters of other alphabets are shown; anything that could confuse a terminal is not.
+    let escaped = match std::str::from_utf8(shown) {
+        Ok(text) if !text.is_ascii() => text.escape_debug().to_string(),
+        _ => shown.escape_ascii().to_string(),
+    };
+    format!("\"{escaped}{dots}\"")
 }
 
 /// Returns whether a request has no location: an empty flush.
