@@ -322,8 +322,8 @@ forebay_ask::ask! {
         ///
         /// at, end and latency (ns, us, ms, s, ticks of 100 ns, filetime; at:date and end:date); op (words, or op:R/W,
         /// op:0/1, op:scsi, op:disksim); offset and len (bytes, sectors, kib, mib, pages, blocks:BYTES); volume,
-        /// thread, process, name, flags; _ skips a column. Settings: sep=comma|tab|semicolon|blank,
-        /// skip=LINES, every=TIME, op=read, len=BYTES
+        /// thread, process, name, flags; _ skips a column. Settings: sep=comma|tab|semicolon|bar|blank,
+        /// decimal=point|comma, skip=LINES, every=TIME, op=read, len=BYTES
         columns: Option<forebay_ask::Parsed<Columns>> [.word("SPEC").excludes(&["from"])],
         /// Treat the trace as several recordings, one after another: a new one begins wherever the clock goes back. Each
         /// is placed 1 s after the end of the previous one

@@ -24,6 +24,7 @@ const TABLES: [(&str, &str); 19] = [
     ("array score", "rows"),
     ("devices", "rows"),
     ("policies", "rows"),
+    ("formats", "rows"),
     ("top", "backs"),
 ];
 
