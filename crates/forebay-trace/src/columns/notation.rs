@@ -104,7 +104,10 @@ impl Mark {
             for role in roles {
                 let Ok(field) = cursor.field() else { break };
                 let shown = match role {
-                    Role::Offset(_) | Role::Len(_) => Mark::of_whole(field),
+                    // KiB and MiB may have decimals.
+                    Role::Offset(unit) | Role::Len(unit) if ![1 << 10, 1 << 20].contains(unit) => {
+                        Mark::of_whole(field)
+                    }
                     Role::At(unit) | Role::End(unit) if unit.is_date() => None,
                     Role::At(_) | Role::End(_) | Role::Latency(_) => Mark::of_decimal(field),
                     _ => None,
@@ -124,8 +127,10 @@ impl Mark {
     /// Returns the decimal mark that a number without decimals shows by grouping thousands, or by decimals of zero.
     fn of_whole(field: &[u8]) -> Option<Mark> {
         let has = |byte: u8| field.contains(&byte);
-        let is_grouped =
-            |mark| PlainNumber::of(field, mark).is_some_and(|n| !n.bytes().contains(&b'.'));
+        let is_grouped = |mark| {
+            let number = PlainNumber::of(field, mark);
+            !field.starts_with(b"0") && number.is_some_and(|n| !n.bytes().contains(&b'.'))
+        };
         match (has(b','), has(b'.')) {
             (true, true) => Mark::of_decimal(field),
             (true, false) if is_grouped(Mark::Point) => Some(Mark::Point),
