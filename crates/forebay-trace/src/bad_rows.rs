@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::TraceError;
-use forebay_ask::named;
+use forebay_ask::{Takes, Value, named};
 use forebay_show::plural::{counted, verb};
 
 /// The share of rows that may be unreadable: 0 to 1, also written as a percentage.
@@ -47,6 +47,20 @@ impl FromStr for BadRowsMax {
 const SHOWN: usize = 3;
 /// The number of unreadable rows from which the share is examined before the end of the file.
 const EARLY: u64 = 100;
+
+impl Value for BadRowsMax {
+    const WORD: &'static str = "SHARE";
+    const TAKES: Takes = Takes::Number;
+    const PYTHON: &'static str = "str | float";
+
+    fn parse(text: &str) -> Result<BadRowsMax, String> {
+        text.parse()
+    }
+
+    fn number(&self) -> Option<f64> {
+        Some(self.0)
+    }
+}
 
 /// The unreadable rows of a file.
 #[derive(Debug)]

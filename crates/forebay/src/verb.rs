@@ -330,7 +330,7 @@ forebay_ask::ask! {
         split_runs: bool,
         /// The share of rows that may be unreadable. They are left out, and the first three are shown; 0 makes the first
         /// one an error
-        bad_rows: forebay_ask::Parsed<BadRowsMax> = "1%" [.word("SHARE")],
+        bad_rows: BadRowsMax = "1%",
         /// If the trace is a model: the seed for the requests generated from it
         model_seed: u64 = "0" [.word("N")],
     }
@@ -360,10 +360,10 @@ impl SourceAsk {
     pub fn from(&self) -> Option<String> {
         let columns = || Some(format!("{}{}", open::COLUMNS, self.columns.as_ref()?.0));
         let from = self.from.clone().or_else(columns);
-        let from = match self.bad_rows.0 == BadRowsMax::default() {
+        let from = match self.bad_rows == BadRowsMax::default() {
             true => from,
             false => {
-                let (share, from) = (self.bad_rows.0, from.unwrap_or_default());
+                let (share, from) = (self.bad_rows, from.unwrap_or_default());
                 Some(format!("{}{share}:{from}", open::BAD_ROWS))
             }
         };
