@@ -370,7 +370,7 @@ def advise(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
-    bad_rows: str = "1%",
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> Advice:
@@ -420,7 +420,7 @@ def plan_buy(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
-    bad_rows: str = "1%",
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -436,7 +436,7 @@ def cache(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
-    bad_rows: str = "1%",
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -461,7 +461,7 @@ def plan_capacity(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
-    bad_rows: str = "1%",
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -490,7 +490,7 @@ def compare(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
-    bad_rows: str = "1%",
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -513,7 +513,7 @@ def plan_consolidate(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
-    bad_rows: str = "1%",
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -531,7 +531,7 @@ def convert(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
-    bad_rows: str = "1%",
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -548,7 +548,7 @@ def describe(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
-    bad_rows: str = "1%",
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -607,7 +607,7 @@ def fit(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
-    bad_rows: str = "1%",
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -642,7 +642,7 @@ def offline(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
-    bad_rows: str = "1%",
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -671,7 +671,7 @@ def play(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
-    bad_rows: str = "1%",
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -699,7 +699,7 @@ def plan_power(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
-    bad_rows: str = "1%",
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -717,7 +717,7 @@ def retrodict(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
-    bad_rows: str = "1%",
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -742,7 +742,7 @@ def simulate(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
-    bad_rows: str = "1%",
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> Result:
@@ -759,7 +759,7 @@ def plan_sla(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
-    bad_rows: str = "1%",
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -815,7 +815,7 @@ def plan_volume(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
-    bad_rows: str = "1%",
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:

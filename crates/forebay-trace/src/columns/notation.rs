@@ -20,8 +20,8 @@ const NUMBER_BYTES_MAX: usize = 64;
 /// The number of lines from which the decimal mark is derived.
 const LINES: usize = 1000;
 /// Words for an unknown value.
-const UNKNOWN: [&[u8]; 9] =
-    [b"nan", b"null", b"none", b"na", b"n/a", b"<na>", b"nat", b"-", b"\\N"];
+const UNKNOWN: [&[u8]; 10] =
+    [b"nan", b"null", b"none", b"na", b"n/a", b"<na>", b"nat", b"inf", b"-", b"\\N"];
 /// Signs that group thousands in any notation: apostrophes, underscores and the blanks of typesetters.
 const GROUPS: [&[u8]; 6] = [b"'", b"_", b" ", b"\xc2\xa0", b"\xe2\x80\xaf", b"\xe2\x80\x99"];
 

@@ -58,7 +58,8 @@ pub(crate) fn optional_number(
     match cursor.number() {
         Some(number) => Ok(Some(number)),
         None => match cursor.field()? {
-            field if is_unknown(field) => Ok(None),
+            // Tracers give flushes an offset of -1.
+            field if is_unknown(field) || field == b"-1" => Ok(None),
             field => slow_number(field, mark).map(Some),
         },
     }

@@ -1,6 +1,6 @@
 //! Values as programs write them.
 
-use super::field_tests::read;
+use super::field_tests::{read, read_as};
 use forebay_core::{Nanos, Op};
 
 #[test]
@@ -55,4 +55,30 @@ fn any_delimiter_and_unknown_values_are_read() {
         .flat_map(u16::to_le_bytes)
         .collect();
     assert_eq!(read(wide).0, expected);
+}
+
+#[test]
+fn a_time_without_a_unit_is_refused_with_the_unit_that_makes_it_a_date() {
+    for (time, unit) in [
+        ("1716900000", "s"),
+        ("1716900000.25", "s"),
+        ("1716900000123", "ms"),
+        ("1716900000123456", "us"),
+        ("1716900000123456789", "ns"),
+        ("133613736001234567", "filetime"),
+        ("12345", "UNIT"),
+    ] {
+        let text = format!("timestamp,op,offset,len\n{time},R,0,4096\n");
+        let told = read_as("t", text, None).unwrap_err();
+        assert!(told.contains(&format!("columns=at:{unit},op,offset,len,skip=1")), "{told}");
+    }
+}
+
+#[test]
+fn flushes_at_minus_one_and_quotes_within_quotes_are_read() {
+    let text =
+        "time_us,op,offset,len,comm\n0,F,-1,0,\"a \"\"b\"\"\"\n5,R,4096,512,c\n9,W,-1,512,c\n";
+    let (records, notes) = read(text);
+    assert_eq!((records.len(), records[0].op, records[0].offset), (2, Op::Flush, 0));
+    assert_eq!(notes.rows_bad, 1);
 }
