@@ -144,7 +144,7 @@ impl BadRows {
         let told = format!(
             "{} of {rows} rows so far cannot be read, and {} % may be{told}; to leave them out, use {}",
             self.count,
-            self.share_max.0 * 100.0,
+            (self.share_max.0 * 1e6).round() / 1e4,
             named("bad_rows=100%")
         );
         let first = self.first.take();

@@ -163,7 +163,8 @@ impl ColumnReader {
             return;
         }
         batch.pop();
-        let title = self.columns.titles.last().map_or("", String::as_str);
+        let last = self.columns.roles.len().saturating_sub(1);
+        let title = self.columns.titles.get(last).map_or("", String::as_str);
         self.notes.warnings.push(format!(
             "the last line, {}, has no newline, and its {title} does not fit the earlier rows: \
              the file is truncated, and the line is left out",
@@ -276,13 +277,13 @@ fn meanings(columns: &Columns, header: Header, format: &str) -> Vec<ColumnMeanin
         (Header::Named, "at:date" | "end:date") => "its name, and a date in the first row".into(),
         (Header::Named, _) => "its name".into(),
     };
-    let titles = columns.titles.iter().map(String::as_str).chain(std::iter::repeat(""));
-    let meaning = |(read_as, title): (&str, &str)| ColumnMeaning {
-        column: title.to_owned(),
+    let read = columns.declared().chain(std::iter::repeat("_"));
+    let meaning = |(read_as, title): (&str, &String)| ColumnMeaning {
+        column: title.clone(),
         read_as: read_as.to_owned(),
         because: because(read_as),
     };
-    columns.declared().zip(titles).map(meaning).collect()
+    read.zip(&columns.titles).map(meaning).collect()
 }
 
 /// Returns a hint about column names after `lines` lines.

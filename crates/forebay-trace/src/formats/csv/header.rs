@@ -331,7 +331,7 @@ impl Names {
 
     fn header(&self, said: &Declaration, text: &str) -> Option<Header> {
         let mut columns: Columns = text.parse().ok()?;
-        columns.titles = self.names.iter().take(columns.roles.len()).cloned().collect();
+        columns.titles = self.names.clone();
         let unread = said.words.iter().enumerate().filter(|(_, word)| word.is_none());
         let named =
             |column: usize| self.names.get(column).is_some_and(|name| !name.trim().is_empty());
