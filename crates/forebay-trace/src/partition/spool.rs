@@ -190,7 +190,7 @@ mod tests {
             stream: n as u32 / 7,
             volume,
             op: [Op::Read, Op::Write, Op::Flush, Op::Trim][n as usize % 4],
-            flags: Flags(n as u8 % 32),
+            flags: Flags(n as u16 % 32),
         }
     }
 
