@@ -82,6 +82,12 @@ pub(crate) fn lines(bytes: &[u8]) -> u64 {
     text.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).count() as u64
 }
 
+/// Lines that are comments, unless they can be read as rows.
+pub(crate) fn comments(bytes: &[u8]) -> u64 {
+    let lines = bytes.split(|&byte| byte == b'\n');
+    lines.filter(|line| line.trim_ascii_start().starts_with(b"#")).count() as u64
+}
+
 thread_local! {
     static SCRATCH: RefCell<NamedTempFile> =
         RefCell::new(NamedTempFile::new().expect("a temporary file"));

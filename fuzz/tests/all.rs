@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use forebay_fuzz::{TARGETS, Target};
+use forebay_trace::formats::{FORMATS, Format};
 use mutate::Mutations;
 
 /// Mutations of each target where nobody says how many.
@@ -27,7 +28,21 @@ fn seeds(target: &Target) -> Vec<Vec<u8>> {
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     assert!(!paths.is_empty(), "{} has no seeds", target.name);
-    paths.iter().map(|path| fs::read(path).unwrap()).collect()
+    let seeds = paths.iter().map(|path| fs::read(path).unwrap());
+    seeds.chain(examples(target.name)).collect()
+}
+
+/// Returns the examples of the formats that a target reads.
+fn examples(target: &str) -> Vec<Vec<u8>> {
+    let texts = FORMATS.iter().filter(|format| format.is_text());
+    let example = |format: &Format| match target {
+        "open" => Some(format.example.to_owned()),
+        "presets" if format.preset().is_some() => {
+            Some(format!("{}\n{}", format.name, format.example))
+        }
+        _ => (format.name == target).then(|| format.example.to_owned()),
+    };
+    texts.filter_map(example).map(String::into_bytes).collect()
 }
 
 /// Runs a target on an input; keeps the input if it breaks it.

@@ -189,6 +189,10 @@ const EACH: &[Examples] = &[
         "policies",
         &["forebay policies", "forebay policies bid cfq", "forebay policies --format csv"],
     ),
+    (
+        "formats",
+        &["forebay formats", "forebay formats msr blkparse", "forebay formats --format json"],
+    ),
     ("completions", &["forebay completions bash > forebay.bash"]),
     ("man", &["forebay man man1"]),
 ];

@@ -35,7 +35,7 @@ use std::sync::Arc;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use forebay::advise::verb::AdviseAsk;
 use forebay::convert::verb::ConvertAsk;
-use forebay::listings::{DevicesAsk, PoliciesAsk};
+use forebay::listings::{DevicesAsk, FormatsAsk, PoliciesAsk};
 use forebay::model::fit::verb::FitAsk;
 use forebay::model::generate::verb::GenerateAsk;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -75,6 +75,7 @@ enum Verb {
     Device(device::Device),
     Devices(verb::ParsedVerb<DevicesAsk>),
     Policies(verb::ParsedVerb<PoliciesAsk>),
+    Formats(verb::ParsedVerb<FormatsAsk>),
     Completions(setup::Completions),
     Man(setup::Man),
 }
@@ -106,6 +107,7 @@ impl Verb {
             Verb::Device(verb) => verb.run(),
             Verb::Devices(verb) => verb.run(),
             Verb::Policies(verb) => verb.run(),
+            Verb::Formats(verb) => verb.run(),
             Verb::Completions(verb) => verb.run(),
             Verb::Man(verb) => verb.run(),
         }

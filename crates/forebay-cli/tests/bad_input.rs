@@ -219,10 +219,22 @@ fn lengths_of_zero_are_counted_and_absurd_ones_refused() {
     assert_eq!((&found["requests"], &found["rows_skipped"]), (&3.into(), &2.into()));
     assert!(err.contains("2 rows skipped"), "{err}");
     let folder = Folder::new();
-    folder.refused("long", format!("{SPC}0,5,9999999999,R,0.1\n"), &["line 4", "1 GiB"]);
-    folder.refused("far", format!("{SPC}0,18446744073709551615,512,R,1\n"), &["line 4", "2^63"]);
-    folder.refused("huge", format!("{SPC}0,99999999999999999999999,512,R,1\n"), &["line 4"]);
-    folder.refused("minus", format!("{SPC}0,5,512,R,-0.1\n"), &["line 4", "-0.1"]);
+    folder.refused(
+        "long",
+        format!("{SPC}0,5,9999999999,R,0.1\n0,5,9999999999,R,0.1\n"),
+        &["line 4", "1 GiB"],
+    );
+    folder.refused(
+        "far",
+        format!("{SPC}0,18446744073709551615,512,R,1\n0,18446744073709551615,512,R,1\n"),
+        &["line 4", "2^63"],
+    );
+    folder.refused(
+        "huge",
+        format!("{SPC}0,99999999999999999999999,512,R,1\n0,99999999999999999999999,512,R,1\n"),
+        &["line 4"],
+    );
+    folder.refused("minus", format!("{SPC}0,5,512,R,-0.1\n0,5,512,R,-0.1\n"), &["line 4", "-0.1"]);
 }
 
 #[test]

@@ -125,3 +125,20 @@ fn a_key_is_checked_and_kept() {
     fails(command.arg(&key).arg(sample()).arg(&key), 2, &["key.csv"]);
     assert_eq!(fs::read_to_string(&key).unwrap(), "a secret that is long enough");
 }
+
+#[test]
+fn odd_rows_and_columns_are_explained() {
+    let folder = Folder::new();
+    let rows: String = (0..300).map(|n| format!("{n},R,{},4096,x\n", n * 4096)).collect();
+    let trace =
+        folder.file("t.csv", &format!("time_ms,op,offset,len,host\n{rows}300,R,?,4096,x\n"));
+    let output = folder.path("out.csv");
+    let (out, err) = ends(forebay(&["convert", "--explain"]).arg(&trace).arg(&output), 0);
+    assert!(err.contains("1 row cannot be read and is left out: line 302 (got \"?\""), "{err}");
+    for part in ["How the columns were read", "at:ms", "the name is unknown"] {
+        assert!(out.contains(part), "{out}");
+    }
+    let refused = &["line 302", "got \"?\" in column offset"];
+    fails(forebay(&["describe", "--bad-rows", "0"]).arg(&trace), 2, refused);
+    fails(forebay(&["describe", "--bad-rows", "2"]).arg(&trace), 2, &["share of 0 to 1"]);
+}

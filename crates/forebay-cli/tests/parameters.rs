@@ -15,7 +15,8 @@ const BEGINNING: &str = "\
 Select a policy with `--policy NAME:KEY=VALUE:KEY=VALUE`, also in Python and in a server's configuration. The tables
 show each parameter with its default; the default of a choice is its first value. Capitals mean that there is no default.
 `forebay policies NAME` shows the same information in the terminal. [policies.md](policies.md) describes what the
-policies do and when to use them.
+policies do and when to use them. Names and units of Linux's sysfs are accepted too: `mq-deadline:fifo_batch=32`,
+`bfq:slice_idle_us=2000`, `nr_requests`.
 ";
 
 /// The kinds whose policies accept more than their own parameters.

@@ -14,6 +14,7 @@ pub mod parameter;
 pub mod policy;
 pub mod request;
 pub mod spec;
+mod sysfs;
 pub mod time;
 pub mod workload;
 

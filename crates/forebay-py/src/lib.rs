@@ -30,7 +30,7 @@ use forebay::compare::CompareAsk;
 use forebay::convert::verb::ConvertAsk;
 use forebay::describe::DescribeAsk;
 use forebay::device::verb::{DeviceFitAsk, DeviceImportAsk, DeviceValidateAsk};
-use forebay::listings::{DevicesAsk, PoliciesAsk};
+use forebay::listings::{DevicesAsk, FormatsAsk, PoliciesAsk};
 use forebay::model::fit::verb::FitAsk;
 use forebay::model::generate::verb::GenerateAsk;
 use forebay::offline::OfflineAsk;
@@ -86,6 +86,7 @@ verbs! {
     DeviceValidateAsk,
     DevicesAsk,
     FitAsk,
+    FormatsAsk,
     GenerateAsk,
     OfflineAsk,
     PlayAsk,

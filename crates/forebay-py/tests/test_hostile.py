@@ -72,6 +72,7 @@ def words(tmp_path_factory):
         "device_validate": {"device": "sata250", "trace": trace},
         "devices": {},
         "fit": {"trace": trace},
+        "formats": {},
         "generate": {"model": model, "output": folder / "drawn.csv"},
         "retrodict": {"trace": trace, "device": "sata250"},
         "offline": {"trace": trace, "device": "sata250:plain", "policy": "noop", "windows": 1, "ios": 3},

@@ -384,6 +384,8 @@ def test_plan_buy(answer, trace, tmp_path):
 def test_what_there_is_to_name_is_data(answer):
     assert forebay.devices() == answer("devices")
     assert forebay.policies() == answer("policies")
+    assert forebay.formats() == answer("formats")
+    assert forebay.formats("msr") == answer("formats", "msr")
     assert forebay.policies(["bid", "noop"]) == answer("policies", "bid", "noop")
     with pytest.raises(forebay.Error, match="no policy 'bids'"):
         forebay.policies("bids")

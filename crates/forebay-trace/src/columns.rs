@@ -25,6 +25,7 @@ pub(crate) mod cursor;
 mod cut;
 pub(crate) mod date;
 pub(crate) mod names;
+pub(crate) mod notation;
 pub(crate) mod op_words;
 mod plain;
 pub(crate) mod plan;

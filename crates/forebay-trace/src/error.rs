@@ -56,6 +56,30 @@ pub enum TraceError {
     },
 }
 
+impl TraceError {
+    /// Describes the place within the file and what is wrong there.
+    pub(crate) fn in_place(&self) -> Option<String> {
+        let TraceError::Malformed { place, got, expected, .. } = self else { return None };
+        let place = place.to_string();
+        Some(format!("{} (got {got}, expected {expected})", place.trim_start_matches(", ")))
+    }
+
+    /// Puts another hint before that of the error.
+    pub(crate) fn with_hint(mut self, text: &str) -> TraceError {
+        if let TraceError::Malformed { hint, .. } = &mut self {
+            *hint = if hint.is_empty() { text.to_owned() } else { format!("{text}; {hint}") };
+        }
+        self
+    }
+
+    /// Makes the error that nothing could be read.
+    pub(crate) fn no_row() -> TraceError {
+        let (place, hint) = (Place::File, String::new());
+        let (got, expected) = ("no row that can be read".into(), "at least one".into());
+        TraceError::Malformed { path: PathBuf::new(), place, got, expected, hint }
+    }
+}
+
 fn remedy(hint: &str) -> String {
     if hint.is_empty() { String::new() } else { format!("; {hint}") }
 }

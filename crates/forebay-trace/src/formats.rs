@@ -14,14 +14,17 @@ mod numbering;
 pub mod objects;
 pub mod parquet;
 pub mod presets;
+pub mod procmon;
 pub mod snoop;
 mod titles;
 pub mod vscsi;
+pub mod xperf;
 
 use std::io::BufRead;
 use std::path::PathBuf;
 
 use self::presets::Preset;
+use crate::bad_rows::BadRowsMax;
 use crate::error::TraceError;
 use crate::trace::Reader;
 use crate::unpack::{Consumed, Packing};
@@ -39,12 +42,22 @@ pub struct Input {
     pub consumed: Consumed,
     /// Whether a step back of the clock begins another run, which is placed after the previous one.
     pub split_runs: bool,
+    /// The share of rows that may be unreadable.
+    pub bad_rows_max: BadRowsMax,
 }
 
 impl Input {
-    /// Makes an input whose progress is not observed.
+    /// Makes an input whose progress is not observed, and of which every row has to be readable.
     pub fn new(path: PathBuf, packing: Packing, content: Box<dyn BufRead + Send>) -> Input {
-        Input { path, packing, content, consumed: Consumed::default(), split_runs: false }
+        let consumed = Consumed::default();
+        Input {
+            path,
+            packing,
+            content,
+            consumed,
+            split_runs: false,
+            bad_rows_max: BadRowsMax::NONE,
+        }
     }
 }
 
@@ -54,6 +67,8 @@ pub struct Format {
     pub name: &'static str,
     /// A description in a few words.
     pub about: &'static str,
+    /// The first lines of a text, or, after `$`, a command that records a binary trace.
+    pub example: &'static str,
     reads: Reads,
 }
 
@@ -72,11 +87,20 @@ type Open = fn(Input) -> Result<Box<dyn Reader>, TraceError>;
 
 impl Format {
     const fn of_code(name: &'static str, about: &'static str, sniff: Sniff, open: Open) -> Format {
-        Format { name, about, reads: Reads::Code { sniff, open } }
+        Format { name, about, example: "", reads: Reads::Code { sniff, open } }
     }
 
     const fn of_columns(name: &'static str, about: &'static str, preset: Preset) -> Format {
-        Format { name, about, reads: Reads::Columns(preset) }
+        Format { name, about, example: "", reads: Reads::Columns(preset) }
+    }
+
+    const fn showing(self, example: &'static str) -> Format {
+        Format { example, ..self }
+    }
+
+    /// Returns whether its example is text that it reads.
+    pub fn is_text(&self) -> bool {
+        !self.example.starts_with('$')
     }
 
     /// Returns the format of that name.
@@ -114,33 +138,39 @@ impl Format {
 
 /// All formats, in the order in which they are tried: those with a signature first.
 pub static FORMATS: &[Format] = &[
-    Format::of_code("parquet", "canonical Parquet", parquet::sniff, parquet::open),
+    Format::of_code("parquet", "canonical Parquet", parquet::sniff, parquet::open)
+    .showing("$ forebay convert trace.csv trace.parquet"),
     Format::of_code(
         "hadoop-parquet",
         "captures of blktrace's Q events in Parquet (time_ns, pid, lba, sectors, ...)",
         parquet::sniff,
         parquet::open_hadoop,
-    ),
+    )
+    .showing("$ forebay describe traces/terasort.parquet"),
     Format::of_code(
         "blktrace",
         "blktrace binary: base name, folder, tar, or one file of the set",
         |head| blktrace::sniff(head) || is_tar(head),
         |input| Ok(Box::new(blktrace::Blktrace::open(&input.path)?)),
-    ),
+    )
+    .showing("$ blktrace -d /dev/sda -o trace -w 60"),
     Format::of_code(
         "hp-srt",
         "HP Labs SRT 1.3, binary with a text header",
         hp_srt::sniff,
         hp_srt::open,
-    ),
-    Format::of_code("fio", "fio's I/O logs, versions 2 and 3", fio::sniff, fio::open),
+    )
+    .showing("$ gunzip < cello99.srt.gz > cello99.srt"),
+    Format::of_code("fio", "fio's I/O logs, versions 2 and 3", fio::sniff, fio::open)
+    .showing("fio version 3 iolog\n0 /dev/sda add\n0 /dev/sda open\n13 /dev/sda read 4096 8192\n"),
     Format::of_code(
         "csv",
         "CSV recognized by its header: canonical, or with columns and units \
          (time_us,op,offset,size)",
         csv::sniff,
         csv::open,
-    ),
+    )
+    .showing("time_us,op,offset,len,latency_us\n0,R,4096,8192,105.5\n250,W,65536,4096,\n"),
     Format::of_code(
         "blkparse",
         "blkparse's output in its default format",
@@ -149,31 +179,36 @@ pub static FORMATS: &[Format] = &[
             let Input { path, content, split_runs, .. } = input;
             Ok(Box::new(blkparse::Blkparse::splitting_runs(&path, content, split_runs)?))
         },
-    ),
+    )
+    .showing("  8,0    1        1     0.000000000   697  Q   W 223490 + 8 [kjournald]\n  8,0    1        2     0.000001829   697  D   W 223490 + 8 [kjournald]\n  8,0    0        1     0.000900000     0  C   W 223490 + 8 [0]\n"),
     Format::of_code(
         "snoop",
         "output of bcc's biosnoop or perf-tools' iosnoop, with the header line",
         snoop::sniff,
         snoop::open,
-    ),
+    )
+    .showing("TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  LAT(ms)\n0.000004    supervise      1950   xvda1   W 13092560   4096      0.74\n"),
     Format::of_code(
         "ftlsim",
         "blkparse events as WiscSee rewrites them (pid action operation offset size ...)",
         blkparse::ftlsim::sniff,
         blkparse::ftlsim::open,
-    ),
+    )
+    .showing("7 D write 4096 1024 1.000000000 0 True\n7 C write 4096 1024 1.000100000 0.0001 True\n"),
     Format::of_code(
         "disksim-valid",
         "DiskSim's validation format (R/W buffer-action block size response gap)",
         disksim_valid::sniff,
         disksim_valid::open,
-    ),
+    )
+    .showing("R Miss 564347 2 14095.370 13876.270\nW Doub 7 16 0.5 1000.0\n"),
     Format::of_code(
         "fio-latency",
         "fio's latency logs, recorded with log_offset=1",
         fio_latency::sniff,
         fio_latency::open,
-    ),
+    )
+    .showing("0, 105500, 0, 4096, 8192, 0\n1, 98000, 1, 4096, 65536, 0\n"),
     // MSR Cambridge. Windows FILETIME: ticks of 100 ns since 1601-01-01 UTC.
     Format::of_columns(
         "msr",
@@ -185,7 +220,8 @@ pub static FORMATS: &[Format] = &[
             block_bytes: None,
             warnings: &[],
         },
-    ),
+    )
+    .showing("128166372003061629,usr,0,Read,7014609920,24576,41286\n128166372016382155,usr,0,Write,1317441536,8192,1963\n"),
     // SPC trace file specification 1.0.1. LBA from the start of its ASU; seconds from the start of
     // the trace; further fields are allowed.
     Format::of_columns(
@@ -198,7 +234,8 @@ pub static FORMATS: &[Format] = &[
             block_bytes: None,
             warnings: &[],
         },
-    ),
+    )
+    .showing("0,20941264,8192,W,0.551706\n0,20939840,8192,W,0.554041\n"),
     // SYSTOR '17 (Lee et al., enterprise VDI). Unix seconds of the issue; Response may be empty.
     Format::of_columns(
         "systor17",
@@ -210,7 +247,8 @@ pub static FORMATS: &[Format] = &[
             block_bytes: None,
             warnings: &[],
         },
-    ),
+    )
+    .showing("1455649200.001000000,0.000125,R,0,8192,4096\n1455649200.003000000,,W,0,65536,4096\n"),
     // Tencent cloud block storage (Zhang et al., ATC '20). Whole Unix seconds.
     Format::of_columns(
         "tencent-cbs",
@@ -222,7 +260,8 @@ pub static FORMATS: &[Format] = &[
             block_bytes: None,
             warnings: &[],
         },
-    ),
+    )
+    .showing("1538323200,12910952,128,0,1063\n1538323200,6338688,8,1,1627\n"),
     // Alibaba block traces (Li et al., IISWC '20). Unix microseconds.
     Format::of_columns(
         "alibaba",
@@ -234,7 +273,8 @@ pub static FORMATS: &[Format] = &[
             block_bytes: None,
             warnings: &[],
         },
-    ),
+    )
+    .showing("419,W,8792731648,16384,1577808144360767\n725,R,59110326272,360448,1577808144360813\n"),
     // CloudPhysics vSCSI traces as text. Whole seconds since an arbitrary epoch.
     Format::of_columns(
         "cloudphysics",
@@ -246,7 +286,8 @@ pub static FORMATS: &[Format] = &[
             block_bytes: None,
             warnings: &[],
         },
-    ),
+    )
+    .showing("version,time,op,size,lbn\n1,5633898,2a,512,42932745\n1,5633899,28,4096,42932752\n"),
     // Thesios (Phothilimthana et al., ASPLOS '24): Google storage servers. Offsets are relative to
     // a file, so every file is a volume. Length is disk_io_size_bytes, arrival start_time in Unix
     // seconds, latency disk_time; simulated times are not read. Names are applications.
@@ -263,7 +304,9 @@ pub static FORMATS: &[Format] = &[
             block_bytes: None,
             warnings: &[],
         },
-    ),
+    )
+    .showing("a0,4096,bigtable,2,WARM,R,WRITE,T,0,-1,3390,3390,0,1705305600.015989780,0.0,0,0\n\
+         a1,8192,blobstore,2,COLD,E,READ,T,0,0,4096,4096,0,1705305600.019597054,0.004239065,1,1\n"),
     // DiskSim 4.0 manual, section on ASCII traces: ms, sectors of 512 bytes, bit 0 of flags for
     // reads.
     Format::of_columns(
@@ -276,7 +319,8 @@ pub static FORMATS: &[Format] = &[
             block_bytes: None,
             warnings: &[],
         },
-    ),
+    )
+    .showing("0.551706 0 20941264 16 0\n0.554041 0 20939840 16 1\n"),
     // MQSim: the same columns in ns.
     Format::of_columns(
         "mqsim",
@@ -288,7 +332,8 @@ pub static FORMATS: &[Format] = &[
             block_bytes: None,
             warnings: &[],
         },
-    ),
+    )
+    .showing("551706000 0 20941264 16 0\n554041000 0 20939840 16 1\n"),
     // SSDsim (HUST): the same columns in ns.
     Format::of_columns(
         "ssdsim",
@@ -300,7 +345,8 @@ pub static FORMATS: &[Format] = &[
             block_bytes: None,
             warnings: &[],
         },
-    ),
+    )
+    .showing("551706000 0 20941264 16 0\n554041000 0 20939840 16 1\n"),
     // Traces converted for SSDsim in us.
     Format::of_columns(
         "ssdsim-us",
@@ -312,7 +358,8 @@ pub static FORMATS: &[Format] = &[
             block_bytes: None,
             warnings: &[],
         },
-    ),
+    )
+    .showing("551706 0 20941264 16 0\n554041 0 20939840 16 1\n"),
     // Windows traces prepared for Heimdall (EuroSys '25): ms, but bytes instead of sectors.
     Format::of_columns(
         "heimdall",
@@ -324,7 +371,8 @@ pub static FORMATS: &[Format] = &[
             block_bytes: None,
             warnings: &[],
         },
-    ),
+    )
+    .showing("0.551 0 10721927168 8192 0\n0.554 0 10721198080 8192 1\n"),
     // Lists of the ARC paper (Megiddo and Modha, FAST '03): block, count, ignored, request number,
     // in blocks of 512 bytes. They have neither times nor operations.
     Format::of_columns(
@@ -342,26 +390,130 @@ pub static FORMATS: &[Format] = &[
                 "the format does not give the size of its blocks: 512 bytes are assumed",
             ],
         },
+    )
+    .showing("230027 8 0 0\n230035 8 0 1\n"),
+    // FIU (Koller and Rangaswami, FAST '10), as SNIA publishes it: ns, sectors of 512 bytes, and a
+    // hash of the content.
+    Format::of_columns(
+        "fiu",
+        "FIU's traces with hashes (ns pid process lba blocks R/W major minor md5)",
+        Preset {
+            columns: "at:ns,process,name,offset:sectors,len:sectors,op:R/W,volume,volume,_,sep=blank",
+            titles: "time,pid,process,lba,blocks,op,major,minor,hash",
+            looks: presets::Looks::Exact,
+            block_bytes: None,
+            warnings: &[],
+        },
+    )
+    .showing(
+        "89967404326000 4892 syslogd 904265560 8 W 6 0 531e779343adeee7e9ca8fd4bed06b8a\n\
+         89967443390000 2522 kjournald 926858672 8 W 6 0 4fd0aef5ff74ad2bbcbf6c5c9f8f3c6d\n",
     ),
+    // Meta's Tectonic block traces (Wong et al., FAST '24, Baleen). Offsets are relative to a block of a file, so
+    // every block is a volume. Operations are gets (1, 2, 5) and puts (3, 4, 6).
+    Format::of_columns(
+        "meta-block",
+        "Meta's Tectonic block traces (block_id io_offset io_size op_time op_name ...)",
+        Preset {
+            columns: "volume,offset,len,at:s,op:1+2+5/3+4+6,_,_,_,sep=blank",
+            titles: "block_id,io_offset,io_size,op_time,op_name,user_namespace,user_name,host_name",
+            looks: presets::Looks::OrLonger,
+            block_bytes: None,
+            warnings: &["the column op_count is not read: each row counts as one request"],
+        },
+    )
+    .showing(
+        "9001 0 131072 1675209601.125 2 3 17 4 1 55\n9002 1048576 262144 1675209601.250 4 3 17 4 1 56\n",
+    ),
+    // NetApp's and CRIS's hfplayer (Haghdoost et al., FAST '17): microseconds, blocks of 512 bytes.
+    Format::of_columns(
+        "hfplayer",
+        "traces of hfplayer (#DUMP_OFFSET.I,ELAPSED_USECS.D,...)",
+        Preset {
+            columns: "_,at:us,_,op:RD_IN/WR_IN,_,_,_,volume,_,_,offset:sectors,len:sectors,_,_,_,latency:us,sep=comma",
+            titles: "#DUMP_OFFSET.I,ELAPSED_USECS.D,ELAPSED_TICKS.I,CMD.S,INFLIGHT_IOS.I,TS.I,SEQID.I,\
+                     LUN_SSID.I,OP.I,PHASE.I,LBA.I,NBLKS.I,LATENCY_TICKS.I,HOST_ID.I,HOST_LUN.I,\
+                     LATENCY_USECS.D",
+            looks: presets::Looks::Exact,
+            block_bytes: None,
+            warnings: &[],
+        },
+    )
+    .showing(
+        "#DUMP_OFFSET.I,ELAPSED_USECS.D,ELAPSED_TICKS.I,CMD.S,INFLIGHT_IOS.I,TS.I,SEQID.I,LUN_SSID.I,OP.I,PHASE.I,\
+         LBA.I,NBLKS.I,LATENCY_TICKS.I,HOST_ID.I,HOST_LUN.I,LATENCY_USECS.D\n\
+         5488,1200.500,2561066,WR_IN,0,90001,17,5,1,0,2048,8,149108,7,5,69.894\n\
+         5516,1310.250,2795200,RD_IN,1,90002,18,5,0,0,4096,16,163424,7,5,76.605\n",
+    ),
+    // Command traces of VMware's vscsiStats, exported as text: microseconds, sectors of 512 bytes.
+    Format::of_columns(
+        "vscsi-csv",
+        "command traces of vscsiStats as text (serial number, length, SG entries, command, LBN, us)",
+        Preset {
+            columns: "_,len,_,op,offset:sectors,at:us,sep=comma",
+            titles: "#Serial Number,IO Data Length,Num SG Entries,Command Type,LBN,Time Stamp (microseconds)",
+            looks: presets::Looks::Exact,
+            block_bytes: None,
+            warnings: &[],
+        },
+    )
+    .showing(
+        "#Vscsi Cmd Trace. (Trace Format Version 1)\n\
+         #Serial Number,IO Data Length,Num SG Entries,Command Type,LBN,Time Stamp (microseconds)\n\
+         2147483692,4096,1,write,24048792,2756778716647\n2147483769,8192,1,read,6322464,2756783857269\n",
+    ),
+    Format::of_code(
+        "procmon",
+        "CSV of Process Monitor: reads, writes and flushes of files",
+        procmon::sniff,
+        procmon::open,
+    )
+    .showing(
+        "\"Time of Day\",\"Process Name\",\"PID\",\"Operation\",\"Path\",\"Result\",\"Detail\",\"Duration\"\n\
+         \"10:15:23.1234567 AM\",\"a.exe\",\"1234\",\"ReadFile\",\"C:\\a.txt\",\"SUCCESS\",\
+         \"Offset: 8,192, Length: 4,096\",\"0.0000123\"\n",
+    ),
+    Format::of_code(
+        "xperf",
+        "text of xperf -a dumper: the events DiskRead, DiskWrite and DiskFlush",
+        xperf::sniff,
+        xperf::open,
+    )
+    .showing(
+        "BeginHeader\n\
+         DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, ElapsedTime, DiskNum\n\
+         EndHeader\n\
+         DiskRead, 1500, java.exe ( 42), 7, 0xfa00, 0x0000100000, 0x00001000, 400, 0\n",
+    ),
+    Format::of_code(
+        "twitter",
+        "Twitter's cache traces (time, key, key size, value size, client, operation, TTL)",
+        objects::table::sniff_twitter,
+        objects::table::open_twitter,
+    )
+    .showing("0,q:q:1:8WTfjZU14ee,17,213,4,get,0\n1,yDqF:3q:1AJrrJ1nnCJKKrn,27,27,5,set,3600\n"),
     Format::of_code(
         "vscsi",
         "VMware vSCSI binary as of CloudPhysics, versions 1 and 2",
         vscsi::sniff,
         vscsi::open,
-    ),
+    )
+    .showing("$ xz -d w01_vscsi.xz"),
     Format::of_code(
         "oracle-general",
         "libCacheSim's oracleGeneral, binary: time, object, size, next use",
         objects::oracle::sniff,
         objects::oracle::open,
-    ),
+    )
+    .showing("$ zstd -d trace.oracleGeneral.zst"),
     Format::of_code(
         "object-csv",
         "CSV of an object cache in libCacheSim's format, recognized by its header \
          (time,obj_id,obj_size)",
         objects::table::sniff,
         objects::table::open,
-    ),
+    )
+    .showing("time,obj_id,obj_size,op\n0,71,4096,get\n1,72,8192,set\n"),
 ];
 
 /// Returns whether content is a tar archive, which is only supported for blktrace sets.
@@ -409,6 +561,33 @@ pub(crate) mod tests {
                 return Ok((all, reader.dictionary().clone(), reader.notes().clone()));
             }
             all.extend_from_slice(&batch);
+        }
+    }
+
+    /// Opens the example of a format as a file.
+    fn opened(format: &Format, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace_lat.1.log");
+        std::fs::write(&path, format.example).unwrap();
+        crate::open::open(&path, from)
+    }
+
+    #[test]
+    fn examples_are_read_as_their_formats() {
+        for format in FORMATS {
+            assert!(!format.example.is_empty(), "{}", format.name);
+            if !format.is_text() {
+                continue;
+            }
+            let (records, _, notes) = drain(opened(format, Some(format.name)).unwrap()).unwrap();
+            assert!(!records.is_empty(), "{}", format.name);
+            assert_eq!((notes.rows_bad, notes.rows_skipped), (0, 0), "{}: {notes:?}", format.name);
+            // Without its name, unless only the name distinguishes it.
+            let found = FORMATS.iter().find(|one| one.sniff(format.example.as_bytes()));
+            match &format.reads {
+                Reads::Columns(preset) if preset.looks == presets::Looks::Named => {}
+                _ => assert_eq!(found.map(|one| one.name), Some(format.name)),
+            }
         }
     }
 

@@ -8,6 +8,7 @@
 
 pub mod ahead;
 pub mod anonymize;
+pub mod bad_rows;
 pub mod begins;
 pub mod between;
 pub mod by_stream;
@@ -38,4 +39,4 @@ pub mod write;
 
 pub use columns::{BadColumns, Columns};
 pub use error::TraceError;
-pub use trace::{Dictionary, Notes, Reader, Record, Stream};
+pub use trace::{ColumnMeaning, Dictionary, Notes, Reader, Record, Stream};

@@ -20,6 +20,9 @@ pub(crate) const PADDING_BYTES: usize = 64;
 /// Precedes the error message for a last line that has no line end.
 pub(crate) const CUT_HINT: &str = "the last line has no newline, so the file may be truncated; ";
 
+/// The reason that most truncated lines are left out.
+pub(crate) const UNREADABLE: &str = "cannot be read";
+
 /// Returns the note about a last line that has no line end but was read anyway.
 pub(crate) fn cut_sentence(line: u64) -> String {
     format!("the last line, {line}, has no newline: it may be truncated, and is read unchanged")
@@ -115,6 +118,14 @@ impl Lines {
         Ok((text, whole))
     }
 
+    /// Makes the next block have many lines, if the text does.
+    pub(crate) fn look_ahead(&mut self) -> Result<(), TraceError> {
+        while !self.ended && self.end - self.start < LINE_BYTES_MAX {
+            self.fill()?;
+        }
+        Ok(())
+    }
+
     /// Consumes the first bytes and lines of a block.
     pub(crate) fn pass(&mut self, bytes: usize, lines: u64) {
         self.start = (self.start + bytes).min(self.end);
@@ -132,12 +143,13 @@ impl Lines {
         std::mem::take(&mut self.cut).then(|| cut_sentence(self.number))
     }
 
-    /// Returns, once, the note about a last line that has no line end and was skipped.
-    pub(crate) fn left_out_note(&mut self, line: u64) -> Option<String> {
+    /// Returns, once, the note about a last line that has no line end and was skipped, for the
+    /// reason `why`.
+    pub(crate) fn left_out_note(&mut self, line: u64, why: &str) -> Option<String> {
         std::mem::take(&mut self.cut).then(|| {
             format!(
-                "the last line, {line}, has no newline, and its last number is unlike those \
-                 before: the file is truncated, and the line is left out"
+                "the last line, {line}, has no newline, and {why}: the file is truncated, and the \
+                 line is left out"
             )
         })
     }

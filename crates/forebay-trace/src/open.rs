@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::bad_rows::BadRowsMax;
 use crate::columns::{BadColumns, Columns};
 use crate::error::{Place, TraceError};
 use crate::formats::blktrace::{Blktrace, set};
@@ -23,8 +24,8 @@ const LOOKED_AT_MAX: usize = 50;
 /// folder, a tar of it, or one of its files), or the folder of a finished [`partition`].
 ///
 /// The format is detected from the content, unless `from` names it or declares the columns of a
-/// text: [`COLUMNS`] followed by what [`Columns`] parses. [`SPLIT_RUNS`] may precede either, or be
-/// used alone. A trace whose units cannot be right is rejected, see [`crate::units`]; declared
+/// text: [`COLUMNS`] followed by what [`Columns`] parses. [`SPLIT_RUNS`] and [`BAD_ROWS`], in this
+/// order, may precede either, or be used alone. A trace whose units cannot be right is rejected, see [`crate::units`]; declared
 /// units only cause a warning.
 pub fn open(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
     open_counting(path, from, Consumed::default())
@@ -41,6 +42,7 @@ pub fn open_counting(
         Some((_, Some(rest))) => (true, Some(rest).filter(|rest| !rest.is_empty())),
         _ => (false, from),
     };
+    let (bad_rows_max, from) = bad_rows(path, from)?;
     let from = from.map(|name| FormatChoice::new(path, name)).transpose()?;
     match fs::metadata(path) {
         Ok(found) if found.is_dir() && partition::is_finished(path) => {
@@ -70,7 +72,8 @@ pub fn open_counting(
     if head.is_empty() {
         return Err(malformed(path, "an empty file".into(), "a trace".into()));
     }
-    let input = Input { path: path.to_path_buf(), packing, content, consumed, split_runs };
+    let path_buf = path.to_path_buf();
+    let input = Input { path: path_buf, packing, content, consumed, split_runs, bad_rows_max };
     let (reader, doubt) = match from {
         Some(FormatChoice::Columns(columns)) => {
             (open_columns(&columns, input)?, Doubt::declared(&columns))
@@ -141,6 +144,27 @@ pub const COLUMNS: &str = "columns:";
 /// previous one. If nothing follows it, the format is detected.
 pub const SPLIT_RUNS: &str = "split-runs:";
 
+/// The prefix that sets the share of rows that may be unreadable: `bad-rows:0.05:`.
+pub const BAD_ROWS: &str = "bad-rows:";
+
+/// Returns the share of rows that may be unreadable, and what follows the prefix that sets it.
+fn bad_rows<'a>(
+    path: &Path,
+    from: Option<&'a str>,
+) -> Result<(BadRowsMax, Option<&'a str>), TraceError> {
+    let Some(rest) = from.and_then(|from| from.strip_prefix(BAD_ROWS)) else {
+        return Ok((BadRowsMax::default(), from));
+    };
+    let (share, rest) = rest.split_once(':').unwrap_or((rest, ""));
+    match share.parse() {
+        Ok(share) => Ok((share, Some(rest).filter(|rest| !rest.is_empty()))),
+        Err(_) => {
+            let got = format!("{BAD_ROWS}{share}");
+            Err(malformed(path, got, "a share of 0 to 1, such as bad-rows:1%:".into()))
+        }
+    }
+}
+
 /// How the user specified the format.
 enum FormatChoice {
     Format(&'static Format),
@@ -170,25 +194,7 @@ fn named(path: &Path, name: &str) -> Result<&'static Format, TraceError> {
 
 fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
     let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
-    let returns_only = || head.contains(&b'\r') && !head.contains(&b'\n');
-    let unknown = || TraceError::Malformed {
-        path: path.to_path_buf(),
-        place: Place::File,
-        got: format!("content that begins {}", shorten(first_line(head))),
-        expected: names(),
-        hint: if returns_only() {
-            "its lines seem to end with carriage returns only: convert them with tr '\\r' '\\n'"
-                .into()
-        } else {
-            format!(
-                "if it is one of these, name it with {}; for any other text with one request per \
-                 line, use {}, with ns, us, ms or s for the first UNIT and bytes, sectors or kib \
-                 for the others",
-                forebay_ask::named("from"),
-                forebay_ask::named("columns=at:UNIT,op,offset:UNIT,len:UNIT,skip=1")
-            )
-        },
-    };
+    let unknown = || unrecognized(path, head);
     let found = FORMATS.iter().find(|format| format.sniff(head));
     match (csv::header::of(head), found) {
         (Some(Err(unsure)), None) => Err(unsure.at(path)),
@@ -201,6 +207,30 @@ fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
         }
         (_, found) => found.ok_or_else(unknown),
     }
+}
+
+/// Makes the error for content of no known format, with the likely columns if it is a table.
+fn unrecognized(path: &Path, head: &[u8]) -> TraceError {
+    let (path, place) = (path.to_path_buf(), Place::File);
+    if let Some((what, instead)) = guess::of_totals(head) {
+        let (expected, hint) = ("a trace".into(), instead.into());
+        return TraceError::Malformed { path, place, got: what.into(), expected, hint };
+    }
+    let hint = if head.contains(&b'\r') && !head.contains(&b'\n') {
+        "its lines seem to end with carriage returns only: convert them with tr '\\r' '\\n'".into()
+    } else if let Some(guessed) = guess::hint(head) {
+        format!("if it is one of these, name it with {}; {guessed}", forebay_ask::named("from"))
+    } else {
+        format!(
+            "if it is one of these, name it with {} (forebay formats shows an example of each); for any other text with \
+             one request per line, use {}, with ns, us, ms or s for the first UNIT and bytes, sectors or kib for the \
+             others",
+            forebay_ask::named("from"),
+            forebay_ask::named("columns=at:UNIT,op,offset:UNIT,len:UNIT,skip=1")
+        )
+    };
+    let got = format!("content that begins {}", shorten(first_line(head)));
+    TraceError::Malformed { path, place, got, expected: names(), hint }
 }
 
 fn first_line(head: &[u8]) -> &[u8] {
@@ -235,8 +265,14 @@ fn malformed(path: &Path, got: String, expected: String) -> TraceError {
     TraceError::Malformed { path: path.to_path_buf(), place: Place::File, got, expected, hint }
 }
 
+mod guess;
+
 #[cfg(test)]
 mod field_tests;
+#[cfg(test)]
+mod odd_tests;
+#[cfg(test)]
+mod value_tests;
 
 #[cfg(test)]
 mod tests {

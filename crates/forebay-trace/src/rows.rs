@@ -39,6 +39,50 @@ pub(crate) fn wrapped_sentence(count: u64) -> Option<String> {
     })
 }
 
+/// The length of the pieces into which long trims are split: below the longest length of a record, and aligned.
+const PIECE_BYTES: u64 = 1 << 31;
+/// The longest trim that is split: 64 TiB, longer than any drive.
+const TRIM_BYTES_MAX: u64 = 1 << 46;
+
+/// Trims that are too long for one record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LongTrims {
+    trims: u64,
+    /// The number of records beyond one per trim.
+    pub(crate) added: u64,
+}
+
+impl LongTrims {
+    /// Returns whether a trim of this length has to be split, and can be.
+    pub(crate) fn may_split(op: Op, len: u64) -> bool {
+        op == Op::Trim && len > u64::from(u32::MAX) && len <= TRIM_BYTES_MAX
+    }
+
+    /// Splits a trim of `len` bytes, of which `record` has everything but the length, into `batch`.
+    pub(crate) fn split(&mut self, record: Record, len: u64, batch: &mut Vec<Record>) {
+        self.trims += 1;
+        self.added += len.div_ceil(PIECE_BYTES) - 1;
+        let begins = (0..len).step_by(PIECE_BYTES as usize);
+        batch.extend(begins.map(|begin| Record {
+            offset: record.offset + begin,
+            len: PIECE_BYTES.min(len - begin) as u32,
+            ..record
+        }));
+    }
+
+    /// Returns the note about them, if there are any.
+    pub(crate) fn sentence(self) -> Option<String> {
+        (self.trims > 0).then(|| {
+            format!(
+                "{} of 4 GiB or more {} split into {} of at most 2 GiB",
+                counted(self.trims, "trim"),
+                verb(self.trims, "is", "are"),
+                counted(self.trims + self.added, "request")
+            )
+        })
+    }
+}
+
 /// Returns the note about `count` lines that repeat the column names; none for 0.
 pub(crate) fn names_again_sentence(count: u64) -> Option<String> {
     (count > 0).then(|| {
@@ -85,13 +129,27 @@ pub(crate) fn shorten(bytes: &[u8]) -> String {
     const SHOWN: usize = 60;
     let shown = bytes.get(..SHOWN).unwrap_or(bytes);
     let dots = if bytes.len() > SHOWN { "…" } else { "" };
-    if bytes.is_empty() { "nothing".into() } else { format!("\"{}{dots}\"", shown.escape_ascii()) }
+    if bytes.is_empty() {
+        return "nothing".into();
+    }
+    // Letters of other alphabets are shown; anything that could confuse a terminal is not.
+    let escaped = match std::str::from_utf8(shown) {
+        Ok(text) if !text.is_ascii() => text.escape_debug().to_string(),
+        _ => shown.escape_ascii().to_string(),
+    };
+    format!("\"{escaped}{dots}\"")
 }
 
 /// Returns whether a request has no location: an empty flush.
 #[inline]
 pub(crate) fn is_placeless(op: Op, len: u64) -> bool {
     op == Op::Flush && len == 0
+}
+
+/// Makes the record of a trim of `len` bytes that is to be split, and checks the limits.
+pub(crate) fn long_trim(at: u64, offset: u64, len: u64) -> Result<Record, RowError> {
+    record(at, Op::Trim, offset.saturating_add(len).saturating_sub(1), 1)?;
+    record(at, Op::Trim, offset, 1)
 }
 
 /// Makes a record that moves data on one unnamed stream, and checks the limits. Errors name the

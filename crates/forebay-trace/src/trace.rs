@@ -47,6 +47,17 @@ pub struct Dictionary {
     pub volumes: Vec<String>,
 }
 
+/// How a column of a text was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnMeaning {
+    /// The name of the column, or its role if it has none.
+    pub column: String,
+    /// Its role and unit as in a declaration, such as `at:ms`; `_` if it was ignored.
+    pub read_as: String,
+    /// The reason.
+    pub because: String,
+}
+
 /// Notes from reading a trace, so that nothing is lost silently.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
@@ -55,6 +66,10 @@ pub struct Notes {
     /// The number of rows whose request could not be represented correctly (zero length, unknown
     /// operation).
     pub rows_skipped: u64,
+    /// The number of rows that could not be read and were left out.
+    pub rows_bad: u64,
+    /// The number of requests beyond one per row, into which long trims were split.
+    pub rows_added: u64,
     /// The number of rows that were too late to be sorted; their times were raised.
     pub rows_late: u64,
     /// Whether the source has no times: those of its requests are zero or invented.
@@ -64,6 +79,8 @@ pub struct Notes {
     pub began: Option<Nanos>,
     /// The assumed block size, for a source that counts in blocks without recording their size.
     pub own_block_bytes: Option<u32>,
+    /// How the columns of a text were read.
+    pub columns: Vec<ColumnMeaning>,
     /// A sentence for each thing that a user should know, in the order in which it was noticed.
     pub warnings: Vec<String>,
 }

@@ -4,6 +4,7 @@
 //! concatenated compressed members are read to the end of the last one.
 
 mod gzip;
+mod utf16;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -113,7 +114,8 @@ pub fn unpack(path: &Path) -> Result<Unpacked, TraceError> {
 pub fn unpack_counting(path: &Path, consumed: Consumed) -> Result<Unpacked, TraceError> {
     let fail = |source| TraceError::Io { path: path.to_path_buf(), source };
     let file = File::open(path).map_err(fail)?;
-    let (packing, mut body) = decoded(path, Counted { file, consumed })?;
+    let (packing, body) = decoded(path, Counted { file, consumed })?;
+    let mut body = utf16::as_utf8(body).map_err(fail)?;
     let mut head = Vec::with_capacity(HEAD_BYTES);
     body.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(fail)?;
     let rest = BufReader::with_capacity(CHUNK_BYTES, body);

@@ -14,3 +14,4 @@ mod real;
 mod round_trip;
 mod seeds;
 mod unfinished;
+mod units_grid;

@@ -11,6 +11,9 @@ use proptest::prelude::*;
 
 type Whole = (Vec<Record>, Dictionary, Notes);
 
+/// Every row has to be readable.
+const STRICT: Option<&str> = Some("bad-rows:0:");
+
 /// Returns all of a text, or why not.
 fn read(text: &[u8], from: Option<&str>) -> Result<Whole, String> {
     let folder = tempfile::tempdir().unwrap();
@@ -112,8 +115,10 @@ fn names_and_units_are_a_declaration() {
 #[test]
 fn what_the_rows_hold_is_what_the_names_say() {
     let text = "\u{feff}timestamp_ms;LBA;nbytes;is_write;disk;latency_us\r\n1000;8;512;0;\"sd;a\";7\r\n1001,5;8;4096;1;sdb;\r\n";
-    let told = read(text.as_bytes(), None).unwrap_err();
-    assert!(told.contains("line 3: got \"1001,5\" in column timestamp_ms"), "{told}");
+    let (with_comma, _, notes) = read(text.as_bytes(), None).unwrap();
+    assert!(notes.warnings.iter().any(|told| told.contains("decimal=comma")), "{notes:?}");
+    let told = read(text.replace("1001,5", "x").as_bytes(), STRICT).unwrap_err();
+    assert!(told.contains("line 3: got \"x\" in column timestamp_ms"), "{told}");
     assert!(told.contains("read as --columns at:ms,offset:sectors,len,op:0+false/1+true,volume,latency:us,sep=semicolon"), "{told}");
     let (records, dictionary, notes) =
         read(text.replace("1001,5", "1001.5").as_bytes(), None).unwrap();
@@ -121,6 +126,7 @@ fn what_the_rows_hold_is_what_the_names_say() {
     let expected =
         [(0, Op::Read, 4096, 512, Some(Nanos(7_000))), (1_500_000, Op::Write, 4096, 4096, None)];
     assert_eq!(seen, expected);
+    assert_eq!(records, with_comma);
     assert_eq!(dictionary.volumes, ["sd;a", "sdb"]);
     assert!(!notes.is_timeless && notes.began == Some(Nanos(1_000_000_000)));
 }
@@ -150,9 +156,8 @@ fn a_date_in_the_first_row_needs_no_unit() {
         );
         assert_eq!(notes.began, Some(Nanos(1_769_860_800_000_000_000)));
     }
-    let told =
-        read(b"time,op,offset,len\n2026-01-31 12:00:00,R,0,4\n2026-02-31 12:00:00,R,0,4\n", None)
-            .unwrap_err();
+    let text = b"time,op,offset,len\n2026-01-31 12:00:00,R,0,4\n2026-02-31 12:00:00,R,0,4\n";
+    let told = read(text, STRICT).unwrap_err();
     assert!(
         told.contains(
             "line 3: got \"2026-02-31 12:00:00\" in column time, expected a date such as"

@@ -1,7 +1,9 @@
-//! The verbs that list devices and policies.
+//! The verbs that list devices, policies and trace formats.
 
 mod devices;
+mod formats;
 mod policies;
 
 pub use devices::DevicesAsk;
+pub use formats::FormatsAsk;
 pub use policies::PoliciesAsk;

@@ -17,6 +17,7 @@ use forebay_show::html;
 use forebay_show::page::Page;
 use forebay_show::quantities::percent;
 use forebay_trace::ahead::Ahead;
+use forebay_trace::bad_rows::BadRowsMax;
 use forebay_trace::streams::StreamBy;
 use forebay_trace::unpack::Consumed;
 use forebay_trace::write::ProtectedFiles;
@@ -346,12 +347,15 @@ forebay_ask::ask! {
         ///
         /// at, end and latency (ns, us, ms, s, ticks of 100 ns, filetime; at:date and end:date); op (words, or op:R/W,
         /// op:0/1, op:scsi, op:disksim); offset and len (bytes, sectors, kib, mib, pages, blocks:BYTES); volume,
-        /// thread, process, name, flags; _ skips a column. Settings: sep=comma|tab|semicolon|blank,
-        /// skip=LINES, every=TIME, op=read, len=BYTES
+        /// thread, process, name, flags; _ skips a column. Settings: sep=comma|tab|semicolon|bar|blank,
+        /// decimal=point|comma, skip=LINES, every=TIME, op=read, len=BYTES
         columns: Option<forebay_ask::Parsed<Columns>> [.word("SPEC").excludes(&["from"])],
         /// Treat the trace as several recordings, one after another: a new one begins wherever the clock goes back. Each
         /// is placed 1 s after the end of the previous one
         split_runs: bool,
+        /// The share of rows that may be unreadable. They are left out, and the first three are shown; 0 makes the first
+        /// one an error
+        bad_rows: BadRowsMax = "1%",
         /// If the trace is a model: the seed for the requests generated from it
         model_seed: u64 = "0" [.word("N")],
     }
@@ -381,6 +385,13 @@ impl SourceAsk {
     pub fn from(&self) -> Option<String> {
         let columns = || Some(format!("{}{}", open::COLUMNS, self.columns.as_ref()?.0));
         let from = self.from.clone().or_else(columns);
+        let from = match self.bad_rows == BadRowsMax::default() {
+            true => from,
+            false => {
+                let (share, from) = (self.bad_rows, from.unwrap_or_default());
+                Some(format!("{}{share}:{from}", open::BAD_ROWS))
+            }
+        };
         match self.split_runs {
             true => Some(format!("{}{}", open::SPLIT_RUNS, from.unwrap_or_default())),
             false => from,

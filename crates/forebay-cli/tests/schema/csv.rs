@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 /// The list that is the table of an answer, by its verb; the others are one row.
-const TABLES: [(&str, &str); 19] = [
+const TABLES: [(&str, &str); 20] = [
     ("describe", "by_thread"),
     ("simulate", "runs"),
     ("advise", "ranking"),
@@ -24,6 +24,7 @@ const TABLES: [(&str, &str); 19] = [
     ("array score", "rows"),
     ("devices", "rows"),
     ("policies", "rows"),
+    ("formats", "rows"),
     ("top", "backs"),
 ];
 

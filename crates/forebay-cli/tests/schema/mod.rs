@@ -110,6 +110,8 @@ const ASKED: &[(&str, &str)] = &[
     ("devices", "devices"),
     ("devices", "devices fixed:100"),
     ("policies", "policies"),
+    ("formats", "formats"),
+    ("formats", "formats msr csv"),
 ];
 
 /// The answer of a server, which is produced separately.

@@ -1,6 +1,6 @@
 //! Specs, which name policies and devices on a command line: `name[:key=value]...`.
 //!
-//! A bare value after the first colon (`fixed:500`) is the unnamed argument. Unused keys are
+//! Keys may also be written as in sysfs (`fifo_batch`, see [`sysfs`]). A bare value after the first colon (`fixed:500`) is the unnamed argument. Unused keys are
 //! errors, so that a misspelled parameter is never silently ignored.
 
 use std::cell::RefCell;
@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use crate::contract::near;
+use crate::contract::sysfs;
 use crate::contract::time::Nanos;
 
 /// An error in a spec: one line that also says what would be right.
@@ -52,10 +53,12 @@ impl Spec {
             match field.split_once('=') {
                 Some((key, value)) => {
                     let key = key.trim().to_ascii_lowercase();
-                    if spec.parameters.iter().any(|(known, _)| *known == key) {
-                        return Err(SpecError(format!("'{text}': '{key}' is given twice")));
+                    for (key, value) in sysfs::translated(&spec.name, key, value.trim()) {
+                        if spec.parameters.iter().any(|(known, _)| *known == key) {
+                            return Err(SpecError(format!("'{text}': '{key}' is given twice")));
+                        }
+                        spec.parameters.push((key, value));
                     }
-                    spec.parameters.push((key, value.trim().to_string()));
                 }
                 None if index == 0 && !field.trim().is_empty() => {
                     spec.argument = Some(field.trim().to_string());
@@ -214,6 +217,16 @@ mod tests {
         assert_eq!(spec.at_least("writes-starved", 2, 1), Ok(2));
         assert_eq!(spec.millis("read-expire-ms", 500.0), Ok(Nanos(2_500_000)));
         assert_eq!(spec.finish(), Ok(()));
+    }
+
+    #[test]
+    fn names_of_sysfs_are_ours() {
+        let spec = Spec::parse("deadline:fifo_batch=4:read_expire=250").unwrap();
+        assert_eq!(spec.at_least("fifo-batch", 16, 1), Ok(4));
+        assert_eq!(spec.millis("read-expire-ms", 500.0), Ok(Nanos(250_000_000)));
+        assert_eq!(spec.finish(), Ok(()));
+        let twice = Spec::parse("deadline:fifo_batch=4:fifo-batch=4").unwrap_err().0;
+        assert!(twice.contains("'fifo-batch' is given twice"), "{twice}");
     }
 
     #[test]

@@ -370,6 +370,7 @@ def advise(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> Advice:
@@ -419,6 +420,7 @@ def plan_buy(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -434,6 +436,7 @@ def cache(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -458,6 +461,7 @@ def plan_capacity(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -486,6 +490,7 @@ def compare(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -508,6 +513,7 @@ def plan_consolidate(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -525,6 +531,7 @@ def convert(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -541,6 +548,7 @@ def describe(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -599,10 +607,16 @@ def fit(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """Fit a small model to a trace, to share in its place."""
+
+def formats(
+    name: str | Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """List the trace formats, or show an example of some of them."""
 
 def generate(
     model: _Path,
@@ -628,6 +642,7 @@ def offline(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -656,6 +671,7 @@ def play(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -683,6 +699,7 @@ def plan_power(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -700,6 +717,7 @@ def retrodict(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -724,6 +742,7 @@ def simulate(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> Result:
@@ -740,6 +759,7 @@ def plan_sla(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -795,6 +815,7 @@ def plan_volume(
     from_: str | None = None,
     columns: str | None = None,
     split_runs: bool = False,
+    bad_rows: str | float = "1%",
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:

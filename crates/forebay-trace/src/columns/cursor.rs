@@ -50,6 +50,8 @@ pub(crate) enum CellError {
     Address,
     /// The completion precedes the arrival.
     Backwards,
+    /// A comma may begin decimals or group thousands.
+    Mark,
     /// There is no space for the name.
     Name,
 }
@@ -63,6 +65,20 @@ pub(crate) struct Cursor<'a> {
     /// Bytes below this end a short word, as the separator does.
     limit: u8,
     blanks: bool,
+}
+
+/// Returns the length of a quoted field that begins after its first quote; two quotes within it stand for one.
+fn quoted_length(rest: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let open = rest.get(from..)?;
+        let length = from + memchr::memchr2(b'"', b'\n', open)?;
+        match (rest.get(length), rest.get(length + 1)) {
+            (Some(b'"'), Some(b'"')) => from = length + 2,
+            (Some(b'"'), _) => return Some(length),
+            _ => return None,
+        }
+    }
 }
 
 impl<'a> Cursor<'a> {
@@ -253,10 +269,7 @@ impl<'a> Cursor<'a> {
         let from = self.stop + usize::from(quoted);
         let rest = self.text.get(from..).unwrap_or_default();
         if quoted {
-            let length = memchr::memchr2(b'"', b'\n', rest).unwrap_or(rest.len());
-            if rest.get(length) != Some(&b'"') {
-                return Err(CellError::Quotes);
-            }
+            let length = quoted_length(rest).ok_or(CellError::Quotes)?;
             self.stop = from + length + 1;
             while !self.parts(self.stop) && matches!(self.byte(), b' ' | b'\t') {
                 self.stop += 1;
@@ -367,6 +380,7 @@ mod tests {
         cursor.end_line().unwrap();
         assert_eq!(cursor.field(), Err(CellError::Quotes));
         assert_eq!(at(b"a\rb\n").field(), Err(CellError::LoneReturn));
+        assert_eq!(at(b"\"a \"\"b\"\"\",c\n").field(), Ok(&b"a \"\"b\"\""[..]));
     }
 
     proptest! {

@@ -25,7 +25,7 @@ pub fn ns(field: &[u8]) -> Option<u64> {
     let universal =
         time.strip_suffix('Z').or(time.strip_suffix(" UTC")).or(time.strip_suffix("UTC"));
     let is_zoned = universal.is_none() && time.contains(['+', '-']);
-    let text = format!("{day}T{}", universal.unwrap_or(time));
+    let text = format!("{day}T{}", universal.unwrap_or(time).replacen(',', ".", 1));
     let ns = match is_zoned {
         true => {
             DateTime::parse_from_str(&text, "%Y-%m-%dT%H:%M:%S%.f%#z").ok()?.timestamp_nanos_opt()

@@ -127,6 +127,8 @@ impl OpWords {
     }
 
     pub(crate) fn word(&self, word: &[u8]) -> Option<Op> {
+        // pandas converts columns of numbers to floating point if some are missing.
+        let word = word.strip_suffix(b".0").unwrap_or(word);
         let same = |(known, _): &&(String, Op)| known.as_bytes().eq_ignore_ascii_case(word);
         self.known.iter().find(same).map(|(_, op)| *op)
     }

@@ -8,6 +8,7 @@ use forebay_core::{Flags, Nanos, Op};
 
 use crate::columns::cursor::{Cursor, Separator};
 use crate::columns::names::{Keys, Names, PARTS};
+use crate::columns::notation::Mark;
 use crate::columns::op_words::{OpCode, OpWords};
 use crate::columns::spec::{Columns, Role};
 use crate::columns::split::{Bounds, COLUMNS_MAX, split};
@@ -130,7 +131,7 @@ impl Plain {
                 Role::End(_) | Role::Flags | Role::Op(OpCode::Scsi) => return None,
             }
         }
-        let known = columns.roles.len() <= COLUMNS_MAX;
+        let known = columns.roles.len() <= COLUMNS_MAX && columns.mark != Some(Mark::Comma);
         known.then_some(Plain {
             separator,
             blanks,

@@ -4,13 +4,16 @@ use forebay_core::{Flags, Nanos, Op};
 
 use crate::columns::cursor::{CellError, Cursor};
 use crate::columns::names::{Keys, Names, PARTS};
+use crate::columns::notation::Mark;
 use crate::columns::op_words::OpCode;
 use crate::columns::spec::{Columns, Role};
 use crate::columns::unit::{TIME_UNITS, TimeUnit};
-use crate::columns::values::{expected, letters, operation, optional_number, optional_time, time};
+use crate::columns::values::{
+    expected, letters, operation, optional_end, optional_number, optional_time, time,
+};
 use crate::fields::{decimal, digits};
 use crate::naming::{self, Room};
-use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, RowError, is_placeless, is_wrapped};
+use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, LongTrims, RowError, is_placeless, is_wrapped};
 use crate::trace::{Dictionary, Record, Stream};
 
 /// The place of an error in a row.
@@ -24,6 +27,11 @@ pub(crate) struct FieldError {
 }
 
 impl FieldError {
+    /// Moves the fault from a row that begins at `begun` to the same row at the start of a text.
+    pub(crate) fn of_row(self, begun: usize) -> FieldError {
+        FieldError { from: self.from.saturating_sub(begun), ..self }
+    }
+
     /// Changes the fault to a lack of space for the name.
     fn named(self) -> FieldError {
         FieldError { fault: CellError::Name, ..self }
@@ -86,6 +94,10 @@ pub(crate) struct Plan {
     titles: Vec<String>,
     op: Option<Op>,
     len: u64,
+    /// The decimal mark, if known.
+    pub(crate) mark: Option<Mark>,
+    /// Whether arrivals are computed from completions.
+    has_end: bool,
     has_volume: bool,
     has_stream: bool,
     volumes: Names,
@@ -93,6 +105,8 @@ pub(crate) struct Plan {
     room: Room,
     /// Rows that were read in part.
     pub(crate) odd: Odd,
+    /// The length of the last row's trim, if it is too long for a record.
+    pub(crate) long_len: Option<u64>,
 }
 
 /// The number of rows of which a part cannot be represented.
@@ -100,8 +114,6 @@ pub(crate) struct Plan {
 pub(crate) struct Odd {
     /// Latencies that are negative differences.
     pub(crate) wrapped: u64,
-    /// Trims longer than a record can be.
-    pub(crate) long_trims: u64,
 }
 
 impl Plan {
@@ -124,6 +136,7 @@ impl Plan {
         });
         let steps: Vec<Step> = steps.collect();
         Plan {
+            has_end: steps.iter().any(|step| matches!(step, Step::End(_))),
             has_volume: steps.iter().any(|step| matches!(step, Step::Volume(_))),
             has_stream: steps.iter().any(|step| matches!(step, Step::Stream(_))),
             steps,
@@ -131,10 +144,12 @@ impl Plan {
             titles: columns.titles.clone(),
             op: columns.op,
             len: columns.len_bytes.unwrap_or(0),
+            mark: columns.mark,
             volumes: Names::default(),
             streams: Names::default(),
             room: Room::default(),
             odd: Odd::default(),
+            long_len: None,
         }
     }
 
@@ -181,20 +196,20 @@ impl Plan {
             let from = cursor.position();
             let read = match step {
                 Step::Skip => cursor.skip(),
-                Step::At(unit) => time(cursor, *unit).map(|ns| at = Some(ns)),
-                Step::End(unit) => time(cursor, *unit).map(|ns| {
-                    (end, end_from) = (Some(ns), from);
+                Step::At(unit) => time(cursor, *unit, self.mark).map(|ns| at = Some(ns)),
+                Step::End(unit) => optional_end(cursor, *unit, self.mark).map(|ns| {
+                    (end, end_from) = (ns, from);
                 }),
-                Step::Latency(unit) => optional_time(cursor, *unit).map(|ns| {
+                Step::Latency(unit) => optional_time(cursor, *unit, self.mark).map(|ns| {
                     latency = ns.filter(|&ns| !is_wrapped(ns, unit.ns));
                     self.odd.wrapped += u64::from(latency.is_none() && ns.is_some());
                 }),
-                Step::Offset(unit) => optional_number(cursor).map(|count| {
+                Step::Offset(unit) => optional_number(cursor, self.mark).map(|count| {
                     offset_from = from;
                     empty = if count.is_none() { Some((column, from)) } else { empty };
                     offset = count.unwrap_or(0).saturating_mul(*unit);
                 }),
-                Step::Len(unit) => optional_number(cursor).map(|count| {
+                Step::Len(unit) => optional_number(cursor, self.mark).map(|count| {
                     len_bad = Some(FieldError { column, from, fault: CellError::Length });
                     empty = if count.is_none() { Some((column, from)) } else { empty };
                     len = count.unwrap_or(0).saturating_mul(*unit);
@@ -216,10 +231,7 @@ impl Plan {
         if let Some(bad) = len_bad.filter(|_| len > LEN_BYTES_MAX) {
             match op {
                 Some(Op::Trim) if len <= u64::from(u32::MAX) => {}
-                Some(Op::Trim) => {
-                    self.odd.long_trims += 1;
-                    return Ok(None);
-                }
+                Some(Op::Trim) if LongTrims::may_split(Op::Trim, len) => self.long_len = Some(len),
                 _ => return Err(bad),
             }
         }
@@ -239,6 +251,9 @@ impl Plan {
                 at
             }
             (None, Some(end)) => u64::checked_sub(end, latency.unwrap_or(0)).ok_or(backwards)?,
+            (None, None) if self.has_end => {
+                return Err(FieldError { fault: CellError::Field, ..backwards });
+            }
             (None, None) => 0,
         };
         let Some(op) = op.filter(|op| len > 0 || *op == Op::Flush) else { return Ok(None) };
@@ -384,6 +399,21 @@ impl Plan {
         true
     }
 
+    /// Returns whether a line that is no row names columns: it has words in place of numbers, and of operations.
+    pub(crate) fn is_header(&self, line: &Cursor<'_>) -> bool {
+        let mut cursor = *line;
+        cursor.first();
+        let mut is_request = false;
+        for role in &self.roles {
+            let mut field = cursor;
+            is_request |= matches!(role, Role::Op(code) if operation(&mut field, code).is_ok());
+            if cursor.field().is_err() || cursor.next().is_err() {
+                break;
+            }
+        }
+        !is_request && (self.is_titled(line) || self.has_no_number(line))
+    }
+
     /// Returns whether a line has as many fields as there are columns.
     pub(crate) fn fits(&self, line: &Cursor<'_>) -> bool {
         let mut cursor = *line;
@@ -410,6 +440,12 @@ impl Plan {
                 });
                 RowError::new(title(bad.column), got, expected)
             }
+            CellError::Mark => RowError::new(
+                title(bad.column),
+                got,
+                "decimal=comma or decimal=point among the columns, because this comma can begin \
+                 decimals or group thousands",
+            ),
             CellError::Ended => RowError {
                 column: title(bad.column).into(),
                 got: "the end of the line".into(),
@@ -428,8 +464,10 @@ impl Plan {
             CellError::Name => naming::refused(title(bad.column), got),
             CellError::Length => {
                 let expected = match self.roles.get(bad.column) {
-                    Some(Role::Len(2..)) => "at most 1 GiB per request; are lengths in bytes?",
-                    _ => "at most 1 GiB per request",
+                    Some(Role::Len(2..)) => {
+                        "at most 1 GiB per request, and 64 TiB per trim; are lengths in bytes?"
+                    }
+                    _ => "at most 1 GiB per request, and 64 TiB per trim",
                 };
                 RowError::new(title(bad.column), got, expected)
             }

@@ -5,17 +5,20 @@ use std::path::Path;
 
 use forebay_core::Nanos;
 
+use crate::bad_rows::{BadRows, BadRowsMax};
 use crate::columns::beyond::Beyond;
 use crate::columns::cursor::{Cursor, Separator};
 use crate::columns::cut;
+use crate::columns::notation::Mark;
 use crate::columns::plain::Plain;
-use crate::columns::plan::{Odd, Plan};
+use crate::columns::plan::{FieldError, Odd, Plan};
 use crate::columns::spec::Columns;
 use crate::columns::split::{Bounds, NO_BOUNDS};
 use crate::error::{Place, TraceError};
-use crate::lines::{CUT_HINT, Lines};
-use crate::rows::{names_again_sentence, shorten, wrapped_sentence};
-use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
+use crate::lines::{CUT_HINT, Lines, UNREADABLE};
+use crate::rows::{LongTrims, names_again_sentence, shorten, wrapped_sentence};
+use crate::trace::{BATCH, ColumnMeaning, Dictionary, Notes, Reader, Record};
+use forebay_ask::named;
 use forebay_show::plural::{counted, verb};
 
 /// The kinds of first lines other than requests.
@@ -52,6 +55,10 @@ pub(crate) struct ColumnReader {
     names_again: u64,
     beyond: Beyond,
     hint: String,
+    bad: BadRows,
+    long_trims: LongTrims,
+    /// The number of requests read.
+    read: u64,
     dictionary: Dictionary,
     notes: Notes,
 }
@@ -86,7 +93,10 @@ impl ColumnReader {
             names_again: 0,
             beyond: Beyond::default(),
             hint,
-            notes: Notes { format, ..Notes::default() },
+            bad: BadRows::new(BadRowsMax::NONE),
+            long_trims: LongTrims::default(),
+            read: 0,
+            notes: Notes { format, columns: meanings(columns, header, format), ..Notes::default() },
         }
     }
 
@@ -104,7 +114,8 @@ impl ColumnReader {
                 self.lines.pass(end + 1, 1);
                 continue;
             }
-            let separator = *self.separator.get_or_insert(separator_of(line));
+            let separator =
+                *self.separator.get_or_insert(separator_of(line, self.columns.roles.len()));
             let mut cursor = Cursor::new(text, separator);
             let mut unused = self.plan.dictionary();
             let named = self.plan.is_titled(&cursor);
@@ -152,7 +163,8 @@ impl ColumnReader {
             return;
         }
         batch.pop();
-        let title = self.columns.titles.last().map_or("", String::as_str);
+        let last = self.columns.roles.len().saturating_sub(1);
+        let title = self.columns.titles.get(last).map_or("", String::as_str);
         self.notes.warnings.push(format!(
             "the last line, {}, has no newline, and its {title} does not fit the earlier rows: \
              the file is truncated, and the line is left out",
@@ -176,21 +188,58 @@ impl ColumnReader {
     }
 
     /// Completes the notes.
-    fn finish(&mut self) {
+    fn finish(&mut self) -> Result<(), TraceError> {
         if std::mem::replace(&mut self.ended, true) {
-            return;
+            return Ok(());
         }
         self.notes.warnings.extend(self.beyond.sentence());
-        let Odd { wrapped, long_trims } = self.plan.odd;
+        let Odd { wrapped } = self.plan.odd;
         self.notes.warnings.extend(names_again_sentence(self.names_again));
         self.notes.warnings.extend(wrapped_sentence(wrapped));
-        if long_trims > 0 {
-            let trims = counted(long_trims, "trim");
-            self.notes.warnings.push(format!(
-                "{trims} of 4 GiB or more {} left out: requests in a trace must be shorter",
-                verb(long_trims, "is", "are")
-            ));
+        self.notes.warnings.extend(self.long_trims.sentence());
+        let told = self.bad.finish(self.lines.number(), self.read + self.notes.rows_skipped)?;
+        self.notes.warnings.extend(told);
+        Ok(())
+    }
+
+    /// Leaves out the next row, which cannot be read. Another header is an error, because its columns may be others.
+    #[cold]
+    fn leave_out(&mut self, bad: FieldError) -> Result<(), TraceError> {
+        let separator = self.separator.unwrap_or(Separator::Blanks);
+        let (number, path) = (self.lines.number() + 1, self.lines.path().to_path_buf());
+        let (text, whole) = self.lines.block()?;
+        let text = [line_at(text, 0), b"\n"].concat();
+        let (next, line) = (text.len(), text.trim_ascii());
+        self.lines.pass(next, 1);
+        if line.starts_with(b"#") {
+            return Ok(());
         }
+        if self.names == line {
+            self.names_again += 1;
+            return Ok(());
+        }
+        self.notes.rows_bad += 1;
+        let is_cut = self.lines.cut() && next >= whole;
+        if is_cut && !self.bad.is_strict() && self.read > 0 {
+            self.notes.warnings.extend(self.lines.left_out_note(number, UNREADABLE));
+            return Ok(());
+        }
+        let (plan, hint) = (&self.plan, &self.hint);
+        let cursor = Cursor::new(&text, separator);
+        let again = plan.is_header(&cursor);
+        let error = || {
+            let wrong = plan.explain(bad, &cursor);
+            let again = if again { named_again(number - 1) } else { String::new() };
+            let cut = if is_cut { CUT_HINT } else { "" };
+            wrong.at(&path, Place::Line(number), &format!("{again}{cut}{hint}"))
+        };
+        if again && self.read > 0 { Err(error()) } else { self.bad.add(number, error) }
+    }
+
+    /// Sets the share of rows that may be unreadable.
+    pub(crate) fn bad_rows(mut self, share_max: BadRowsMax) -> ColumnReader {
+        self.bad = BadRows::new(share_max);
+        self
     }
 
     /// Marks the format as having no times: those of its requests are invented.
@@ -219,6 +268,24 @@ fn line_at(text: &[u8], from: usize) -> &[u8] {
     rest.get(..end).unwrap_or_default()
 }
 
+/// Explains how the columns are read.
+fn meanings(columns: &Columns, header: Header, format: &str) -> Vec<ColumnMeaning> {
+    let because = |read_as: &str| match (header, read_as) {
+        (Header::Preset, _) => format!("format {format} has it there"),
+        (Header::Guessed, _) => format!("declared with {}", named("columns")),
+        (Header::Named, "_") => "another column is used, or the name is unknown".into(),
+        (Header::Named, "at:date" | "end:date") => "its name, and a date in the first row".into(),
+        (Header::Named, _) => "its name".into(),
+    };
+    let read = columns.declared().chain(std::iter::repeat("_"));
+    let meaning = |(read_as, title): (&str, &String)| ColumnMeaning {
+        column: title.clone(),
+        read_as: read_as.to_owned(),
+        because: because(read_as),
+    };
+    read.zip(&columns.titles).map(meaning).collect()
+}
+
 /// Returns a hint about column names after `lines` lines.
 fn named_again(lines: u64) -> String {
     format!(
@@ -228,13 +295,18 @@ fn named_again(lines: u64) -> String {
     )
 }
 
-/// Returns the separator of a line: the first of comma, tab and semicolon that it contains, else
-/// blanks.
-fn separator_of(line: &[u8]) -> Separator {
-    [b',', b'\t', b';']
-        .into_iter()
-        .find(|byte| line.contains(byte))
-        .map_or(Separator::Blanks, Separator::Byte)
+/// Returns the separator of a line: the first that divides it into the declared columns. Commas come after semicolons
+/// and the like, because they may also be decimal marks.
+fn separator_of(line: &[u8], columns: usize) -> Separator {
+    let line = [line, b"\n"].concat();
+    let divides = |separator: &Separator| {
+        let mut cursor = Cursor::new(&line, *separator);
+        cursor.first();
+        cursor.fields() >= columns.max(2)
+    };
+    let bytes = [b'\t', b';', b'|', b','].map(Separator::Byte);
+    let other = || bytes.into_iter().find(|one| Cursor::new(&line, *one).fields() > 1);
+    bytes.into_iter().find(divides).or_else(other).unwrap_or(Separator::Blanks)
 }
 
 impl Reader for ColumnReader {
@@ -246,6 +318,17 @@ impl Reader for ColumnReader {
         };
         if !self.begun {
             self.begun = true;
+            self.lines.look_ahead()?;
+            let (text, whole) = self.lines.block()?;
+            let rows = text.get(..whole).unwrap_or_default();
+            let derived = || Mark::of_rows(rows, separator, &self.columns.roles);
+            if self.columns.mark.is_none() {
+                self.columns.mark = derived();
+                let comma = self.columns.mark == Some(Mark::Comma);
+                let sentence = "numbers are read with decimal commas (decimal=comma)";
+                self.notes.warnings.extend(comma.then(|| sentence.into()));
+            }
+            self.plan.mark = self.columns.mark;
             self.plain = Plain::new(&self.columns, separator);
             self.note_columns_behind(separator)?;
             self.beyond.name(&self.names, self.columns.roles.len(), separator);
@@ -255,11 +338,11 @@ impl Reader for ColumnReader {
             let passed_lines = self.lines.number();
             let (text, whole) = self.lines.block()?;
             if whole == 0 {
-                self.finish();
+                self.finish()?;
                 break;
             }
             let mut cursor = Cursor::new(text, separator);
-            let (mut lines, before) = (0, batch.len());
+            let (mut lines, before, mut failed) = (0, batch.len(), None);
             while cursor.position() < whole && batch.len() < BATCH {
                 let plain = self.plain.as_ref().and_then(|plain| {
                     plain.row(text, cursor.position(), &mut self.bounds, self.plan.names())
@@ -276,26 +359,15 @@ impl Reader for ColumnReader {
                 }
                 let begun = cursor;
                 match self.plan.row(&mut cursor, &mut self.dictionary) {
-                    Ok(Some(record)) => batch.push(record),
+                    Ok(Some(record)) => match self.plan.long_len.take() {
+                        None => batch.push(record),
+                        Some(len) => self.long_trims.split(record, len, batch),
+                    },
                     Ok(None) => self.notes.rows_skipped += 1,
-                    Err(_) if self.names == line_at(text, begun.position()).trim_ascii() => {
-                        self.names_again += 1;
-                        cursor.go(begun.position() + line_at(text, begun.position()).len() + 1);
-                    }
                     Err(bad) => {
-                        let wrong = self.plan.explain(bad, &cursor);
-                        let again = self.plan.is_titled(&begun) || self.plan.has_no_number(&begun);
-                        let mut hint = self.hint.clone();
-                        let rest = text.get(cursor.position()..whole).unwrap_or_default();
-                        let last = memchr::memchr(b'\n', rest).is_none_or(|n| n + 1 == rest.len());
-                        if self.lines.cut() && last {
-                            hint.insert_str(0, CUT_HINT);
-                        }
-                        if again {
-                            hint.insert_str(0, &named_again(self.lines.number() + lines));
-                        }
-                        let place = Place::Line(self.lines.number() + lines + 1);
-                        return Err(wrong.at(self.lines.path(), place, &hint));
+                        failed = Some(bad.of_row(begun.position()));
+                        cursor.go(begun.position());
+                        break;
                     }
                 }
                 lines += 1;
@@ -305,8 +377,13 @@ impl Reader for ColumnReader {
             self.beyond.look(rows, (passed_lines, lines), separator);
             self.lines.pass(passed, lines);
             self.refuse_backwards()?;
+            self.read += (batch.len() - before) as u64;
+            self.notes.rows_added = self.long_trims.added;
             if self.lines.cut() && batch.len() > before {
                 self.judge_cut(batch);
+            }
+            if let Some(bad) = failed {
+                self.leave_out(bad)?;
             }
         }
         if self.every_ns > 0 {

@@ -7,6 +7,7 @@ use forebay_core::Op;
 
 use crate::columns::cursor::Separator;
 use crate::columns::names::PARTS;
+use crate::columns::notation::Mark;
 use crate::columns::op_words::{OpCode, OpWords};
 use crate::columns::unit::{DATE, TIME_UNITS, TimeUnit, length_unit_bytes};
 use crate::rows::LEN_BYTES_MAX;
@@ -47,7 +48,7 @@ pub(crate) enum Role {
 /// length (default: bytes), `op` with its words (`op:R/W`, read first; `op:scsi`, `op:disksim`),
 /// `volume` (several form one name), `thread`, `process`, `name` or `stream`, `flags`, and `_` for
 /// columns to ignore. Columns after the last one are ignored. Settings are
-/// `sep=comma|tab|semicolon|blank`, `skip=LINES`, and, for what a text does not have, `every=10ms`,
+/// `sep=comma|tab|semicolon|bar|blank`, `decimal=point|comma`, `skip=LINES`, and, for what a text does not have, `every=10ms`,
 /// `op=read`, `len=4096`. `units=sure` accepts units that look wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
@@ -57,6 +58,8 @@ pub struct Columns {
     /// The name of each column for messages.
     pub(crate) titles: Vec<String>,
     pub(crate) separator: Option<Separator>,
+    /// The decimal mark, if declared.
+    pub(crate) mark: Option<Mark>,
     /// The number of lines before the first request.
     pub(crate) skip_lines: u64,
     /// The interval between requests, in nanoseconds, if there are no times.
@@ -112,6 +115,11 @@ impl Columns {
         self
     }
 
+    /// Returns how each column is declared, such as `at:ms`.
+    pub(crate) fn declared(&self) -> impl Iterator<Item = &str> {
+        self.text.split(',').map(str::trim).filter(|piece| !piece.contains('='))
+    }
+
     /// Returns the unit of arrivals, if there is one: dates have none.
     pub(crate) fn at_unit(&self) -> Option<TimeUnit> {
         let unit = self.roles.iter().find_map(|role| match role {
@@ -127,6 +135,7 @@ impl Columns {
             roles: Vec::new(),
             titles: Vec::new(),
             separator: None,
+            mark: None,
             skip_lines: 0,
             every_ns: None,
             op: None,
@@ -157,8 +166,21 @@ impl Columns {
                     "comma" => Separator::Byte(b','),
                     "tab" => Separator::Byte(b'\t'),
                     "semicolon" => Separator::Byte(b';'),
+                    "bar" => Separator::Byte(b'|'),
                     "blank" => Separator::Blanks,
-                    _ => return wrong(piece, "sep=comma, sep=tab, sep=semicolon or sep=blank"),
+                    _ => {
+                        return wrong(
+                            piece,
+                            "sep=comma, sep=tab, sep=semicolon, sep=bar or sep=blank",
+                        );
+                    }
+                });
+            }
+            "decimal" => {
+                self.mark = Some(match value {
+                    "point" => Mark::Point,
+                    "comma" => Mark::Comma,
+                    _ => return wrong(piece, "decimal=point or decimal=comma"),
                 });
             }
             "skip" => match value.parse() {
@@ -183,7 +205,12 @@ impl Columns {
             },
             "units" if value == "sure" => self.sure = true,
             "units" => return wrong(piece, "units=sure"),
-            _ => return wrong(piece, "a setting: sep=, skip=, every=, op=, len=, units=sure"),
+            _ => {
+                return wrong(
+                    piece,
+                    "a setting: sep=, decimal=, skip=, every=, op=, len=, units=sure",
+                );
+            }
         }
         Ok(())
     }

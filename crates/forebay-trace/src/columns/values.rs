@@ -4,6 +4,7 @@ use forebay_core::{Flags, Op};
 
 use crate::columns::cursor::{CellError, Cursor};
 use crate::columns::date;
+use crate::columns::notation::{Mark, PlainNumber, hexadecimal, is_unknown};
 use crate::columns::op_words::{OpCode, scsi};
 use crate::columns::spec::Role;
 use crate::columns::unit::TimeUnit;
@@ -30,39 +31,75 @@ pub(crate) fn expected(role: &Role) -> String {
     }
 }
 
+/// Reads a number that has no decimals.
 #[inline(always)]
-pub(crate) fn number(cursor: &mut Cursor<'_>) -> Result<u64, CellError> {
+pub(crate) fn number(cursor: &mut Cursor<'_>, mark: Option<Mark>) -> Result<u64, CellError> {
     match cursor.number() {
         Some(number) => Ok(number),
-        None => slow_number(cursor.field()?),
+        None => slow_number(cursor.field()?, mark),
     }
 }
 
 #[cold]
-fn slow_number(field: &[u8]) -> Result<u64, CellError> {
-    digits(field).or_else(|| whole(field)).ok_or(CellError::Field)
+fn slow_number(field: &[u8], mark: Option<Mark>) -> Result<u64, CellError> {
+    let plain = || {
+        let number = PlainNumber::of(field, mark.unwrap_or(Mark::Point))?;
+        digits(number.bytes()).or_else(|| whole(number.bytes()))
+    };
+    hexadecimal(field).or_else(plain).ok_or(CellError::Field)
 }
 
-/// Reads a number, or none from an empty field.
+/// Reads a number, or none from a field that says that it is unknown.
 #[inline(always)]
-pub(crate) fn optional_number(cursor: &mut Cursor<'_>) -> Result<Option<u64>, CellError> {
+pub(crate) fn optional_number(
+    cursor: &mut Cursor<'_>,
+    mark: Option<Mark>,
+) -> Result<Option<u64>, CellError> {
     match cursor.number() {
         Some(number) => Ok(Some(number)),
         None => match cursor.field()? {
-            b"" => Ok(None),
-            field => slow_number(field).map(Some),
+            // Tracers give flushes an offset of -1.
+            field if is_unknown(field) || field == b"-1" => Ok(None),
+            field => slow_number(field, mark).map(Some),
         },
     }
 }
 
+/// Reads a decimal number whose mark is a point, if that is quick.
 #[inline(always)]
-pub(crate) fn time(cursor: &mut Cursor<'_>, unit: TimeUnit) -> Result<u64, CellError> {
+fn quick_decimal(cursor: &mut Cursor<'_>, mark: Option<Mark>) -> Option<(u64, u64)> {
+    if mark == Some(Mark::Comma) { None } else { cursor.decimal() }
+}
+
+#[inline(always)]
+pub(crate) fn time(
+    cursor: &mut Cursor<'_>,
+    unit: TimeUnit,
+    mark: Option<Mark>,
+) -> Result<u64, CellError> {
     if unit.is_date() {
         return date::ns(cursor.field()?).ok_or(CellError::Field);
     }
-    match cursor.decimal() {
+    match quick_decimal(cursor, mark) {
         Some((whole, billionths)) => as_ns(unit, whole, billionths),
-        None => slow_time(cursor.field()?, unit),
+        None => slow_time(cursor.field()?, unit, mark),
+    }
+}
+
+/// Reads a completion, or none from a field that says that it is unknown.
+#[inline(always)]
+pub(crate) fn optional_end(
+    cursor: &mut Cursor<'_>,
+    unit: TimeUnit,
+    mark: Option<Mark>,
+) -> Result<Option<u64>, CellError> {
+    let before = *cursor;
+    match time(cursor, unit, mark) {
+        Ok(ns) => Ok(Some(ns)),
+        Err(fault) => {
+            *cursor = before;
+            if is_unknown(cursor.field()?) { Ok(None) } else { Err(fault) }
+        }
     }
 }
 
@@ -72,17 +109,18 @@ pub(crate) fn time(cursor: &mut Cursor<'_>, unit: TimeUnit) -> Result<u64, CellE
 pub(crate) fn optional_time(
     cursor: &mut Cursor<'_>,
     unit: TimeUnit,
+    mark: Option<Mark>,
 ) -> Result<Option<u64>, CellError> {
-    match cursor.decimal() {
+    match quick_decimal(cursor, mark) {
         Some((whole, billionths)) => long_time(unit, whole, billionths).map(Some),
         None => match cursor.field()? {
-            b"" => Ok(None),
+            field if is_unknown(field) => Ok(None),
             [b'-', rest @ ..] => {
-                let is_zero = slow_decimal(rest)? == (0, 0);
+                let is_zero = slow_decimal(rest, mark)? == (0, 0);
                 Ok(Some(if is_zero { 0 } else { u64::MAX }))
             }
             field => {
-                let (whole, billionths) = slow_decimal(field)?;
+                let (whole, billionths) = slow_decimal(field, mark)?;
                 long_time(unit, whole, billionths).map(Some)
             }
         },
@@ -99,13 +137,18 @@ fn long_time(unit: TimeUnit, whole: u64, billionths: u64) -> Result<u64, CellErr
 }
 
 #[cold]
-fn slow_decimal(field: &[u8]) -> Result<(u64, u64), CellError> {
-    decimal(field).or_else(|| decimal_or_power(field)).ok_or(CellError::Field)
+fn slow_decimal(field: &[u8], mark: Option<Mark>) -> Result<(u64, u64), CellError> {
+    if mark.is_none() && field.contains(&b',') {
+        return Err(CellError::Mark);
+    }
+    let number = PlainNumber::of(field, mark.unwrap_or(Mark::Point)).ok_or(CellError::Field)?;
+    let number = number.bytes();
+    decimal(number).or_else(|| decimal_or_power(number)).ok_or(CellError::Field)
 }
 
 #[cold]
-fn slow_time(field: &[u8], unit: TimeUnit) -> Result<u64, CellError> {
-    let (whole, billionths) = slow_decimal(field)?;
+fn slow_time(field: &[u8], unit: TimeUnit, mark: Option<Mark>) -> Result<u64, CellError> {
+    let (whole, billionths) = slow_decimal(field, mark)?;
     as_ns(unit, whole, billionths)
 }
 
@@ -130,9 +173,8 @@ pub(crate) fn operation(cursor: &mut Cursor<'_>, code: &OpCode) -> Result<Option
             words.word(cursor.field()?).map(Some).ok_or(CellError::Field)
         }
         OpCode::Scsi => scsi(cursor.field()?).ok_or(CellError::Field),
-        OpCode::Disksim => {
-            number(cursor).map(|flags| Some(if flags & 1 == 1 { Op::Read } else { Op::Write }))
-        }
+        OpCode::Disksim => number(cursor, None)
+            .map(|flags| Some(if flags & 1 == 1 { Op::Read } else { Op::Write })),
     }
 }
 

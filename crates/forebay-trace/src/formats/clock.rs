@@ -32,6 +32,22 @@ pub(super) fn scaled(field: &[u8], places: u32) -> Option<u64> {
     Some(value)
 }
 
+/// Parses a time of day, `14:15:23` or `2:15:23 PM` with or without decimals, and returns nanoseconds.
+pub(super) fn time_of_day(field: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(field).ok()?.replace(',', ".").to_ascii_uppercase();
+    let half = ["AM", "PM"].into_iter().position(|half| text.ends_with(half));
+    let mut parts = text.trim_end_matches(|c: char| !c.is_ascii_digit()).splitn(3, ':');
+    let mut part = |most: u64| digits(parts.next()?.as_bytes()).filter(|&value| value <= most);
+    let hours = match (part(23)?, half) {
+        (hours, None) => hours,
+        (hours @ 1..=12, Some(half)) => hours % 12 + 12 * half as u64,
+        _ => return None,
+    };
+    let minutes = hours * 60 + part(59)?;
+    let seconds = scaled(parts.next()?.as_bytes(), 9).filter(|&ns| ns < 61_000_000_000)?;
+    Some(minutes * 60_000_000_000 + seconds)
+}
+
 /// Returns the arrival of a request that completed at `end_ns` after `latency_ns`. `None` if no
 /// trace can be that long.
 pub(super) fn arrival(end_ns: u64, latency_ns: u64) -> Option<Nanos> {
@@ -54,6 +70,17 @@ mod tests {
             assert_eq!(ns(bad, 3), None, "{bad}");
         }
         assert_eq!(ns("18446744074", 9), None);
+    }
+
+    #[test]
+    fn times_of_day_have_two_forms() {
+        let s = |text: &str| time_of_day(text.as_bytes()).map(|ns| ns as f64 / 1e9);
+        assert_eq!(s("14:15:23.5"), Some(51_323.5));
+        assert_eq!((s("2:15:23,5 PM"), s("02:15:23.5 pm")), (s("14:15:23.5"), s("14:15:23.5")));
+        assert_eq!((s("12:00:00 AM"), s("12:00:00 PM")), (Some(0.0), Some(43_200.0)));
+        for bad in ["", "24:00:00", "1:60:00", "13:00:00 PM", "0:00:00 AM", "1:00", "1:00:61"] {
+            assert_eq!(s(bad), None, "{bad}");
+        }
     }
 
     #[test]

@@ -18,16 +18,17 @@ use ::csv::ByteRecord;
 use forebay_ask::named;
 use forebay_core::{Nanos, Op};
 
+use crate::bad_rows::BadRows;
 use crate::columns::Columns;
 use crate::columns::reader::{self, ColumnReader};
 use crate::error::{Place, TraceError};
-use crate::fields::digits;
+use crate::fields::{digits, whole};
 use crate::formats::Input;
 use crate::lines::{BYTE_ORDER_MARK, CUT_HINT, LINE_BYTES_MAX, cut_sentence};
 use crate::naming::Room;
 use crate::op_flags::{FLAGS_EXPECTED, OP_EXPECTED, flags_of, op_of};
 use crate::order::Ordered;
-use crate::rows::{self, RowError, names_again_sentence, shorten, wrapped_sentence};
+use crate::rows::{self, LongTrims, RowError, names_again_sentence, shorten, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, Stream};
 use header::Header;
 
@@ -75,7 +76,7 @@ pub(crate) fn open(mut input: Input) -> Result<Box<dyn Reader>, TraceError> {
             let named = reader::Header::Named;
             let reader =
                 ColumnReader::new(&input.path, input.content, &columns, named, "csv", hint);
-            let splits = input.split_runs;
+            let (splits, reader) = (input.split_runs, reader.bad_rows(input.bad_rows_max));
             Ok(Box::new(Ordered::new(reader.warn(note)).splitting_runs(splits)))
         }
     }
@@ -101,7 +102,7 @@ fn begin(input: &mut Input) -> Result<Vec<u8>, TraceError> {
 fn open_canonical(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let (content, left) = (input.content, ROW_BYTES_MAX);
     let content = Rationed { content, left, is_short: false, last: b'\n' };
-    let mut source = ::csv::ReaderBuilder::new().from_reader(content);
+    let mut source = ::csv::ReaderBuilder::new().flexible(true).from_reader(content);
     if let Err(error) = source.byte_headers() {
         return Err(broken(&input.path, &source, error));
     }
@@ -127,6 +128,11 @@ fn open_canonical(input: Input) -> Result<Box<dyn Reader>, TraceError> {
         ended: false,
         headers_again: 0,
         latencies_below: 0,
+        read: 0,
+        rows: 0,
+        bad: BadRows::new(input.bad_rows_max),
+        open: None,
+        long_trims: LongTrims::default(),
     };
     Ok(Box::new(Ordered::new(rows).splitting_runs(input.split_runs)))
 }
@@ -163,6 +169,35 @@ impl Read for Rationed {
     }
 }
 
+/// The reason that a row cannot be read.
+enum WrongRow {
+    /// It has another number of fields.
+    Fields(usize),
+    /// A field is wrong.
+    Field(RowError),
+}
+
+impl From<RowError> for WrongRow {
+    fn from(wrong: RowError) -> WrongRow {
+        WrongRow::Field(wrong)
+    }
+}
+
+impl WrongRow {
+    fn at(self, path: &Path, place: Place) -> TraceError {
+        match self {
+            WrongRow::Field(wrong) => wrong.at(path, place, ""),
+            WrongRow::Fields(fields) => TraceError::Malformed {
+                path: path.to_path_buf(),
+                place,
+                got: format!("{fields} fields"),
+                expected: format!("the {} fields {}", HEADER.len(), HEADER.join(",")),
+                hint: String::new(),
+            },
+        }
+    }
+}
+
 struct Csv {
     path: PathBuf,
     source: Source,
@@ -175,33 +210,56 @@ struct Csv {
     headers_again: u64,
     /// The number of negative latencies.
     latencies_below: u64,
+    /// The number of rows that were read, and of all.
+    read: u64,
+    rows: u64,
+    bad: BadRows,
+    /// The last row, if it cannot be read: the error and the number of the row.
+    open: Option<(TraceError, u64)>,
+    long_trims: LongTrims,
 }
 
 impl Csv {
     /// Completes the notes.
-    fn finish(&mut self) {
+    fn finish(&mut self) -> Result<(), TraceError> {
         if std::mem::replace(&mut self.ended, true) {
-            return;
+            return Ok(());
         }
+        let was_left_out = self.open.is_some();
+        self.settle(true)?;
+        let told = self.bad.finish(self.rows, self.read)?;
+        self.notes.warnings.extend(told);
+        self.notes.warnings.extend(self.long_trims.sentence());
         self.notes.warnings.extend(names_again_sentence(self.headers_again));
         self.notes.warnings.extend(wrapped_sentence(self.latencies_below));
-        if self.source.get_ref().last != b'\n' {
+        if self.source.get_ref().last != b'\n' && !was_left_out {
             let sentence = cut_sentence(self.source.position().line());
             self.notes.warnings.push(sentence);
         }
+        Ok(())
     }
 
-    fn record(&mut self, row: &ByteRecord) -> Result<Record, RowError> {
+    /// Returns the request of a row, and its length if that is too long for a record.
+    fn record(&mut self, row: &ByteRecord) -> Result<(Record, Option<u64>), WrongRow> {
+        if row.len() != HEADER.len() {
+            return Err(WrongRow::Fields(row.len()));
+        }
         let field = |n: usize| row.get(n).unwrap_or_default();
         let number = |n: usize| {
             digits(field(n))
+                .or_else(|| whole(field(n)))
                 .ok_or_else(|| RowError::new(HEADER[n], field(n), "a whole number without a sign"))
         };
         let optional = |n: usize| {
             if field(n).is_empty() { Ok(None) } else { number(n).map(Some) }
         };
         let op = op_of(field(1)).ok_or_else(|| RowError::new("op", field(1), OP_EXPECTED))?;
-        let mut record = rows::record(number(0)?, op, number(2)?, number(3)?)?;
+        let (at, offset, len) = (number(0)?, number(2)?, number(3)?);
+        let long = Some(len).filter(|len| LongTrims::may_split(op, *len));
+        let mut record = match long {
+            Some(len) => rows::long_trim(at, offset, len)?,
+            None => rows::record(at, op, offset, len)?,
+        };
         let is_below = field(6).strip_prefix(b"-").is_some_and(|rest| digits(rest).is_some());
         record.latency = if is_below { None } else { optional(6)?.map(Nanos) };
         self.latencies_below += u64::from(is_below);
@@ -233,7 +291,22 @@ impl Csv {
                 index
             }
         };
-        Ok(record)
+        Ok((record, long))
+    }
+
+    /// Counts the last unreadable row, unless it is the end of a truncated file.
+    fn settle(&mut self, is_end: bool) -> Result<(), TraceError> {
+        let Some((error, row)) = self.open.take() else { return Ok(()) };
+        self.notes.rows_bad += 1;
+        let is_cut = is_end && self.source.get_ref().last != b'\n' && self.read > 0;
+        if is_cut && !self.bad.is_strict() {
+            let sentence = "the last row has no newline and cannot be read: the file is truncated, \
+                            and the row is left out";
+            self.notes.warnings.push(sentence.into());
+            return Ok(());
+        }
+        let hint = if is_cut { CUT_HINT.trim_end_matches("; ") } else { "" };
+        self.bad.add(row, || if is_cut { error.with_hint(hint) } else { error })
     }
 }
 
@@ -255,10 +328,7 @@ fn broken(path: &Path, source: &Source, error: ::csv::Error) -> TraceError {
         other => TraceError::Malformed {
             path,
             place: line.map_or(Place::File, Place::Line),
-            got: match &other {
-                ::csv::ErrorKind::UnequalLengths { len, .. } => format!("{len} fields"),
-                _ => shorten(format!("{other:?}").as_bytes()),
-            },
+            got: shorten(format!("{other:?}").as_bytes()),
             expected: format!("the {} fields {}", HEADER.len(), HEADER.join(",")),
             hint: String::new(),
         },
@@ -274,36 +344,38 @@ impl Reader for Csv {
             match self.source.read_byte_record(&mut row) {
                 Ok(true) => {}
                 Ok(false) => {
-                    self.finish();
+                    self.finish()?;
                     break;
                 }
-                Err(error) => {
-                    let is_short = self.source.get_ref().is_short;
-                    let ends =
-                        !is_short && matches!(self.source.read_byte_record(&mut row), Ok(false));
-                    let mut wrong = broken(&self.path, &self.source, error);
-                    if let TraceError::Malformed { hint, .. } = &mut wrong
-                        && ends
-                        && self.source.get_ref().last != b'\n'
-                    {
-                        *hint = CUT_HINT.trim_end_matches("; ").into();
-                    }
-                    return Err(wrong);
-                }
+                Err(error) => return Err(broken(&self.path, &self.source, error)),
             }
+            self.settle(false)?;
             if row.iter().eq(HEADER.map(str::as_bytes)) {
                 self.headers_again += 1;
                 continue;
             }
-            let record = self.record(&row).map_err(|wrong| {
-                let place = row.position().map_or(Place::File, |p| Place::Line(p.line()));
-                wrong.at(&self.path, place, "")
-            })?;
-            if record.len == 0 && record.op != Op::Flush {
-                self.notes.rows_skipped += 1;
-            } else {
-                batch.push(record);
+            self.rows += 1;
+            let is_header = |row: &ByteRecord| row.get(0) == Some(HEADER[0].as_bytes());
+            match self.record(&row) {
+                Err(wrong) if is_header(&row) => {
+                    let place = row.position().map_or(Place::File, |p| Place::Line(p.line()));
+                    return Err(wrong.at(&self.path, place));
+                }
+                Ok((record, _)) if record.len == 0 && record.op != Op::Flush => {
+                    self.notes.rows_skipped += 1;
+                }
+                Ok((record, None)) => batch.push(record),
+                Ok((record, Some(len))) => {
+                    self.long_trims.split(record, len, batch);
+                    self.notes.rows_added = self.long_trims.added;
+                }
+                Err(wrong) => {
+                    let place = row.position().map_or(Place::File, |p| Place::Line(p.line()));
+                    self.open = Some((wrong.at(&self.path, place), self.rows));
+                    continue;
+                }
             }
+            self.read += 1;
         }
         Ok(())
     }

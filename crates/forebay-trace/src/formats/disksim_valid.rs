@@ -167,7 +167,7 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let (log, dictionary) = (DisksimValid::default(), anonymous(Some("disk")));
     // The arrivals are in order by construction.
-    Ok(Box::new(LogReader::new(&input.path, input.content, log, dictionary)))
+    Ok(Box::new(LogReader::new(input, log, dictionary)))
 }
 
 #[cfg(test)]

@@ -13,15 +13,14 @@
 //! A file is a volume. `sync` and its variants are flushes, whose offset is meaningless. The
 //! submitters of requests and the latencies are not recorded.
 
-use forebay_core::{Flags, Nanos, Op};
+use forebay_core::Op;
 
-use super::log::{Line, Log, LogReader, words};
+use super::log::{Line, Log, ordered, words};
 use super::numbering::{Numbering, anonymous};
 use crate::error::TraceError;
 use crate::fields::digits;
 use crate::formats::Input;
-use crate::order::Ordered;
-use crate::rows::{self, RowError};
+use crate::rows::{self, LongTrims, RowError};
 use crate::trace::{Dictionary, Reader, Record};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -98,12 +97,10 @@ impl Fio {
         if length == 0 && op != Op::Flush {
             return Ok(Line::Skipped);
         }
+        let is_long = LongTrims::may_split(op, length);
         let record = match op {
             Op::Flush => rows::record(ns, op, 0, 0)?,
-            Op::Trim => match trim(ns, offset, length)? {
-                Some(record) => record,
-                None => return Ok(Line::Skipped),
-            },
+            Op::Trim if is_long => rows::long_trim(ns, offset, length)?,
             _ => rows::record(ns, op, offset, length)?,
         };
         self.untimed += u64::from(self.version == Some(Version::Two));
@@ -114,19 +111,9 @@ impl Fio {
             self.lens.insert(place, len);
         }
         self.last_len = (op != Op::Flush).then_some(record.len);
-        Ok(Line::Request(Record { volume, ..record }))
+        let record = Record { volume, ..record };
+        Ok(if is_long { Line::LongTrim(record, length) } else { Line::Request(record) })
     }
-}
-
-/// Makes a trim, which may be longer than any request that moves data; `None` from 4 GiB on.
-fn trim(at_ns: u64, offset: u64, length: u64) -> Result<Option<Record>, RowError> {
-    let Ok(len) = u32::try_from(length) else { return Ok(None) };
-    if offset >= rows::END_BYTES_MAX - length {
-        let got = offset.to_string();
-        return Err(RowError::new("offset", got.as_bytes(), "a trim that ends below 2^63 bytes"));
-    }
-    let (at, op, flags) = (Nanos(at_ns), Op::Trim, Flags::NONE);
-    Ok(Some(Record { at, offset, latency: None, len, stream: 0, volume: 0, op, flags }))
 }
 
 fn number(column: &'static str, word: &[u8]) -> Result<u64, RowError> {
@@ -206,9 +193,7 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 }
 
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
-    let reader = LogReader::new(&input.path, input.content, Fio::default(), anonymous(None));
-    let splits = input.split_runs;
-    Ok(Box::new(Ordered::new(reader).splitting_runs(splits)))
+    Ok(ordered(input, Fio::default(), anonymous(None)))
 }
 
 #[cfg(test)]
@@ -270,7 +255,7 @@ mod tests {
         }
         assert!(message(open, b"fio version 9 iolog\n").contains("fio version 2 iolog or"));
         let (records, _, notes) = read(open, b"fio version 3 iolog\n1 /a trim 0 4294967296\n");
-        assert_eq!((records.len(), notes.rows_skipped), (0, 1));
+        assert_eq!((records.len(), notes.rows_added), (2, 1));
         assert!(sniff(b"fio version 9 iolog\r\n") && !sniff(b"0, 1, 0, 4096, 0, 0\n"));
     }
 }

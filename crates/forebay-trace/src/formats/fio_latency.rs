@@ -23,13 +23,12 @@ use forebay_ask::named;
 use forebay_core::{Nanos, Op};
 
 use super::clock::arrival;
-use super::log::{Line, Log, LogReader, first_lines};
+use super::log::{Line, Log, first_lines, ordered};
 use super::numbering::anonymous;
 use crate::error::{Place, TraceError};
 use crate::fields::digits;
 use crate::formats::Input;
-use crate::order::Ordered;
-use crate::rows::{self, RowError};
+use crate::rows::{self, LongTrims, RowError};
 use crate::trace::{Dictionary, Reader};
 
 /// Nanoseconds per millisecond.
@@ -246,9 +245,13 @@ impl Log for FioLatency {
                 time",
             )
         })?;
-        let mut record = rows::record(at.0, op, offset, entry.len)?;
+        let is_long = LongTrims::may_split(op, entry.len);
+        let mut record = match is_long {
+            true => rows::long_trim(at.0, offset, entry.len)?,
+            false => rows::record(at.0, op, offset, entry.len)?,
+        };
         record.latency = Some(Nanos(entry.value_ns)).filter(|_| self.values != Values::Submission);
-        Ok(Line::Request(record))
+        Ok(if is_long { Line::LongTrim(record, entry.len) } else { Line::Request(record) })
     }
 
     fn end(&mut self) -> Vec<String> {
@@ -275,12 +278,7 @@ pub(crate) fn open(mut input: Input) -> Result<Box<dyn Reader>, TraceError> {
         return Err(refusal);
     }
     let log = FioLatency { values, ..FioLatency::default() };
-    let dictionary = anonymous(Some("disk"));
-    let splits = input.split_runs;
-    Ok(Box::new(
-        Ordered::new(LogReader::new(&input.path, input.content, log, dictionary))
-            .splitting_runs(splits),
-    ))
+    Ok(ordered(input, log, anonymous(Some("disk"))))
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 //! A format classifies its lines ([`Log`]); blank lines, positions in messages and counting are
 //! handled here.
 
-use std::io::BufRead;
-use std::path::Path;
-
+use crate::bad_rows::BadRows;
 use crate::error::{Place, TraceError};
-use crate::lines::{CUT_HINT, Lines};
-use crate::rows::RowError;
+use crate::formats::Input;
+use crate::lines::{CUT_HINT, Lines, UNREADABLE};
+use crate::order::Ordered;
+use crate::rows::{LongTrims, RowError};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
 use forebay_ask::named;
 
@@ -16,6 +16,8 @@ use forebay_ask::named;
 pub(super) enum Line {
     /// A request.
     Request(Record),
+    /// A trim of so many bytes, which is too long for the record.
+    LongTrim(Record, u64),
     /// A request that cannot be represented correctly.
     Skipped,
     /// Any other line that the format knows.
@@ -55,50 +57,74 @@ pub(super) struct LogReader<L> {
     dictionary: Dictionary,
     notes: Notes,
     requests: u64,
+    bad: BadRows,
+    long_trims: LongTrims,
     ended: bool,
 }
 
 impl<L: Log> LogReader<L> {
-    /// Reads `content`. Volumes and streams are those in `dictionary` or those that `log` adds.
-    pub(super) fn new(
-        path: &Path,
-        content: Box<dyn BufRead + Send>,
-        log: L,
-        dictionary: Dictionary,
-    ) -> LogReader<L> {
+    /// Reads `input`. Volumes and streams are those in `dictionary` or those that `log` adds.
+    pub(super) fn new(input: Input, log: L, dictionary: Dictionary) -> LogReader<L> {
         LogReader {
-            lines: Lines::new(path, content),
+            lines: Lines::new(&input.path, input.content),
             log,
             dictionary,
             notes: Notes { format: L::NAME, ..Notes::default() },
             requests: 0,
+            bad: BadRows::new(input.bad_rows_max),
+            long_trims: LongTrims::default(),
             ended: false,
         }
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self) -> Result<(), TraceError> {
         if std::mem::replace(&mut self.ended, true) {
-            return;
+            return Ok(());
         }
+        let read = self.requests + self.notes.rows_skipped;
+        let told = self.bad.finish(self.lines.number(), read)?;
+        self.notes.warnings.extend(told);
+        self.notes.warnings.extend(self.long_trims.sentence());
         self.notes.warnings.extend(self.log.end());
         self.notes.warnings.extend(self.lines.cut_note());
         self.notes.is_timeless = self.log.is_timeless();
         if self.requests == 0 {
             self.notes.warnings.push("the log holds no requests".into());
         }
+        Ok(())
     }
 
+    /// Leaves out the last line, which cannot be read.
     #[cold]
-    fn malformed(&self, wrong: RowError) -> TraceError {
+    fn leave_out(&mut self, wrong: RowError) -> Result<(), TraceError> {
+        let number = self.lines.number();
+        self.notes.rows_bad += 1;
+        if self.lines.cut() && !self.bad.is_strict() && self.requests > 0 {
+            self.notes.warnings.extend(self.lines.left_out_note(number, UNREADABLE));
+            return Ok(());
+        }
         let cut = if self.lines.cut() { CUT_HINT } else { "" };
-        let hint = format!(
-            "{cut}lines of format {} are {}; if this is another format, name it with {}",
-            L::NAME,
-            L::LINES,
-            named("from")
-        );
-        wrong.at(self.lines.path(), Place::Line(self.lines.number()), &hint)
+        let lines = &self.lines;
+        self.bad.add(number, || {
+            let hint = format!(
+                "{cut}lines of format {} are {}; if this is another format, name it with {}",
+                L::NAME,
+                L::LINES,
+                named("from")
+            );
+            wrong.at(lines.path(), Place::Line(number), &hint)
+        })
     }
+}
+
+/// Reads a log in order of time.
+pub(super) fn ordered<L: Log + 'static>(
+    input: Input,
+    log: L,
+    dictionary: Dictionary,
+) -> Box<dyn Reader> {
+    let splits = input.split_runs;
+    Box::new(Ordered::new(LogReader::new(input, log, dictionary)).splitting_runs(splits))
 }
 
 impl<L: Log> Reader for LogReader<L> {
@@ -106,7 +132,7 @@ impl<L: Log> Reader for LogReader<L> {
         batch.clear();
         while batch.len() < BATCH {
             let Some(line) = self.lines.next()? else {
-                self.finish();
+                self.finish()?;
                 break;
             };
             if line.trim_ascii().is_empty() {
@@ -114,16 +140,22 @@ impl<L: Log> Reader for LogReader<L> {
             }
             match self.log.line(line, &mut self.dictionary) {
                 Ok(Line::Request(record)) if self.lines.cut() && !self.log.is_whole(&record) => {
-                    let line = self.lines.number();
-                    self.notes.warnings.extend(self.lines.left_out_note(line));
+                    let (line, why) =
+                        (self.lines.number(), "its last number is unlike those before");
+                    self.notes.warnings.extend(self.lines.left_out_note(line, why));
                 }
                 Ok(Line::Request(record)) => {
                     self.requests += 1;
                     batch.push(record);
                 }
+                Ok(Line::LongTrim(record, len)) => {
+                    self.requests += 1;
+                    self.long_trims.split(record, len, batch);
+                    self.notes.rows_added = self.long_trims.added;
+                }
                 Ok(Line::Skipped) => self.notes.rows_skipped += 1,
                 Ok(Line::Other) => {}
-                Err(wrong) => return Err(self.malformed(wrong)),
+                Err(wrong) => self.leave_out(wrong)?,
             }
         }
         Ok(())

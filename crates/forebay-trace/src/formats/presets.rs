@@ -58,7 +58,7 @@ pub(crate) fn open_columns(columns: &Columns, input: Input) -> Result<Box<dyn Re
     let hint = format!("the columns were declared as {columns}");
     let path = &input.path;
     let reader = ColumnReader::new(path, input.content, columns, Header::Guessed, "columns", hint);
-    let splits = input.split_runs;
+    let (splits, reader) = (input.split_runs, reader.bad_rows(input.bad_rows_max));
     Ok(Box::new(Ordered::new(reader).splitting_runs(splits)))
 }
 
@@ -126,7 +126,7 @@ impl Preset {
         for warning in self.warnings {
             reader = reader.warn(*warning);
         }
-        let splits = input.split_runs;
+        let (splits, reader) = (input.split_runs, reader.bad_rows(input.bad_rows_max));
         Ok(Box::new(Ordered::new(reader).splitting_runs(splits)))
     }
 

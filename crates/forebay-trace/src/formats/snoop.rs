@@ -31,12 +31,11 @@ use forebay_show::plural::{counted, verb};
 use super::blkparse::rwbs;
 use super::blktrace::{SECTOR_BYTES, Span};
 use super::clock::{arrival, scaled};
-use super::log::{Line, Log, LogReader, first_lines, words};
+use super::log::{Line, Log, first_lines, ordered, words};
 use super::numbering::Numbering;
 use crate::error::TraceError;
 use crate::fields::digits;
 use crate::formats::Input;
-use crate::order::Ordered;
 use crate::rows::{self, LATENCY_NS_MAX, RowError, names_again_sentence, wrapped_sentence};
 use crate::trace::{Dictionary, Reader, Stream};
 use columns::{Cells, Column, Layout, Tool};
@@ -305,12 +304,7 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 }
 
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
-    let (log, dictionary) = (Snoop::default(), Dictionary::default());
-    let splits = input.split_runs;
-    Ok(Box::new(
-        Ordered::new(LogReader::new(&input.path, input.content, log, dictionary))
-            .splitting_runs(splits),
-    ))
+    Ok(ordered(input, Snoop::default(), Dictionary::default()))
 }
 
 #[cfg(test)]

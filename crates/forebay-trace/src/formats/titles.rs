@@ -7,7 +7,7 @@
 //! type with a unit, or is rejected.
 
 /// Times of arrival.
-pub(super) const AT: [&str; 19] = [
+pub(super) const AT: [&str; 20] = [
     "elapsed",
     "elapsed_time",
     "request_time",
@@ -27,6 +27,7 @@ pub(super) const AT: [&str; 19] = [
     "submitted",
     "arrived",
     "date",
+    "init_time",
 ];
 /// Names that are only times of arrival if they have a unit; otherwise they may be offsets.
 pub(super) const AT_WITH_UNIT: [&str; 2] = ["start", "begin"];
@@ -46,7 +47,7 @@ pub(super) const END: [&str; 10] = [
 /// Latencies, from arrival to completion.
 pub(super) const LATENCY: [&str; 4] = ["latency", "response_time", "duration", "response"];
 /// Offsets of the first byte.
-pub(super) const OFFSET: [(&str, u64); 14] = [
+pub(super) const OFFSET: [(&str, u64); 15] = [
     ("offset", 1),
     ("offset_bytes", 1),
     ("byte_offset", 1),
@@ -61,6 +62,7 @@ pub(super) const OFFSET: [(&str, u64); 14] = [
     ("sector_offset", SECTOR_BYTES),
     ("offset_sectors", SECTOR_BYTES),
     ("offset_kib", 1024),
+    ("min_offset", 1),
 ];
 /// Offsets in unknown units.
 pub(super) const OFFSET_UNSURE: [&str; 13] = [

@@ -20,6 +20,8 @@ use forebay_show::quantities;
 const RUNS_LEAST: u64 = 16;
 /// The largest volume on a single drive, in bytes; a larger one must have several drives.
 const DRIVE_BYTES_MAX: u64 = 1 << 46;
+/// The size of a large drive.
+const LARGE_DRIVE_BYTES: u64 = 1 << 44;
 /// Extents below this, in bytes, are too small to show a step.
 const SMALL_EXTENT_BYTES: u64 = 1 << 23;
 /// The share of offsets in steps of 512 units that shows them to be bytes if lengths are.
@@ -179,15 +181,20 @@ impl Sample {
         let Some(step) = self.len_steps.in_steps(len) else {
             return self.places_in_bytes(doubt, offset);
         };
+        // Such a volume needs several drives, and hardly anything moves only whole 256 KiB there.
+        let is_far = self.end > LARGE_DRIVE_BYTES
+            && self.offset_steps.in_steps(offset).is_some()
+            && !self.is_at_few_places();
         if self.mean_len() < LARGE_BYTES {
-            return None;
+            let finding = || self.in_bytes(doubt, Which::Both, Evidence::Weak);
+            return is_far.then(finding);
         }
         let places_too = self.offset_steps.share(offset.trailing_zeros() + 9) >= PLACES_TOO;
         let which = if places_too { Which::Both } else { Which::Lens };
         if self.is_absurd() {
             return Some(self.in_bytes(doubt, which, Evidence::Strong));
         }
-        let may_be = !self.is_at_few_places() && may_be_bytes(step, len);
+        let may_be = is_far || !self.is_at_few_places() && may_be_bytes(step, len);
         // If only a few, among many others, are longer than programs request, they are rarely
         // sectors.
         let evidence = if self.too_long > 0 { Evidence::Odd } else { Evidence::Weak };

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use forebay_ask::{AskError, Value};
 use forebay_core::Nanos;
-use forebay_show::page::{Page, Place, Tone, Verdict};
+use forebay_show::page::{Block, Page, Place, Tone, Verdict};
 use forebay_show::plural::counted;
+use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_trace::ColumnMeaning;
 use forebay_trace::Reader;
 use forebay_trace::anonymize::{Anonymized, CELL_BYTES, Key};
 use forebay_trace::between::Between;
@@ -56,6 +58,34 @@ struct ConvertAnswer {
     volumes: Option<u64>,
     /// What the format could not represent; one sentence each.
     lost: Vec<String>,
+    /// How the columns of a text were read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    columns: Vec<ReadColumn>,
+}
+
+/// How a column of a text was read.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct ReadColumn {
+    column: String,
+    /// Its role and unit, as in `--columns`.
+    read_as: String,
+    because: String,
+}
+
+impl ReadColumn {
+    fn of(meaning: &ColumnMeaning) -> ReadColumn {
+        let ColumnMeaning { column, read_as, because } = meaning.clone();
+        ReadColumn { column, read_as, because }
+    }
+}
+
+/// Makes the table that explains how the columns were read.
+fn columns_table(columns: &[ReadColumn]) -> Table {
+    let mut table = Table::new(["column", "read as", "because of"].map(Column::words));
+    let row =
+        |of: &ReadColumn| Row::new([of.column.as_str(), &of.read_as, &of.because].map(Cell::from));
+    table.rows = columns.iter().map(row).collect();
+    table
 }
 
 /// A span of time: `10s..70s`, `..1min`, `1h..`.
@@ -140,7 +170,8 @@ impl ConvertAsk {
             }
         };
         warn_notes(session, name, reader.notes());
-        written(&self.output, records, None, lost, replaces, session)
+        let columns = reader.notes().columns.iter().map(ReadColumn::of).collect();
+        written(&self.output, records, None, (lost, columns), replaces, session)
     }
 
     /// Writes a file per volume.
@@ -171,7 +202,14 @@ impl ConvertAsk {
             ExistingOutput::Nothing => "",
         };
         let volumes = parted.manifest.parts.len() as u64;
-        written(&self.output, parted.requests(), Some(volumes), Vec::new(), resumed, session)
+        written(
+            &self.output,
+            parted.requests(),
+            Some(volumes),
+            Default::default(),
+            resumed,
+            session,
+        )
     }
 }
 
@@ -180,7 +218,7 @@ pub(crate) fn written(
     output: &Path,
     requests: u64,
     volumes: Option<u64>,
-    lost: Vec<String>,
+    (lost, columns): (Vec<String>, Vec<ReadColumn>),
     how: &str,
     session: &mut dyn Session,
 ) -> Result<Answered, Error> {
@@ -195,7 +233,11 @@ pub(crate) fn written(
         ..Page::default()
     };
     page.add_notes("Lost", Place::Detail, lost.clone());
-    Answered::new(&ConvertAnswer { output, requests, volumes, lost }, page)
+    if !columns.is_empty() {
+        let table = Block::Table(columns_table(&columns));
+        page.add("How the columns were read", Place::Detail, vec![table]);
+    }
+    Answered::new(&ConvertAnswer { output, requests, volumes, lost, columns }, page)
 }
 
 /// The default of `cell_mib` must match the library's.

@@ -1,6 +1,6 @@
 //! `devices` and `policies`.
 
-use forebay::listings::{DevicesAsk, PoliciesAsk};
+use forebay::listings::{DevicesAsk, FormatsAsk, PoliciesAsk};
 use forebay::verb::answer;
 use forebay_ask::{Given, Spelling, read};
 use forebay_show::terminal::{self, Extent};
@@ -40,6 +40,29 @@ fn every_policy_is_listed_and_described() {
             assert!(everything.contains(key), "{name}: {key}");
         }
     }
+}
+
+#[test]
+fn every_format_is_listed_with_an_example() {
+    let all = answered::<FormatsAsk>(&[]);
+    let screen = terminal::text(&all.page, 80, Extent::FirstScreen);
+    let everything = terminal::text(&all.page, 200, Extent::Everything);
+    let rows = all.data["rows"].as_array().unwrap();
+    assert!(rows.len() > 30, "{}", rows.len());
+    for row in rows {
+        let name = row["name"].as_str().unwrap();
+        assert!(screen.contains(name), "{name}");
+        let example = row["example"].as_str().unwrap().lines().next().unwrap();
+        assert!(everything.contains(example), "{name}: {example}");
+    }
+    let one = answered::<FormatsAsk>(&[("name", "msr")]);
+    let screen = terminal::text(&one.page, 200, Extent::FirstScreen);
+    assert!(screen.contains("at:filetime") && screen.contains(",usr,0,Read,"), "{screen}");
+    let mut given = Given::default();
+    given.text("name", "mrs");
+    let ask = read::<FormatsAsk>(&given).unwrap();
+    let said = answer(ask, &mut Quiet::default(), Spelling::Command).unwrap_err().to_string();
+    assert!(said.starts_with("no format 'mrs' (did you mean msr?)"), "{said}");
 }
 
 #[test]

@@ -15,8 +15,9 @@ use std::path::Path;
 use crate::columns::Columns;
 use crate::columns::cursor::{Cursor, Separator};
 use crate::columns::date;
-use crate::columns::unit::{DATE, TIME_UNITS};
+use crate::columns::unit::{DATE, TIME_UNITS, TimeUnit};
 use crate::error::{Place, TraceError};
+use crate::fields::decimal_or_power;
 use crate::formats::titles::{
     AT, AT_WITH_UNIT, END, LATENCY, LEN_UNSURE, NAME, OFFSET_UNSURE, OP, PROCESS, THREAD, Titles,
     VOLUME,
@@ -33,10 +34,11 @@ const DATES_READ: &str =
 /// The most names of unread columns in a note.
 const UNREAD_SHOWN: usize = 5;
 /// Column separators and how a declaration specifies them. Commas need no setting.
-const SEPARATORS: [(Separator, Option<&str>); 4] = [
+const SEPARATORS: [(Separator, Option<&str>); 5] = [
     (Separator::Byte(b','), None),
     (Separator::Byte(b'\t'), Some("sep=tab")),
     (Separator::Byte(b';'), Some("sep=semicolon")),
+    (Separator::Byte(b'|'), Some("sep=bar")),
     (Separator::Blanks, Some("sep=blank")),
 ];
 
@@ -237,7 +239,8 @@ impl Names {
             ),
             Some((column, Some(unit))) => said.put(column, format!("at:{unit}")),
             Some((column, None)) => {
-                said.put(column, "at:UNIT");
+                let dated = self.first.get(column).and_then(|field| dated_unit(field));
+                said.put(column, format!("at:{}", dated.unwrap_or("UNIT")));
                 match self.calendar(column) {
                     Some(wanted) => {
                         said.wanted.push(wanted);
@@ -248,7 +251,10 @@ impl Names {
                             "the unit of {} at its end: _ns, _us, _ms or _s",
                             self.name(column)
                         ));
-                        said.instead.push("ns, us, ms, s or date for the UNIT of at");
+                        said.instead.push(match dated {
+                            Some(_) => "another unit of at if that is not a date",
+                            None => "ns, us, ms, s or date for the UNIT of at",
+                        });
                     }
                 }
             }
@@ -325,7 +331,7 @@ impl Names {
 
     fn header(&self, said: &Declaration, text: &str) -> Option<Header> {
         let mut columns: Columns = text.parse().ok()?;
-        columns.titles = self.names.iter().take(columns.roles.len()).cloned().collect();
+        columns.titles = self.names.clone();
         let unread = said.words.iter().enumerate().filter(|(_, word)| word.is_none());
         let named =
             |column: usize| self.names.get(column).is_some_and(|name| !name.trim().is_empty());
@@ -352,6 +358,20 @@ impl Names {
         let hint = format!("or write {}, with {}", spelled_out(text), said.instead.join(" and "));
         Unsure { line, got, expected: said.wanted.join(", and "), hint }
     }
+}
+
+/// Returns the unit in which a number is a date from 2001 to 2039.
+fn dated_unit(field: &str) -> Option<&'static str> {
+    let (count, _) = decimal_or_power(field.trim().as_bytes())?;
+    // 1601 to 1970, from which Windows counts.
+    let epoch_ns =
+        |unit: &TimeUnit| if unit.name == "filetime" { 11_644_473_600_000_000_000 } else { 0 };
+    let is_date = |unit: &&TimeUnit| {
+        let ns = u128::from(count) * u128::from(unit.ns);
+        let s = ns.saturating_sub(epoch_ns(unit)) / 1_000_000_000;
+        unit.name != "ticks" && (1_000_000_000..2_200_000_000).contains(&s)
+    };
+    TIME_UNITS.iter().find(is_date).map(|unit| unit.name)
 }
 
 /// Returns the option that declares these columns.

@@ -16,6 +16,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use forebay_core::Op;
 
 use super::{Objects, Source, Use};
+use crate::bad_rows::{BadRows, BadRowsMax};
 use crate::error::{Place, TraceError};
 use crate::fields::{decimal, digits};
 use crate::formats::Input;
@@ -26,10 +27,16 @@ use crate::trace::{BATCH, Notes, Reader};
 
 /// The roles of columns, and their names in headers.
 const NAMES: [(Role, &[&str]); 4] = [
-    (Role::Id, &["obj_id", "object_id", "objid", "obj", "object", "key"]),
-    (Role::Size, &["obj_size", "object_size", "objsize", "size"]),
-    (Role::Time, &["time", "timestamp", "clock_time", "real_time", "ts"]),
-    (Role::Op, &["op", "operation", "req_op"]),
+    (
+        Role::Id,
+        &["obj_id", "object_id", "objid", "obj", "object", "key", "cachekey", "hashed_path_query"],
+    ),
+    (Role::Size, &["obj_size", "object_size", "objsize", "size", "objectsize", "response_size"]),
+    (
+        Role::Time,
+        &["time", "timestamp", "clock_time", "real_time", "ts", "op_time", "relative_unix"],
+    ),
+    (Role::Op, &["op", "operation", "req_op", "optype"]),
 ];
 const READS: [&str; 6] = ["get", "gets", "read", "r", "head", "scan"];
 const WRITES: [&str; 12] = [
@@ -59,6 +66,8 @@ struct Header {
     size: Option<usize>,
     time: Option<usize>,
     op: Option<usize>,
+    /// The size of the key, which counts as well.
+    key_size: Option<usize>,
     /// The names of columns that are not read.
     unread: Vec<String>,
 }
@@ -81,7 +90,7 @@ impl Header {
         let read = [Some(id), size, time, op];
         let others = titles.iter().enumerate().filter(|(column, _)| !read.contains(&Some(*column)));
         let unread = others.map(|(_, title)| shorten(title.as_bytes())).collect();
-        Some(Header { separator, id, size, time, op, unread })
+        Some(Header { separator, id, size, time, op, key_size: None, unread })
     }
 }
 
@@ -98,6 +107,36 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
     head.split(|&byte| byte == b'\n').next().and_then(Header::of).is_some()
 }
 
+/// The columns of Twitter's cache traces: time in seconds, key, its size, the size of the value, client, operation
+/// and time to live.
+const fn twitter() -> Header {
+    let (id, size, time, op) = (1, Some(3), Some(0), Some(5));
+    Header { separator: b',', id, size, time, op, key_size: Some(2), unread: Vec::new() }
+}
+
+pub(crate) fn sniff_twitter(head: &[u8]) -> bool {
+    let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let line: Vec<&[u8]> = fields(line.trim_ascii(), b',').collect();
+    let is_number = |column: usize| line.get(column).is_some_and(|field| digits(field).is_some());
+    let is_op = |word: &&[u8]| op(word).is_some() || *word == b"delete";
+    line.len() == 7 && [0, 2, 3, 6].into_iter().all(is_number) && line.get(5).is_some_and(is_op)
+}
+
+pub(crate) fn open_twitter(input: Input) -> Result<Box<dyn Reader>, TraceError> {
+    Ok(read(
+        input.split_runs,
+        Lines::new(&input.path, input.content),
+        twitter(),
+        input.bad_rows_max,
+    ))
+}
+
+/// Reads the rows behind a header.
+fn read(splits: bool, lines: Lines, header: Header, bad_rows_max: BadRowsMax) -> Box<dyn Reader> {
+    let table = Table { lines, header, rows: 0, bad: BadRows::new(bad_rows_max) };
+    Box::new(Ordered::new(Objects::new(table)).splitting_runs(splits))
+}
+
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let mut lines = Lines::new(&input.path, input.content);
     let first = lines.next()?.unwrap_or_default();
@@ -109,10 +148,7 @@ pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
         let path = input.path;
         return Err(TraceError::Malformed { path, place, got, expected: expected.into(), hint });
     };
-    let splits = input.split_runs;
-    Ok(Box::new(
-        Ordered::new(Objects::new(Table { lines, header, rows: 0 })).splitting_runs(splits),
-    ))
+    Ok(read(input.split_runs, lines, header, input.bad_rows_max))
 }
 
 /// The rows in the order of the file.
@@ -120,6 +156,7 @@ struct Table {
     lines: Lines,
     header: Header,
     rows: u64,
+    bad: BadRows,
 }
 
 impl Header {
@@ -144,7 +181,10 @@ impl Header {
             None => 1,
             Some(column) => {
                 let size = field(column)?;
-                let bytes = digits(size).and_then(|size| u32::try_from(size).ok());
+                let key = self.key_size.map_or(Ok(&b"0"[..]), field)?;
+                let bytes =
+                    digits(size).zip(digits(key)).and_then(|(one, two)| one.checked_add(two));
+                let bytes = bytes.and_then(|bytes| u32::try_from(bytes).ok());
                 bytes.ok_or_else(|| RowError::new("size", size, "bytes below 2^32"))?
             }
         };
@@ -204,6 +244,8 @@ impl Source for Table {
         }
         while uses.len() < BATCH {
             let Some(line) = self.lines.next()? else {
+                let read = self.rows - self.bad.count();
+                notes.warnings.extend(self.bad.finish(self.lines.number(), read)?);
                 notes.warnings.extend(self.lines.cut_note());
                 break;
             };
@@ -214,8 +256,10 @@ impl Source for Table {
                 Ok(Some(used)) => uses.push(used),
                 Ok(None) => notes.rows_skipped += 1,
                 Err(wrong) => {
-                    let place = Place::Line(self.lines.number());
-                    return Err(wrong.at(self.lines.path(), place, ""));
+                    let number = self.lines.number();
+                    let path = self.lines.path();
+                    self.bad.add(number, || wrong.at(path, Place::Line(number), ""))?;
+                    notes.rows_bad += 1;
                 }
             }
             self.rows += 1;

@@ -98,7 +98,7 @@ impl Verb for GenerateAsk {
         let writer =
             write::create(&self.output, self.to.as_deref(), &kept).map_err(Error::output)?;
         let Converted { records, lost } = convert(&self.model, &mut generator, writer, &mut go_on)?;
-        written(&self.output, records, None, lost, replaces, session)
+        written(&self.output, records, None, (lost, Vec::new()), replaces, session)
     }
 }
 

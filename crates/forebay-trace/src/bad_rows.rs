@@ -1,0 +1,194 @@
+//! Rows that cannot be read. Readers of all formats leave out a few, and show the first of them in a note; more than a
+//! share ([`BadRows::new`]) is an error. A single one is never an error, unless no row can be read at all.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::TraceError;
+use forebay_ask::{Takes, Value, named};
+use forebay_show::plural::{counted, verb};
+
+/// The share of rows that may be unreadable: 0 to 1, also written as a percentage.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BadRowsMax(f64);
+
+impl BadRowsMax {
+    /// The first unreadable row is an error.
+    pub const NONE: BadRowsMax = BadRowsMax(0.0);
+}
+
+impl Default for BadRowsMax {
+    fn default() -> BadRowsMax {
+        BadRowsMax(0.01)
+    }
+}
+
+impl fmt::Display for BadRowsMax {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl FromStr for BadRowsMax {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<BadRowsMax, String> {
+        let number = text.trim();
+        let share = match number.strip_suffix('%') {
+            Some(percent) => percent.trim_end().parse().map(|percent: f64| percent / 100.0),
+            None => number.parse(),
+        };
+        let share = share.ok().filter(|share| (0.0..=1.0).contains(share)).map(BadRowsMax);
+        share.ok_or_else(|| format!("got '{text}', expected a share of 0 to 1, such as 1% or 0.01"))
+    }
+}
+
+/// The number of unreadable rows that are shown.
+const SHOWN: usize = 3;
+/// The number of unreadable rows from which the share is examined before the end of the file.
+const EARLY: u64 = 100;
+
+impl Value for BadRowsMax {
+    const WORD: &'static str = "SHARE";
+    const TAKES: Takes = Takes::Number;
+    const PYTHON: &'static str = "str | float";
+
+    fn parse(text: &str) -> Result<BadRowsMax, String> {
+        text.parse()
+    }
+
+    fn number(&self) -> Option<f64> {
+        Some(self.0)
+    }
+}
+
+/// The unreadable rows of a file.
+#[derive(Debug)]
+pub(crate) struct BadRows {
+    share_max: BadRowsMax,
+    count: u64,
+    /// The first rows: where they are, and what is wrong with them.
+    shown: Vec<String>,
+    first: Option<TraceError>,
+}
+
+impl BadRows {
+    /// Makes the counter of a file of which a share of the rows may be unreadable.
+    pub(crate) fn new(share_max: BadRowsMax) -> BadRows {
+        BadRows { share_max, count: 0, shown: Vec::new(), first: None }
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns whether the first unreadable row is an error.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.share_max == BadRowsMax::NONE
+    }
+
+    /// Counts a row that is left out. `rows` is the number of rows so far, including this one.
+    ///
+    /// # Errors
+    /// If there are too many of them.
+    #[cold]
+    pub(crate) fn add(
+        &mut self,
+        rows: u64,
+        error: impl FnOnce() -> TraceError,
+    ) -> Result<(), TraceError> {
+        self.count += 1;
+        if self.is_strict() {
+            return Err(error());
+        }
+        if self.shown.len() < SHOWN {
+            let error = error();
+            self.shown.extend(error.in_place());
+            self.first.get_or_insert(error);
+        }
+        if self.count >= EARLY && self.is_too_many(rows) { Err(self.refusal(rows)) } else { Ok(()) }
+    }
+
+    /// Returns the note about the unreadable ones of `rows` rows at the end of the file, of which `read` could be read.
+    ///
+    /// # Errors
+    /// If there are too many of them.
+    pub(crate) fn finish(&mut self, rows: u64, read: u64) -> Result<Option<String>, TraceError> {
+        if self.count == 0 {
+            return Ok(None);
+        }
+        if read == 0 || self.count > 1 && self.is_too_many(rows) {
+            return Err(self.refusal(rows));
+        }
+        let (count, shown) = (std::mem::take(&mut self.count), std::mem::take(&mut self.shown));
+        let more = count - shown.len() as u64;
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        Ok(Some(format!(
+            "{} cannot be read and {} left out: {}{more}",
+            counted(count, "row"),
+            verb(count, "is", "are"),
+            shown.join("; ")
+        )))
+    }
+
+    fn is_too_many(&self, rows: u64) -> bool {
+        self.count as f64 > rows as f64 * self.share_max.0
+    }
+
+    /// Makes the error for too many rows, at the place of the first.
+    fn refusal(&mut self, rows: u64) -> TraceError {
+        let told = match self.shown.get(1..) {
+            Some(others) if !others.is_empty() => format!("; also {}", others.join("; ")),
+            _ => String::new(),
+        };
+        let told = format!(
+            "{} of {rows} rows so far cannot be read, and {} % may be{told}; to leave them out, use {}",
+            self.count,
+            (self.share_max.0 * 1e6).round() / 1e4,
+            named("bad_rows=100%")
+        );
+        let first = self.first.take();
+        first.map_or_else(TraceError::no_row, |error| error.with_hint(&told))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Place;
+
+    fn error(line: u64) -> TraceError {
+        TraceError::Malformed {
+            path: "t".into(),
+            place: Place::Line(line),
+            got: format!("\"x{line}\""),
+            expected: "a number".into(),
+            hint: "is it one?".into(),
+        }
+    }
+
+    fn told(share: f64, bad: u64, rows: u64) -> Result<Option<String>, String> {
+        let mut counter = BadRows::new(BadRowsMax(share));
+        let told = |error: TraceError| error.to_string();
+        (1..=bad).try_for_each(|line| counter.add(rows, || error(line))).map_err(told)?;
+        counter.finish(rows, rows - bad).map_err(told)
+    }
+
+    #[test]
+    fn a_few_are_left_out_and_more_are_an_error() {
+        assert_eq!(told(0.01, 0, 10), Ok(None));
+        let one = "1 row cannot be read and is left out: line 1 (got \"x1\", expected a number)";
+        assert_eq!(told(0.01, 1, 2), Ok(Some(one.into())));
+        let many = told(0.01, 5, 500).unwrap().unwrap();
+        assert!(many.starts_with("5 rows cannot be read and are left out: line 1 (got"), "{many}");
+        assert!(many.ends_with("line 3 (got \"x3\", expected a number); and 2 more"), "{many}");
+        for (bad, rows) in [(1, 1), (2, 199), (6, 500), (200, 400)] {
+            let refused = told(0.01, bad, rows).unwrap_err();
+            assert!(refused.starts_with("t, line 1: got \"x1\", expected a number; "), "{refused}");
+            assert!(refused.contains(" rows so far cannot be read, and 1 % may be"), "{refused}");
+            assert!(refused.ends_with("; is it one?"), "{refused}");
+        }
+        assert!(told(0.0, 1, 1000).unwrap_err().ends_with("expected a number; is it one?"));
+        assert!(told(1.0, 300, 400).unwrap().unwrap().contains("and 297 more"));
+    }
+}

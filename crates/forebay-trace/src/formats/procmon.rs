@@ -1,0 +1,159 @@
+//! CSV of Process Monitor (Sysinternals): a header, then a line per operation of a process on a file.
+//!
+//! Read are `ReadFile`, `WriteFile` and `FlushBuffersFile` that succeeded; other operations are ignored. Each file is a
+//! volume. The offset and length are in the column Detail, `Offset: 4,096, Length: 512`, with groups of any locale; the
+//! latency is in the column Duration, in seconds, if there is one. Times are times of day; one that goes back by more
+//! than half a day belongs to the next day.
+
+use forebay_core::{Nanos, Op};
+
+use super::clock::{scaled, time_of_day};
+use super::log::{Line, Log, ordered};
+use super::numbering::Numbering;
+use crate::columns::cursor::{Cursor, Separator};
+use crate::error::TraceError;
+use crate::fields::digits;
+use crate::formats::Input;
+use crate::lines::BYTE_ORDER_MARK;
+use crate::rows::{self, RowError};
+use crate::trace::{Dictionary, Reader, Stream};
+
+const DAY_NS: u64 = 86_400_000_000_000;
+/// The columns that are required.
+const NEEDED: [&str; 4] = ["time of day", "operation", "path", "detail"];
+
+#[derive(Default)]
+struct Procmon {
+    titles: Vec<String>,
+    who: Numbering,
+    /// The last time of day, and the number of days that have passed.
+    last_ns: u64,
+    days: u64,
+}
+
+/// Returns the fields of a line.
+fn fields(line: &[u8]) -> Vec<&[u8]> {
+    let mut cursor = Cursor::new(line, Separator::Byte(b','));
+    let mut fields = Vec::new();
+    while let Ok(field) = cursor.field() {
+        fields.push(field);
+        if cursor.next().is_err() {
+            break;
+        }
+    }
+    fields
+}
+
+/// Returns the names of the columns if a line is the header.
+fn titles(line: &[u8]) -> Option<Vec<String>> {
+    let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+    let lower = |field: &&[u8]| String::from_utf8_lossy(field).to_ascii_lowercase();
+    let titles: Vec<String> = fields(line).iter().map(lower).collect();
+    NEEDED.iter().all(|wanted| titles.iter().any(|title| title == wanted)).then_some(titles)
+}
+
+/// Returns the number after a word of the details, without the signs that group its digits.
+fn detail(details: &[u8], word: &str) -> Option<u64> {
+    let at = memchr::memmem::find(details, word.as_bytes())? + word.len();
+    let rest = details.get(at..)?;
+    let end = rest.windows(2).position(|two| two == b", ").unwrap_or(rest.len());
+    let field: Vec<u8> = rest.get(..end)?.iter().copied().filter(u8::is_ascii_digit).collect();
+    digits(&field).filter(|_| !rest.starts_with(b"-"))
+}
+
+impl Log for Procmon {
+    const NAME: &'static str = "procmon";
+    const LINES: &'static str =
+        "\"Time of Day\",\"Process Name\",\"PID\",\"Operation\",\"Path\",\"Result\",\"Detail\"";
+
+    fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, RowError> {
+        if let Some(titles) = titles(line) {
+            self.titles = titles;
+            return Ok(Line::Other);
+        }
+        let fields = fields(line);
+        let field = |title: &str| {
+            let column = self.titles.iter().position(|one| one == title);
+            column.and_then(|column| fields.get(column).copied()).unwrap_or_default()
+        };
+        let op = match field("operation") {
+            b"ReadFile" => Op::Read,
+            b"WriteFile" => Op::Write,
+            b"FlushBuffersFile" => Op::Flush,
+            b"" => {
+                return Err(RowError::new(
+                    "Operation",
+                    line,
+                    "a field for each column of the header",
+                ));
+            }
+            _ => return Ok(Line::Other),
+        };
+        if !matches!(field("result"), b"SUCCESS" | b"") {
+            return Ok(Line::Skipped);
+        }
+        let (time, details) = (field("time of day"), field("detail"));
+        let ns = time_of_day(time)
+            .ok_or_else(|| RowError::new("Time of Day", time, "a time such as 14:15:23.1234567"))?;
+        let (offset, len) = match op {
+            Op::Flush => (0, 0),
+            _ => match (detail(details, "Offset: "), detail(details, "Length: ")) {
+                (Some(offset), Some(len)) => (offset, len),
+                _ => return Err(RowError::new("Detail", details, "Offset: and Length:")),
+            },
+        };
+        self.days += u64::from(ns + DAY_NS / 2 < self.last_ns);
+        self.last_ns = ns;
+        if len == 0 && op != Op::Flush {
+            return Ok(Line::Skipped);
+        }
+        let mut record = rows::record(self.days * DAY_NS + ns, op, offset, len)?;
+        let duration = field("duration");
+        record.latency = scaled(duration, 9).map(Nanos);
+        let id = |title| digits(field(title)).and_then(|id| u32::try_from(id).ok());
+        let name = String::from_utf8_lossy(field("process name")).into_owned();
+        let stream = Stream { thread: id("tid"), process: id("pid"), name };
+        record.volume = self.who.volume(field("path"), dictionary)?;
+        record.stream = self.who.stream(stream, dictionary)?;
+        Ok(Line::Request(record))
+    }
+}
+
+pub(crate) fn sniff(head: &[u8]) -> bool {
+    head.split(|&byte| byte == b'\n').next().and_then(titles).is_some()
+}
+
+pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
+    Ok(ordered(input, Procmon::default(), Dictionary::default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::tests::{message, read};
+
+    #[test]
+    fn operations_on_files_are_read() {
+        let text = "\u{feff}\"Time of Day\",\"Process Name\",\"PID\",\"Operation\",\"Path\",\"Result\",\"Detail\",\"Duration\"\n\
+            \"11:59:59.5000000 PM\",\"a.exe\",\"12\",\"RegOpenKey\",\"HKLM\\x\",\"SUCCESS\",\"Desired Access: Read\",\"0\"\n\
+            \"11:59:59.9000000 PM\",\"a.exe\",\"12\",\"ReadFile\",\"C:\\a, b\",\"SUCCESS\",\"Offset: 1,048,576, Length: 4,096, Priority: Normal\",\"0.0001500\"\n\
+            \"12:00:00.1000000 AM\",\"b.exe\",\"13\",\"WriteFile\",\"C:\\c\",\"SUCCESS\",\"Offset: 512, Length: 1.024\",\"0.0020000\"\n\
+            \"12:00:00.2000000 AM\",\"b.exe\",\"13\",\"FlushBuffersFile\",\"C:\\c\",\"SUCCESS\",\"\",\"0.01\"\n\
+            \"12:00:00.3000000 AM\",\"b.exe\",\"13\",\"ReadFile\",\"C:\\c\",\"END OF FILE\",\"Offset: 9, Length: 1\",\"\"\n";
+        assert!(sniff(text.as_bytes()));
+        let (records, dictionary, notes) = read(open, text.as_bytes());
+        let row = |n: usize| (records[n].at.0, records[n].op, records[n].offset, records[n].len);
+        assert_eq!(row(0), (0, Op::Read, 1 << 20, 4096));
+        assert_eq!(row(1), (200_000_000, Op::Write, 512, 1024));
+        assert_eq!(row(2), (300_000_000, Op::Flush, 0, 0));
+        assert_eq!((records.len(), notes.rows_skipped), (3, 1));
+        assert_eq!(records[0].latency, Some(Nanos(150_000)));
+        assert_eq!(dictionary.volumes, ["C:\\a, b", "C:\\c"]);
+        assert_eq!(
+            (dictionary.streams[1].process, &*dictionary.streams[1].name),
+            (Some(13), "b.exe")
+        );
+        let bad = text.replace("Length: 1.024", "Size: 7");
+        assert!(message(open, bad.as_bytes()).contains("line 4: got \"Offset: 512"), "{bad}");
+    }
+}

@@ -1,0 +1,130 @@
+//! Odd rows: they are counted and shown, and only many of them are an error.
+
+use super::field_tests::{read, read_as};
+use crate::formats::csv::HEADER;
+use forebay_core::Op;
+
+const SNOOP: &str = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n";
+
+/// Texts of each reader of rows: the lines before the rows, a good row, and a bad one.
+fn texts() -> Vec<(String, &'static str, &'static str)> {
+    vec![
+        ("time_us,op,offset,len\n".into(), "5,R,4096,4096\n", "5,R,x,4096\n"),
+        (
+            String::new(),
+            "128166372003061629,src1,0,Read,7014609920,24576,41286\n",
+            "12,src1,0,Seek,0,1,1\n",
+        ),
+        (String::new(), "0,20941264,8192,W,0.551706\n", "0,20941264,8192\n"),
+        (HEADER.join(",") + "\n", "5,write,4096,512,9,v,,SM,7,,x\n", "5,write,4096,512\n"),
+        (
+            HEADER.join(",") + "\n",
+            "5,write,4096,512,9,v,,SM,7,,x\n",
+            "5,write,-1,512,9,v,,SM,7,,x\n",
+        ),
+        (SNOOP.into(), "0.5 a 77 sda W 1000 4096 0.40\n", "0.5 a 77 sda W 1000 many 0.40\n"),
+        ("time,obj_id,obj_size\n".into(), "1,5,4096\n", "x,5,4096\n"),
+        ("fio version 2 iolog\nf add\nf open\n".into(), "f read 4096 512\n", "f read 4096 lots\n"),
+    ]
+}
+
+#[test]
+fn a_single_odd_row_is_left_out_and_shown() {
+    for (head, good, bad) in texts() {
+        let text = head.clone() + &good.repeat(2) + bad + good;
+        let (records, notes) = read(&text);
+        assert_eq!((records.len(), notes.rows_bad), (3, 1), "{text}");
+        let line = head.lines().count() + 3;
+        let expected = format!("1 row cannot be read and is left out: line {line} (got ");
+        assert!(notes.warnings.iter().any(|note| note.starts_with(&expected)), "{text}{notes:?}");
+        // Not even then if every row shall be readable.
+        let strict = read_as("trace", &text, Some("bad-rows:0:")).unwrap_err();
+        assert!(strict.contains(&format!("line {line}: got ")), "{strict}");
+    }
+}
+
+#[test]
+fn many_odd_rows_are_an_error_that_shows_them() {
+    for (head, good, bad) in texts() {
+        let text = head.clone() + &good.repeat(99) + &bad.repeat(3) + &good.repeat(100);
+        let error = read_as("trace", &text, None).unwrap_err();
+        let line = head.lines().count() + 100;
+        assert!(error.contains(&format!("line {line}: got ")), "{error}");
+        assert!(
+            error.contains(" rows so far cannot be read, and 1 % may be; also line"),
+            "{error}"
+        );
+        let (records, notes) = read_as("trace", &text, Some("bad-rows:2%:")).unwrap();
+        assert_eq!((records.len(), notes.rows_bad), (199, 3), "{text}");
+        // Before all of a long file is read.
+        let long = head + good + &bad.repeat(200_000);
+        let error = read_as("trace", long, None).unwrap_err();
+        assert!(error.contains("100 of 10"), "{error}");
+    }
+    let nothing = read_as("trace", "time_us,op,offset,len\n1,R,a,b\n", None).unwrap_err();
+    assert!(nothing.contains("line 2: got \"a\""), "{nothing}");
+}
+
+#[test]
+fn trims_of_any_length_are_split() {
+    for text in [
+        "time_us,op,offset,len\n0,R,0,4096\n5,trim,4096,6442450944\n9,R,0,4096\n".to_owned(),
+        HEADER.join(",") + "\n0,read,0,4096,0,,,,,,\n5,trim,4096,6442450944,0,,,,,,\n9,read,0,4096,0,,,,,,\n",
+        "fio version 2 iolog\nf add\nf open\nf read 0 4096\nf trim 4096 6442450944\nf read 0 4096\n".into(),
+    ] {
+        let (records, notes) = read(&text);
+        let trims: Vec<(u64, u32)> =
+            records.iter().filter(|r| r.op == Op::Trim).map(|r| (r.offset, r.len)).collect();
+        assert_eq!(trims, [(4096, 1 << 31), (4096 + (1 << 31), 1 << 31), (4096 + (1 << 32), 1 << 31)]);
+        assert_eq!(records.len(), 5);
+        let split = "1 trim of 4 GiB or more is split into 3 requests of at most 2 GiB";
+        assert!(notes.warnings.iter().any(|note| note == split), "{notes:?}");
+    }
+    // Longer than any drive: a row that cannot be read.
+    let (records, notes) = read("time_us,op,offset,len\n0,R,0,4096\n5,D,0,140737488355328\n");
+    assert_eq!((records.len(), notes.rows_bad), (1, 1));
+}
+
+#[test]
+fn comments_among_rows_are_no_rows() {
+    let (records, notes) =
+        read("# made by hand\ntime_us,op,offset,len\n0,R,0,4096\n# a pause\n5,R,0,4096\n");
+    assert_eq!((records.len(), notes.rows_bad), (2, 0));
+}
+
+/// A text that is cut at any byte gives its complete rows, and never an error.
+#[test]
+fn a_text_may_be_cut_at_every_byte() {
+    for (head, good, _) in texts() {
+        let text = head.clone() + &good.repeat(4);
+        let rows = head.len() + good.len();
+        for cut in rows..text.len() {
+            let (records, notes) = read(&text[..cut]);
+            let (whole, part) = ((cut - head.len()) / good.len(), (cut - head.len()) % good.len());
+            // All of the last line may be there.
+            assert!((whole..=whole + 1).contains(&records.len()), "{:?}", &text[..cut]);
+            assert!(
+                part == 0 || notes.warnings.iter().any(|n| n.contains("newline")),
+                "{cut}: {notes:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_share_is_a_number() {
+    for bad in ["bad-rows:x:", "bad-rows:101%:", "bad-rows:-1:", "bad-rows:nan:"] {
+        let error = read_as("trace", "x", Some(bad)).unwrap_err();
+        assert!(error.contains("expected a share of 0 to 1"), "{error}");
+    }
+    let text = "time_us,op,offset,len\n0,R,0,4096\n";
+    for good in [
+        "bad-rows:0.5:",
+        "bad-rows:5%",
+        "split-runs:bad-rows:5%:csv",
+        "bad-rows:5%:columns:at:us,op,offset,len",
+    ] {
+        let (_, notes) = read_as("trace", text, Some(good)).unwrap();
+        assert!(notes.warnings.len() <= 1, "{notes:?}");
+    }
+}

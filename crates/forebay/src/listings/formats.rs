@@ -1,0 +1,115 @@
+//! The verb `formats`.
+
+use forebay_ask::{named, suggestion};
+use forebay_core::SpecError;
+use forebay_show::page::{Block, Page, Place, Tone, Verdict};
+use forebay_show::plural::{counted, listed};
+use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_trace::formats::{FORMATS, Format};
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::verb::{Answered, Session, Verb};
+
+forebay_ask::ask! {
+    /// List the trace formats, or show an example of some of them
+    pub struct FormatsAsk("formats") {
+        /// The formats to describe; without any, all are listed
+        name: Vec<String> [.positional().word("FORMAT")],
+    }
+}
+
+#[derive(Serialize)]
+struct FormatsAnswer {
+    rows: Vec<ListedFormat>,
+}
+
+/// A trace format.
+#[derive(Serialize)]
+struct ListedFormat {
+    /// The name in `--from`.
+    name: &'static str,
+    /// A description of the format.
+    about: &'static str,
+    /// The equivalent declaration of columns, if the format is one.
+    columns: Option<&'static str>,
+    /// The first lines of a trace, or, after `$`, a command that makes one.
+    example: &'static str,
+}
+
+impl ListedFormat {
+    fn of(format: &'static Format) -> ListedFormat {
+        let columns = format.preset().map(|preset| preset.columns);
+        ListedFormat { name: format.name, about: format.about, columns, example: format.example }
+    }
+
+    fn example(&self) -> Block {
+        Block::Commands(self.example.lines().map(str::to_owned).collect())
+    }
+}
+
+impl Verb for FormatsAsk {
+    type Beyond = ();
+
+    fn run(self, _: &mut dyn Session) -> Result<Answered, Error> {
+        let rows = formats_named(&self.name)?;
+        let page = match self.name.is_empty() {
+            true => all_page(&rows),
+            false => named_page(&rows),
+        };
+        Answered::new(&FormatsAnswer { rows }, page)
+    }
+}
+
+/// Returns the formats with these names, or all if there are none.
+fn formats_named(names: &[String]) -> Result<Vec<ListedFormat>, SpecError> {
+    if names.is_empty() {
+        return Ok(FORMATS.iter().map(ListedFormat::of).collect());
+    }
+    let format = |name: &String| {
+        Format::named(name).map(ListedFormat::of).ok_or_else(|| {
+            let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+            let near = suggestion(name, &known);
+            SpecError(format!("no format '{name}'{near}, expected one of {}", known.join(", ")))
+        })
+    };
+    names.iter().map(format).collect()
+}
+
+fn titled(headline: String) -> Page {
+    let verdict = Verdict::new(Tone::Calm, "Formats");
+    Page { title: "Trace formats".into(), verdict, headline, ..Page::default() }
+}
+
+/// Makes the page of all formats: a table, then an example of each.
+fn all_page(rows: &[ListedFormat]) -> Page {
+    let count = counted(rows.len() as u64, "format");
+    let mut page = titled(format!("Forebay reads {count}, and recognizes most by their content."));
+    let mut table = Table::new(["format", "what it is"].map(Column::words));
+    table.rows = rows.iter().map(|row| Row::new([row.name, row.about].map(Cell::from))).collect();
+    let more = format!(
+        "`forebay formats NAME` shows an example, and `forebay formats --explain` one of each. For any other text with \
+         one request per line, declare its columns with {}.",
+        named("columns")
+    );
+    page.add("Formats", Place::FirstScreen, vec![Block::Table(table), Block::Text(more)]);
+    for row in rows {
+        page.add(row.name, Place::Detail, vec![row.example()]);
+    }
+    page
+}
+
+/// Makes the page of the given formats with their examples.
+fn named_page(rows: &[ListedFormat]) -> Page {
+    let names: Vec<&str> = rows.iter().map(|row| row.name).collect();
+    let mut page = titled(format!("{}.", listed(&names)));
+    for row in rows {
+        let mut blocks = vec![Block::Text(format!("{}.", row.about)), row.example()];
+        if let Some(columns) = row.columns {
+            let option = named(&format!("columns={columns}"));
+            blocks.push(Block::Text(format!("The same as {option}")));
+        }
+        page.add(row.name, Place::FirstScreen, blocks);
+    }
+    page
+}
