@@ -236,6 +236,128 @@ def logs():
             "ftlsim": events}
 
 
+def events():
+    """Texts whose requests are in several lines: tracepoints, system calls and block servers."""
+    texts = {
+        ("ftrace", "trace-pipe"): (
+            "# tracer: nop\n"
+            "#\n"
+            " my tool-x-88      (     80) [002] d..1.    90.000001: block_rq_issue: 259,3 RA 4096 () "
+            "640 + 8 none,0,0 [my tool-x]\n"
+            "           <...>-89      (-------) [002] d..1.    90.000002: block_rq_issue: 259,3 DS "
+            "1048576 () 8192 + 2048 be,0,4 [fstrim]\n"
+            "CPU:3 [LOST 25 EVENTS]\n"
+            "          <idle>-0       (-------) [003] d.h1.    90.000101: block_rq_complete: 259,3 RA "
+            "() 640 + 8 none,0,0 [0]\n"
+            "          <idle>-0       (-------) [003] d.h1.    90.000202: block_rq_complete: 259,3 DS "
+            "() 8192 + 2048 be,0,4 [0]\n"
+            "          <idle>-0       (-------) [003] d.h1.    90.000203: sched_switch: prev_comm=a "
+            "==> next_comm=b\n"
+        ),
+        ("ftrace", "perf-script"): (
+            "mkfs  4410 [001]   712.500000: block:block_rq_issue: 8,32 WS 8192 () 2048 + 16 [mkfs]\n"
+            "         swapper     0 [000]   712.500310: block:block_rq_complete: 8,32 WS () 2048 + 16 [0]\n"
+            "  kworker/1:0H-x   19/20 [001]   712.600000:          1   block:block_rq_issue: 8,32 FF "
+            "0 () 0 + 0 [kworker/1:0H]\n"
+            "\tffffffff8147d1f5 blk_mq_start_request+0x95 ([kernel.kallsyms])\n"
+            "\n"
+            "         swapper     0 [000]   712.600900: block:block_rq_complete: 8,32 FF () "
+            "18446744073709551615 + 0 [0]\n"
+        ),
+        ("ftrace", "remaps"): (
+            "a-7 [001] 1.000000: block_bio_queue: 253,0 R 0 + 8 [a]\n"
+            "a-7 [001] 1.000001: block_bio_remap: 8,0 R 384 + 8 <- (253,0) 0\n"
+            "a-7 [001] 1.000003: block_bio_queue: 8,0 R 384 + 8 [a]\n"
+            "a-7 [001] 1.000009: block_rq_issue: 8,0 R 4096 () 384 + 8 [a]\n"
+            "a-7 [001] 1.000200: block_rq_requeue: 8,0 R () 384 + 8 [0]\n"
+            "a-7 [001] 1.000203: block_rq_complete: 8,0 R () 384 + 8 [0]\n"
+        ),
+        ("strace", "threads"): (
+            '41 1767000000.100000 openat(AT_FDCWD, "/srv/a b, (1)", O_RDWR|O_CLOEXEC) = 3 <0.000010>\n'
+            '41 1767000000.100100 pread64(3, "\\0\\"),\\0"..., 4096, 8192) = 4096 <0.000050>\n'
+            "41 1767000000.100200 lseek(3, 100, SEEK_SET) = 100 <0.000001>\n"
+            '41 1767000000.100300 read(3, "x"..., 4096) = 50 <0.000002>\n'
+            "41 1767000000.100310 read(3,  <unfinished ...>\n"
+            '42 1767000000.100320 write(1, "hello", 5) = 5 <0.000001>\n'
+            '41 1767000000.100330 <... read resumed>"y"..., 4096) = 20 <0.000020>\n'
+            '41 1767000000.100340 read(3, "", 4096) = 0 <0.000002>\n'
+            "41 1767000000.100350 clone3({flags=CLONE_VM|CLONE_FILES, exit_signal=0} => "
+            "{parent_tid=[43]}, 88) = 43 <0.000010>\n"
+            '43 1767000000.100360 pwritev(3, [{iov_base="a", iov_len=512}, {iov_base="b", '
+            'iov_len=512}], 2, 0) = 1024 <0.000030>\n'
+            "43 1767000000.100400 fsync(3) = 0 <0.004000>\n"
+            "43 1767000000.105000 +++ exited with 0 +++\n"
+            "41 1767000000.106000 close(3) = 0 <0.000001>\n"
+            "41 1767000000.107000 pread64(3, 0x7ffd, 512, 0) = -1 EBADF (Bad file descriptor) <0.000001>\n"
+        ),
+        ("strace", "times-of-day"): (
+            '23:59:59.900000 pread64(5</var/db>, ""..., 512, 1024) = 512 <0.000010>\n'
+            '[pid 77] 00:00:00.100000 pwrite64(5</var/db>, ""..., 512, 0) = 512 <0.000010>\n'
+        ),
+        ("sysdig", "files"): (
+            "7 09:00:00.000001000 1 db (50) > pread fd=3(<f>/srv/my file) size=784 pos=64 \n"
+            "8 09:00:00.000002500 1 db (50.51) > read fd=4(<f>/srv/log) size=100\n"
+            "9 09:00:00.000003000 1 db (50) < pread res=784 data=.ELF.........\n"
+            "10 09:00:00.000004500 1 db (50.51) < read res=100 data=a) < b\n"
+            "11 09:00:00.000005000 0 db (50) > read fd=4(<f>/srv/log) size=100\n"
+            "12 09:00:00.000006000 0 db (50) < read res=30 data=..\n"
+            "13 09:00:00.000007000 0 db (50) > read fd=5(<4t>127.0.0.1:1->127.0.0.1:2) size=100\n"
+            "14 09:00:00.000008000 0 db (50) < read res=30 data=..\n"
+            "15 09:00:00.000009000 0 db (50) < switch next=0\n"
+            "16 09:00:00.000010000 0 db (50) < write res=10 data=.. fd=4(<f>/srv/log) size=10\n"
+        ),
+        ("nbdkit", "export"): (
+            "2026-03-01 09:00:00.000001 Ready thread_model=3\n"
+            '2026-03-01 09:00:00.000100 connection=1 Connect export="vol" tls=0 size=0x800000\n'
+            "2026-03-01 09:00:00.000200 connection=1 Write id=1 offset=0x1000 count=0x2000 fua=1 ...\n"
+            "2026-03-01 09:00:00.000250 connection=1 Read id=2 offset=0x0 count=0x200 ...\n"
+            "2026-03-01 09:00:00.000300 connection=1 ...Read id=2 return=0\n"
+            "2026-03-01 09:00:00.000400 connection=1 ...Write id=1 return=0\n"
+            "2026-03-01 09:00:00.000500 connection=1 Zero id=3 offset=0x0 count=0x1000 trim=1 fua=0 ...\n"
+            "2026-03-01 09:00:00.000600 connection=1 ...Zero id=3 return=-1 error=EIO\n"
+            "2026-03-01 09:00:00.000700 connection=1 Extents id=4 offset=0x0 count=0x1000 req_one=0 ...\n"
+            "2026-03-01 09:00:00.000800 connection=1 ...Extents id=4 return=0\n"
+            "2026-03-01 09:00:00.000900 connection=1 Flush id=5 ...\n"
+        ),
+        ("qemu", "virtio"): (
+            "77@1767000000.000100:virtio_blk_handle_read vdev 0x56 req 0x7f sector 16 nsectors 8\n"
+            "77@1767000000.000110:blk_co_preadv blk 0x1 bs 0x2 offset 8192 bytes 4096 flags 0x0\n"
+            "77@1767000000.000150:virtio_blk_handle_write vdev 0x56 req 0x80 sector 0 nsectors 1\n"
+            "77@1767000000.000400:virtio_blk_rw_complete vdev 0x56 req 0x7f ret 0\n"
+            "77@1767000000.000401:virtio_blk_req_complete vdev 0x56 req 0x7f status 0\n"
+            "77@1767000000.000500:virtio_blk_rw_complete vdev 0x56 req 0x80 ret 0\n"
+        ),
+        ("qemu", "block"): (
+            "77@1767000000.000110:blk_co_preadv blk 0x1 bs 0x2 offset 8192 bytes 4096 flags 0x0\n"
+            "77@1767000000.000210:blk_co_pwritev blk 0x1 bs 0x2 offset 0 bytes 512 flags 0x0\n"
+        ),
+        ("spdk", "bdev"): (
+            "TSC Rate: 2100000000\n"
+            "2:     10.500 ( 22050)   BDEV_IO_START    id:    i7   type:   2  ctx:  0x2000  offset:  "
+            "16  len:  8\n"
+            "2:     11.000 ( 23100)   NVMF_REQ_NEW     id:    r1\n"
+            "3:     12.000 ( 25200)   BDEV_IO_START    id:    i8   type:   1  ctx:  0x2010  offset:  "
+            "0x0  len:  1\n"
+            "2:     90.750 (190575)   BDEV_IO_DONE     id:    i7   time:  80.250  ctx:  0x2000\n"
+        ),
+        ("blkparse", "remaps"): (
+            "253,0 1 1 0.000000000 7 Q W 800 + 8 [a]\n"
+            "8,0 1 2 0.000001000 7 A W 900 + 8 <- (253,0) 800\n"
+            "8,0 1 3 0.000002000 7 Q W 900 + 8 [a]\n"
+            "8,0 1 4 0.000009000 7 D W 900 + 8 [a]\n"
+            "8,0 1 5 0.000010000 7 R W 900 + 8 [0]\n"
+            "8,0 1 6 0.000090000 0 C W 900 + 8 [0]\n"
+        ),
+    }
+    for (target, name), text in texts.items():
+        seed(target, name, text)
+    first = {}
+    for (target, _), text in texts.items():
+        first.setdefault(target, text)
+    del first["blkparse"]
+    return first
+
+
 def records():
     """Binary formats of records."""
     one = b"".join(struct.pack("<IIIHHQQ", n, 4096, 1, op, 0x100, 8 * n, 1000 * n)
@@ -499,7 +621,7 @@ def main():
     text = blkparse()
     spc, msr, csv = columns()
     canonical, capture = parquet()
-    more = logs() | records() | objects()
+    more = logs() | events() | records() | objects()
     packed(parts, {"blkparse": text, "spc": spc, "msr": msr, "csv": csv,
                    "parquet": canonical, "capture": capture} | more)
     capture_stream()

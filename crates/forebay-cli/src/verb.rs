@@ -156,8 +156,14 @@ impl<A: Ask> Args for Arguments<A> {
             [line, ..] => command.about(line.clone()).long_about(about.join("\n\n")),
             [] => command,
         };
-        let inputs = A::inputs().into_iter().filter(|input| input.face != Face::Python);
-        command.args(inputs.map(argument))
+        let inputs: Vec<Input> =
+            A::inputs().into_iter().filter(|input| input.face != Face::Python).collect();
+        let has_volume = inputs.iter().any(|input| input.name == VOLUME);
+        command.args(inputs.into_iter().map(|input| match input.name {
+            // A short name, except where an option of the verb has it.
+            ONLY_VOLUME if !has_volume => argument(input).alias(VOLUME),
+            _ => argument(input),
+        }))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -231,6 +237,10 @@ impl<V: Verb> Args for ParsedVerb<V> {
 fn takes_pattern(input: &Input) -> bool {
     input.takes == Takes::Path && input.keeps_commas
 }
+
+/// The option for the only volume of a trace to read, and its other name.
+const ONLY_VOLUME: &str = "only_volume";
+const VOLUME: &str = "volume";
 
 /// Formats an input's name as `--kebab-case`.
 fn long(name: &str) -> String {

@@ -5,17 +5,25 @@ pub mod blktrace;
 mod clock;
 pub mod csv;
 pub mod disksim_valid;
+pub(crate) mod events;
 pub mod fio;
 pub mod fio_latency;
 mod frames;
+mod ftlsim;
+mod ftrace;
 pub mod hp_srt;
 mod log;
+mod nbdkit;
 mod numbering;
 pub mod objects;
 pub mod parquet;
 pub mod presets;
 pub mod procmon;
+mod qemu;
 pub mod snoop;
+mod spdk;
+mod strace;
+mod sysdig;
 mod titles;
 pub mod vscsi;
 pub mod xperf;
@@ -23,6 +31,7 @@ pub mod xperf;
 use std::io::BufRead;
 use std::path::PathBuf;
 
+pub use self::events::Layer;
 use self::presets::Preset;
 use crate::bad_rows::BadRowsMax;
 use crate::error::TraceError;
@@ -42,6 +51,10 @@ pub struct Input {
     pub consumed: Consumed,
     /// Whether a step back of the clock begins another run, which is placed after the previous one.
     pub split_runs: bool,
+    /// The layer at which requests count that the trace shows at several.
+    pub layer: Layer,
+    /// The parameter of the format: blkparse's format string.
+    pub parameter: Option<String>,
     /// The share of rows that may be unreadable.
     pub bad_rows_max: BadRowsMax,
 }
@@ -57,6 +70,8 @@ impl Input {
             consumed,
             split_runs: false,
             bad_rows_max: BadRowsMax::NONE,
+            layer: Layer::default(),
+            parameter: None,
         }
     }
 }
@@ -151,7 +166,7 @@ pub static FORMATS: &[Format] = &[
         "blktrace",
         "blktrace binary: base name, folder, tar, or one file of the set",
         |head| blktrace::sniff(head) || is_tar(head),
-        |input| Ok(Box::new(blktrace::Blktrace::open(&input.path)?)),
+        |input| Ok(Box::new(blktrace::Blktrace::open(&input.path)?.at_layer(input.layer))),
     )
     .showing("$ blktrace -d /dev/sda -o trace -w 60"),
     Format::of_code(
@@ -173,14 +188,21 @@ pub static FORMATS: &[Format] = &[
     .showing("time_us,op,offset,len,latency_us\n0,R,4096,8192,105.5\n250,W,65536,4096,\n"),
     Format::of_code(
         "blkparse",
-        "blkparse's output in its default format",
+        "blkparse's output in its default format; blkparse:FORMAT for that of blkparse -f FORMAT",
         blkparse::sniff,
-        |input| {
-            let Input { path, content, split_runs, .. } = input;
-            Ok(Box::new(blkparse::Blkparse::splitting_runs(&path, content, split_runs)?))
-        },
+        blkparse::open,
     )
     .showing("  8,0    1        1     0.000000000   697  Q   W 223490 + 8 [kjournald]\n  8,0    1        2     0.000001829   697  D   W 223490 + 8 [kjournald]\n  8,0    0        1     0.000900000     0  C   W 223490 + 8 [0]\n"),
+    Format::of_code(
+        "ftrace",
+        "the kernel's block tracepoints: trace_pipe of ftrace, perf script, trace-cmd report",
+        ftrace::sniff,
+        ftrace::open,
+    )
+    .showing(
+        "  dd-7 [001] ..... 9904.831159: block_rq_issue: 8,0 R 4096 () 800 + 8 none,0,0 [dd]\n  <idle>-0 [003] d.h1. \
+         9904.831178: block_rq_complete: 8,0 R () 800 + 8 none,0,0 [0]\n",
+    ),
     Format::of_code(
         "snoop",
         "output of bcc's biosnoop or perf-tools' iosnoop, with the header line",
@@ -189,10 +211,42 @@ pub static FORMATS: &[Format] = &[
     )
     .showing("TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  LAT(ms)\n0.000004    supervise      1950   xvda1   W 13092560   4096      0.74\n"),
     Format::of_code(
+        "strace",
+        "strace -f -ttt -T: the calls that read and write files; each file is a volume",
+        strace::sniff,
+        strace::open,
+    )
+    .showing("41 1767000000.100000 openat(AT_FDCWD, \"/srv/db\", O_RDWR) = 3 <0.000010>\n41 1767000000.100100 pread64(3, \
+         \"..\", 4096, 8192) = 4096 <0.000050>\n"),
+    Format::of_code(
+        "sysdig",
+        "sysdig's default output: the calls that read and write files; each file is a volume",
+        sysdig::sniff,
+        sysdig::open,
+    )
+    .showing("7 09:00:00.000001000 1 db (50) > pread fd=3(<f>/srv/db) size=784 pos=64\n9 09:00:00.000003000 1 db (50) < pread \
+         res=784 data=..\n"),
+    Format::of_code("nbdkit", "the log of nbdkit's log filter", nbdkit::sniff, nbdkit::open)
+    .showing(
+        "2026-03-01 09:00:00.000200 connection=1 Write id=1 offset=0x1000 count=0x2000 fua=1 ...\n\
+         2026-03-01 09:00:00.000400 connection=1 ...Write id=1 return=0\n",
+    ),
+    Format::of_code(
+        "qemu",
+        "QEMU's trace events of virtio-blk or of its block layer, with timestamps",
+        qemu::sniff,
+        qemu::open,
+    )
+    .showing("77@1767000000.000100:virtio_blk_handle_read vdev 0x56 req 0x7f sector 16 nsectors 8\n\
+         77@1767000000.000400:virtio_blk_rw_complete vdev 0x56 req 0x7f ret 0\n"),
+    Format::of_code("spdk", "spdk_trace's records of block devices", spdk::sniff, spdk::open)
+    .showing("2: 10.500 (22050) BDEV_IO_START id: i7 type: 2 ctx: 0x2000 offset: 16 len: 8\n2: 90.750 (190575) BDEV_IO_DONE id: i7 \
+         time: 80.250 ctx: 0x2000\n"),
+    Format::of_code(
         "ftlsim",
         "blkparse events as WiscSee rewrites them (pid action operation offset size ...)",
-        blkparse::ftlsim::sniff,
-        blkparse::ftlsim::open,
+        ftlsim::sniff,
+        ftlsim::open,
     )
     .showing("7 D write 4096 1024 1.000000000 0 True\n7 C write 4096 1024 1.000100000 0.0001 True\n"),
     Format::of_code(
@@ -531,6 +585,11 @@ pub(crate) mod tests {
     /// Makes an input from text.
     pub(crate) fn input(text: &[u8]) -> Input {
         Input::new("trace".into(), Packing::Plain, Box::new(Cursor::new(text.to_vec())))
+    }
+
+    /// Opens inputs of which a few rows may be unreadable.
+    pub(crate) fn leniently<R>(open: impl FnOnce(Input) -> R) -> impl FnOnce(Input) -> R {
+        |input| open(Input { bad_rows_max: BadRowsMax::default(), ..input })
     }
 
     /// Reads a whole text.

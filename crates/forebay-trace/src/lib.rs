@@ -19,9 +19,11 @@ pub mod error;
 mod fields;
 pub mod formats;
 mod gaps;
+mod in_step;
 
 mod lines;
 mod naming;
+mod one_volume;
 mod op_flags;
 pub mod open;
 pub mod order;

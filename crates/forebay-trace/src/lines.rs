@@ -64,6 +64,12 @@ impl Lines {
     /// Returns the next line without its end; `None` after the last.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, TraceError> {
+        Ok(self.next_or_cut()?.map(|(line, _)| line))
+    }
+
+    /// Returns the next line without its end, and whether it has no line end.
+    #[inline]
+    pub(crate) fn next_or_cut(&mut self) -> Result<Option<(&[u8], bool)>, TraceError> {
         let mut seen = 0;
         let length = loop {
             let open = self.buffer.get(self.start + seen..self.end).unwrap_or_default();
@@ -87,7 +93,7 @@ impl Lines {
         let from = self.start;
         self.start = (from + length + 1).min(self.end);
         let line = self.buffer.get(from..from + length).unwrap_or_default();
-        Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
+        Ok(Some((line.strip_suffix(b"\r").unwrap_or(line), self.cut)))
     }
 
     /// Returns text that begins with the lines that have not been consumed yet, and how many of its
@@ -152,6 +158,12 @@ impl Lines {
                  line is left out"
             )
         })
+    }
+
+    /// Returns, once, the note about a last line that has no line end and was skipped for that.
+    pub(crate) fn truncated_note(&mut self, line: u64) -> Option<String> {
+        std::mem::take(&mut self.cut)
+            .then(|| format!("the last line, {line}, is truncated and left out"))
     }
 
     /// Reads more bytes after those that have not been consumed.

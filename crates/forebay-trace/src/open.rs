@@ -9,8 +9,9 @@ use crate::columns::{BadColumns, Columns};
 use crate::error::{Place, TraceError};
 use crate::formats::blktrace::{Blktrace, set};
 use crate::formats::presets::open_columns;
-use crate::formats::{FORMATS, Format, Input, csv};
+use crate::formats::{FORMATS, Format, Input, Layer, csv, snoop};
 use crate::lines::BYTE_ORDER_MARK;
+use crate::one_volume::OneVolume;
 use crate::partition;
 use crate::rows::shorten;
 use crate::trace::Reader;
@@ -24,8 +25,8 @@ const LOOKED_AT_MAX: usize = 50;
 /// folder, a tar of it, or one of its files), or the folder of a finished [`partition`].
 ///
 /// The format is detected from the content, unless `from` names it or declares the columns of a
-/// text: [`COLUMNS`] followed by what [`Columns`] parses. [`SPLIT_RUNS`] and [`BAD_ROWS`], in this
-/// order, may precede either, or be used alone. A trace whose units cannot be right is rejected, see [`crate::units`]; declared
+/// text: [`COLUMNS`] followed by what [`Columns`] parses. [`SPLIT_RUNS`], [`BAD_ROWS`], one of
+/// [`LAYERS`] and [`VOLUME`] may precede either, or be used alone. A trace whose units cannot be right is rejected, see [`crate::units`]; declared
 /// units only cause a warning.
 pub fn open(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
     open_counting(path, from, Consumed::default())
@@ -38,21 +39,33 @@ pub fn open_counting(
     from: Option<&str>,
     consumed: Consumed,
 ) -> Result<Box<dyn Reader>, TraceError> {
-    let (split_runs, from) = match from.map(|from| (from, from.strip_prefix(SPLIT_RUNS))) {
-        Some((_, Some(rest))) => (true, Some(rest).filter(|rest| !rest.is_empty())),
-        _ => (false, from),
+    let (reading, from) = Reading::parse(path, from.unwrap_or_default())?;
+    let (reader, doubt) = open_as(path, from, &reading, consumed)?;
+    let reader = match reading.volume {
+        Some(volume) => Box::new(OneVolume::new(reader, path, volume)),
+        None => reader,
     };
-    let (bad_rows_max, from) = bad_rows(path, from)?;
+    Ok(Box::new(Checked::new(reader, path, doubt)))
+}
+
+/// Opens the trace with all of its volumes. `from` is the format, or empty.
+fn open_as(
+    path: &Path,
+    from: &str,
+    reading: &Reading,
+    consumed: Consumed,
+) -> Result<(Box<dyn Reader>, Doubt), TraceError> {
+    let from = Some(from).filter(|from| !from.is_empty());
     let from = from.map(|name| FormatChoice::new(path, name)).transpose()?;
+    let (split_runs, layer) = (reading.split_runs, reading.layer());
     match fs::metadata(path) {
         Ok(found) if found.is_dir() && partition::is_finished(path) => {
-            let merged = partition::merge::read(path)?;
-            return Ok(Box::new(Checked::new(merged, path, Doubt::of("parquet"))));
+            return Ok((partition::merge::read(path)?, Doubt::of("parquet")));
         }
-        Ok(found) if found.is_dir() => return open_set(path),
+        Ok(found) if found.is_dir() => return open_set(path, layer),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // The base name of a set is not a file.
-            return open_set(path).map_err(|found| match found {
+            return open_set(path, layer).map_err(|found| match found {
                 TraceError::Io { .. } => TraceError::Io { path: path.to_path_buf(), source: error },
                 malformed => malformed,
             });
@@ -72,23 +85,34 @@ pub fn open_counting(
     if head.is_empty() {
         return Err(malformed(path, "an empty file".into(), "a trace".into()));
     }
-    let path_buf = path.to_path_buf();
-    let input = Input { path: path_buf, packing, content, consumed, split_runs, bad_rows_max };
-    let (reader, doubt) = match from {
+    let parameter = match &from {
+        Some(FormatChoice::Format(_, parameter)) => parameter.clone(),
+        _ => None,
+    };
+    let input = Input {
+        path: path.to_path_buf(),
+        packing,
+        content,
+        consumed,
+        split_runs,
+        bad_rows_max: reading.bad_rows_max,
+        layer,
+        parameter,
+    };
+    Ok(match from {
         Some(FormatChoice::Columns(columns)) => {
             (open_columns(&columns, input)?, Doubt::declared(&columns))
         }
         // A user who specifies Parquet knows its units, or has no other way to state them.
-        Some(FormatChoice::Format(format)) if format.name == "parquet" => {
+        Some(FormatChoice::Format(format, _)) if format.name == "parquet" => {
             (format.open(input)?, Doubt::of(format.name))
         }
-        Some(FormatChoice::Format(format)) => (format.open(input)?, doubt(format, &head, path)),
+        Some(FormatChoice::Format(format, _)) => (format.open(input)?, doubt(format, &head, path)),
         None => {
             let format = recognise(path, &head)?;
             (format.open(input)?, doubt(format, &head, path))
         }
-    };
-    Ok(Box::new(Checked::new(reader, path, doubt)))
+    })
 }
 
 /// Returns what is known of the units of content that begins like this: a header or the names of a
@@ -144,43 +168,100 @@ pub const COLUMNS: &str = "columns:";
 /// previous one. If nothing follows it, the format is detected.
 pub const SPLIT_RUNS: &str = "split-runs:";
 
+/// The prefixes that choose the layer at which requests count that the trace shows at several.
+pub const LAYERS: [(&str, Layer); 2] =
+    [("layer-top:", Layer::Top), ("layer-bottom:", Layer::Bottom)];
+
+/// The prefix of the only volume to read: then come the length of its name in bytes, a colon, and
+/// the name.
+pub const VOLUME: &str = "volume:";
+
 /// The prefix that sets the share of rows that may be unreadable: `bad-rows:0.05:`.
 pub const BAD_ROWS: &str = "bad-rows:";
 
-/// Returns the share of rows that may be unreadable, and what follows the prefix that sets it.
-fn bad_rows<'a>(
-    path: &Path,
-    from: Option<&'a str>,
-) -> Result<(BadRowsMax, Option<&'a str>), TraceError> {
-    let Some(rest) = from.and_then(|from| from.strip_prefix(BAD_ROWS)) else {
-        return Ok((BadRowsMax::default(), from));
-    };
-    let (share, rest) = rest.split_once(':').unwrap_or((rest, ""));
-    match share.parse() {
-        Ok(share) => Ok((share, Some(rest).filter(|rest| !rest.is_empty()))),
-        Err(_) => {
-            let got = format!("{BAD_ROWS}{share}");
-            Err(malformed(path, got, "a share of 0 to 1, such as bad-rows:1%:".into()))
+/// How a trace is read, apart from its format.
+#[derive(Default)]
+struct Reading {
+    split_runs: bool,
+    bad_rows_max: BadRowsMax,
+    layer: Option<Layer>,
+    volume: Option<String>,
+}
+
+impl Reading {
+    /// Parses the prefixes of a format. Returns the format, which may be empty, too.
+    ///
+    /// # Errors
+    /// A share of unreadable rows that is none.
+    fn parse<'a>(path: &Path, from: &'a str) -> Result<(Reading, &'a str), TraceError> {
+        let (mut reading, mut rest) = (Reading::default(), from);
+        loop {
+            if let Some(after) = rest.strip_prefix(BAD_ROWS) {
+                let (share, after) = after.split_once(':').unwrap_or((after, ""));
+                reading.bad_rows_max = share.parse().map_err(|_| {
+                    let got = format!("{BAD_ROWS}{share}");
+                    malformed(path, got, "a share of 0 to 1, such as bad-rows:1%:".into())
+                })?;
+                rest = after;
+                continue;
+            }
+            let layer = LAYERS
+                .iter()
+                .find_map(|(prefix, layer)| Some((*layer, rest.strip_prefix(prefix)?)));
+            rest = match (rest.strip_prefix(SPLIT_RUNS), layer, Self::named_volume(rest)) {
+                (Some(after), ..) => {
+                    reading.split_runs = true;
+                    after
+                }
+                (_, Some((layer, after)), _) => {
+                    reading.layer = Some(layer);
+                    after
+                }
+                (.., Some((volume, after))) => {
+                    reading.volume = Some(volume.to_owned());
+                    after
+                }
+                _ => return Ok((reading, rest)),
+            };
         }
+    }
+
+    fn named_volume(text: &str) -> Option<(&str, &str)> {
+        let (length, rest) = text.strip_prefix(VOLUME)?.split_once(':')?;
+        rest.split_at_checked(length.parse().ok()?)
+    }
+
+    /// Returns the layer at which requests count: those of a volume that was chosen always do.
+    fn layer(&self) -> Layer {
+        let default = if self.volume.is_some() { Layer::Every } else { Layer::default() };
+        self.layer.unwrap_or(default)
     }
 }
 
 /// How the user specified the format.
 enum FormatChoice {
-    Format(&'static Format),
+    /// By its name, with a parameter.
+    Format(&'static Format, Option<String>),
     Columns(Columns),
 }
 
 impl FormatChoice {
     fn new(path: &Path, word: &str) -> Result<FormatChoice, TraceError> {
         let Some(text) = word.strip_prefix(COLUMNS) else {
-            return named(path, word).map(FormatChoice::Format);
+            let (name, parameter) = match word.split_once(':') {
+                Some((name, text)) if name == WITH_PARAMETER => (name, Some(text.to_owned())),
+                _ => (word, None),
+            };
+            return named(path, name).map(|format| FormatChoice::Format(format, parameter));
         };
         text.parse().map(FormatChoice::Columns).map_err(|bad: BadColumns| {
             malformed(path, format!("{} in the columns {text:?}", bad.got), bad.expected)
         })
     }
 }
+
+/// The format whose name may be followed by a colon and a parameter: the format string.
+const WITH_PARAMETER: &str = "blkparse";
 
 /// Makes the error that no format has this name.
 pub(crate) fn unknown(path: &Path, name: &str) -> TraceError {
@@ -196,6 +277,18 @@ fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
     let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     let unknown = || unrecognized(path, head);
     let found = FORMATS.iter().find(|format| format.sniff(head));
+    if let (None, Some(header)) = (found, snoop::placeless_header(head)) {
+        return Err(TraceError::Malformed {
+            path: path.to_path_buf(),
+            place: Place::File,
+            got: format!("the header {}, which has no sectors", shorten(header)),
+            expected: "SECTOR and BYTES, as bcc's biosnoop prints them".into(),
+            hint:
+                "bpftrace's biosnoop.bt does not record where requests are: use biosnoop of bcc or \
+                   libbpf-tools, perf or blktrace"
+                    .into(),
+        });
+    }
     match (csv::header::of(head), found) {
         (Some(Err(unsure)), None) => Err(unsure.at(path)),
         // The rows look like those of a preset but the header differs, so the preset's units may be
@@ -255,9 +348,8 @@ pub(crate) fn traces_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Opens a blktrace set named by its folder or its base name.
-fn open_set(path: &Path) -> Result<Box<dyn Reader>, TraceError> {
-    let set = Box::new(Blktrace::open(path)?);
-    Ok(Box::new(Checked::new(set, path, Doubt::of("blktrace"))))
+fn open_set(path: &Path, layer: Layer) -> Result<(Box<dyn Reader>, Doubt), TraceError> {
+    Ok((Box::new(Blktrace::open(path)?.at_layer(layer)), Doubt::of("blktrace")))
 }
 
 fn malformed(path: &Path, got: String, expected: String) -> TraceError {
@@ -295,6 +387,8 @@ mod tests {
             (0..5000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let text = message(&noise, None);
         assert!(text.contains("begins \"") && text.contains("msr") && text.contains("--from"));
+        let text = message(b"TIME(ms)     DISK    COMM             PID    LAT(ms)\n", None);
+        assert!(text.contains("has no sectors") && text.contains("biosnoop.bt"), "{text}");
         let text = message(b"x", Some("foo"));
         assert!(
             text.contains("\"foo\"") && text.contains("parquet, hadoop-parquet, blktrace"),

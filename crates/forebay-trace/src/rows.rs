@@ -124,6 +124,12 @@ impl RowError {
     }
 }
 
+impl std::fmt::Display for RowError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{} in column {}, expected {}", self.got, self.column, self.expected)
+    }
+}
+
 /// Shortens bytes from a file so that they can be shown.
 pub(crate) fn shorten(bytes: &[u8]) -> String {
     const SHOWN: usize = 60;

@@ -35,6 +35,7 @@ use crate::columns::unit::TimeUnit;
 use crate::error::{Place, TraceError};
 use crate::formats::Format;
 use crate::gaps::Gaps;
+use crate::in_step::InStep;
 use crate::order::WINDOW;
 use crate::trace::{Dictionary, Notes, Reader, Record};
 use forebay_ask::named;
@@ -205,6 +206,8 @@ pub struct Checked {
     sample: Option<Sample>,
     records: u64,
     gaps: Gaps,
+    /// The comparison of volumes, until it is finished.
+    in_step: Option<InStep>,
     warnings: Vec<String>,
     notes: Notes,
 }
@@ -214,7 +217,8 @@ impl Checked {
         let notes = inner.notes().clone();
         let sample = Some(Sample::default());
         let (path, gaps, warnings) = (path.to_path_buf(), Gaps::default(), Vec::new());
-        Checked { inner, path, doubt, sample, records: 0, gaps, warnings, notes }
+        let in_step = Some(InStep::default());
+        Checked { inner, path, doubt, sample, records: 0, gaps, in_step, warnings, notes }
     }
 
     /// Returns the error, or adds the warning.
@@ -245,6 +249,15 @@ impl Checked {
 }
 
 impl Checked {
+    /// Warns of volumes that move in step, once enough requests were read.
+    fn follow_volumes(&mut self, batch: &[Record]) {
+        let Some(in_step) = &mut self.in_step else { return };
+        if in_step.add(batch) || batch.is_empty() {
+            self.warnings.extend(in_step.sentence(self.inner.dictionary()));
+            self.in_step = None;
+        }
+    }
+
     /// Rejects a trace that lost many times because it is not in order of time at all.
     fn refuse_disorder(&self) -> Result<(), TraceError> {
         let late = self.inner.notes().rows_late;
@@ -296,6 +309,7 @@ impl Reader for Checked {
             }
         }
         self.gaps.add(batch);
+        self.follow_volumes(batch);
         if batch.is_empty() {
             self.warnings.extend(self.gaps.sentence());
         }

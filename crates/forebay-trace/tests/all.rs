@@ -6,6 +6,7 @@ mod blktrace;
 mod describe_hadoop;
 mod describe_reference;
 mod describe_threads;
+mod events;
 mod header;
 mod others;
 mod parquet;

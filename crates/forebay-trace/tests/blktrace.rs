@@ -4,12 +4,13 @@
 //! The real traces lie outside the repository; where they are absent, these tests say so and pass.
 
 use std::fs;
-use std::io::{BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use forebay_core::{Flags, Nanos, Op};
-use forebay_trace::formats::{blkparse::Blkparse, blktrace::Blktrace};
+use forebay_trace::formats::blktrace::Blktrace;
+use forebay_trace::open::open;
 use forebay_trace::{Dictionary, Notes, Reader, Record, Stream};
 
 struct Trace {
@@ -19,7 +20,11 @@ struct Trace {
 }
 
 impl Trace {
-    fn of(mut reader: impl Reader) -> Trace {
+    fn of(reader: impl Reader + 'static) -> Trace {
+        Trace::of_any(Box::new(reader))
+    }
+
+    fn of_any(mut reader: Box<dyn Reader>) -> Trace {
         let (mut records, mut batch) = (Vec::new(), Vec::new());
         loop {
             reader.read(&mut batch).unwrap();
@@ -38,8 +43,7 @@ impl Trace {
     }
 
     fn text(path: &Path) -> Trace {
-        let reader = Box::new(BufReader::new(fs::File::open(path).unwrap()));
-        Trace::of(Blkparse::new(path, reader).unwrap())
+        Trace::of_any(open(path, Some("blkparse")).unwrap())
     }
 
     fn count(&self, op: Op) -> usize {
@@ -407,6 +411,40 @@ fn both_byte_orders_give_the_same() {
     assert!(notes.warnings.is_empty(), "{notes:?}");
     let big = read(&[("s.blktrace.0", big_endian(&small()))]).unwrap();
     assert_eq!(little, big);
+}
+
+/// Returns the record with another device.
+fn at(device: u32, mut record: Vec<u8>) -> Vec<u8> {
+    record[36..40].copy_from_slice(&device.to_le_bytes());
+    record
+}
+
+#[test]
+fn a_request_of_a_volume_above_another_counts_once() {
+    const VOLUME: u32 = 253 << 20;
+    // A remap's payload: the device above, the device below, and the sector above.
+    let payload = [&VOLUME.to_be_bytes()[..], &[0; 4], &800u64.to_be_bytes()].concat();
+    for grouped in [false, true] {
+        // With a control group, its id precedes the payload.
+        let group = [7; 8];
+        let before: &[u8] = if grouped { &group } else { &[] };
+        let remap = 0x0012_000f | u32::from(grouped) << 8;
+        let records = [
+            at(VOLUME, record(1, 10, 0x0012_0001, 800, 4096, &[])),
+            record(2, 11, remap, 2848, 4096, &[before, &payload].concat()),
+            record(3, 12, 0x0012_0001, 2848, 4096, &[]),
+            record(4, 30, 0x0082_0008, 2848, 4096, &[]),
+            at(VOLUME, record(5, 31, 0x0082_0008, 800, 4096, &[])),
+        ]
+        .concat();
+        for bytes in [records.clone(), big_endian(&records)] {
+            let (records, notes, dictionary) = read(&[("s.blktrace.0", bytes)]).unwrap();
+            let [request] = records[..] else { panic!("{records:?}") };
+            assert_eq!((request.offset, request.latency), (2848 * 512, Some(Nanos(18))));
+            assert_eq!(dictionary.volumes, ["8,16"]);
+            assert!(notes.warnings[0].starts_with("volume 253,0 is a layer above volume 8,16"));
+        }
+    }
 }
 
 #[test]

@@ -18,6 +18,7 @@ use forebay_show::page::Page;
 use forebay_show::quantities::percent;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::bad_rows::BadRowsMax;
+use forebay_trace::formats::Layer;
 use forebay_trace::streams::StreamBy;
 use forebay_trace::unpack::Consumed;
 use forebay_trace::write::ProtectedFiles;
@@ -353,6 +354,10 @@ forebay_ask::ask! {
         /// Treat the trace as several recordings, one after another: a new one begins wherever the clock goes back. Each
         /// is placed 1 s after the end of the previous one
         split_runs: bool,
+        /// Read only the requests of this volume of the trace
+        only_volume: Option<String> [.word("NAME")],
+        /// Where a request counts that the trace shows at several layers (LVM, md, dm-crypt, multipath, partitions)
+        layer: Option<LayerInput> [.otherwise("bottom, unless only one volume is read")],
         /// The share of rows that may be unreadable. They are left out, and the first three are shown; 0 makes the first
         /// one an error
         bad_rows: BadRowsMax = "1%",
@@ -385,16 +390,23 @@ impl SourceAsk {
     pub fn from(&self) -> Option<String> {
         let columns = || Some(format!("{}{}", open::COLUMNS, self.columns.as_ref()?.0));
         let from = self.from.clone().or_else(columns);
-        let from = match self.bad_rows == BadRowsMax::default() {
+        let mut prefix = String::new();
+        if self.split_runs {
+            prefix += open::SPLIT_RUNS;
+        }
+        if self.bad_rows != BadRowsMax::default() {
+            prefix += &format!("{}{}:", open::BAD_ROWS, self.bad_rows);
+        }
+        if let Some(LayerInput(layer)) = self.layer {
+            let word = open::LAYERS.iter().find(|(_, known)| *known == layer);
+            prefix += word.map_or("", |(word, _)| word);
+        }
+        if let Some(volume) = &self.only_volume {
+            prefix += &format!("{}{}:{volume}", open::VOLUME, volume.len());
+        }
+        match prefix.is_empty() {
             true => from,
-            false => {
-                let (share, from) = (self.bad_rows, from.unwrap_or_default());
-                Some(format!("{}{share}:{from}", open::BAD_ROWS))
-            }
-        };
-        match self.split_runs {
-            true => Some(format!("{}{}", open::SPLIT_RUNS, from.unwrap_or_default())),
-            false => from,
+            false => Some(prefix + &from.unwrap_or_default()),
         }
     }
 
@@ -416,6 +428,26 @@ impl SourceAsk {
         let input = input::Input::read_from(name, opening, stream_by, read)?;
         warn_notes(session, name, &input.notes);
         Ok(input)
+    }
+}
+
+/// The option for the layer at which a request counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayerInput(pub Layer);
+
+impl Value for LayerInput {
+    const WORD: &'static str = "LAYER";
+    const CHOICES: &'static [Choice] = &[
+        Choice { name: "bottom", about: "at the device nearest to the hardware" },
+        Choice { name: "top", about: "at the volume nearest to the programs" },
+    ];
+
+    fn parse(text: &str) -> Result<LayerInput, String> {
+        match text {
+            "bottom" => Ok(LayerInput(Layer::Bottom)),
+            "top" => Ok(LayerInput(Layer::Top)),
+            _ => Err(format!("got '{text}', expected bottom or top")),
+        }
     }
 }
 

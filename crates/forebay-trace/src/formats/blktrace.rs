@@ -3,15 +3,10 @@
 //! Units: times are nanoseconds of the traced machine's monotonic clock, sectors are 512 bytes.
 //! Epoch: the first request. Supports records of version 7 in either byte order. Sequence gaps and
 //! missing CPU files are tolerated, the latter with a warning. Requests are the queue events (Q);
-//! their latency ends with the completion (C) of their last sector, as described in [`pairing`].
+//! their latency ends with the completion (C) of their last sector, as described in `events::pairing`.
 
-mod back;
-mod event;
-mod order;
-mod pairing;
 mod record;
 pub(crate) mod set;
-mod streams;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -19,15 +14,12 @@ use std::path::{Path, PathBuf};
 use crate::error::{Place, TraceError};
 use crate::trace::{Dictionary, Notes, Reader, Record};
 
-pub(crate) use back::Back;
-pub(crate) use event::{Category, Event, SECTOR_BYTES, Source, Span, What};
-pub(crate) use order::Sorted;
-pub(crate) use pairing::Pairing;
+use super::events::{Layer, Merge, Pairing};
 pub use record::sniff;
 
 /// Reads a set of blktrace files.
 pub struct Blktrace {
-    events: order::Merge<record::Cursor>,
+    events: Merge<record::Cursor>,
     pairing: Pairing,
 }
 
@@ -38,13 +30,19 @@ impl Blktrace {
         Blktrace::from_readers(set::find(path)?)
     }
 
+    /// Chooses the layer at which requests count that the trace shows at several.
+    pub fn at_layer(mut self, layer: Layer) -> Blktrace {
+        self.pairing.choose(layer);
+        self
+    }
+
     /// Reads the given files, whose names contain their CPU numbers and appear in messages.
     pub fn from_readers(
         files: Vec<(PathBuf, Box<dyn Read + Send>)>,
     ) -> Result<Blktrace, TraceError> {
         let paths: Vec<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
         let cursors = files.into_iter().map(|(path, input)| record::Cursor::new(path, input));
-        let mut events = order::Merge::new(cursors.collect())?;
+        let mut events = Merge::new(cursors.collect())?;
         let empty: Vec<bool> = events.sources_mut().map(|cursor| cursor.is_empty()).collect();
         if empty.iter().all(|&empty| empty) {
             return Err(TraceError::Malformed {

@@ -1,8 +1,9 @@
-//! Times as logs record them: decimal numbers, and arrivals computed from completions.
+//! Times as logs record them: decimal numbers, times of day, and arrivals computed from completions.
 
 use forebay_core::Nanos;
 
 use crate::fields::digits;
+use crate::rows::RowError;
 
 /// Added to arrivals computed from completions, so that an arrival before the log's zero is not
 /// negative. Such readers are sorted afterwards, which subtracts it again.
@@ -52,6 +53,45 @@ pub(super) fn time_of_day(field: &[u8]) -> Option<u64> {
 /// trace can be that long.
 pub(super) fn arrival(end_ns: u64, latency_ns: u64) -> Option<Nanos> {
     BIAS_NS.checked_add(end_ns)?.checked_sub(latency_ns).map(Nanos)
+}
+
+/// Nanoseconds per day.
+const DAY_NS: u64 = 86_400_000_000_000;
+const HOUR_NS: u64 = 3_600_000_000_000;
+
+/// A clock that shows only the time of day. A time that goes back by more than half a day belongs to
+/// the next day.
+#[derive(Default)]
+pub(super) struct DayClock {
+    /// The newest time of day in nanoseconds, and the number of days that have passed.
+    newest: Option<(u64, u64)>,
+}
+
+impl DayClock {
+    /// Returns a time of day, `HH:MM:SS` with or without decimals, in nanoseconds since the start of
+    /// the first day.
+    pub(super) fn ns(&mut self, word: &[u8]) -> Result<u64, RowError> {
+        let ns = time_of_day(word)
+            .ok_or_else(|| RowError::new("time", word, "a time of day such as 23:59:59.123"))?;
+        let (newest, days) = self.newest.get_or_insert((ns, 0));
+        if *newest > ns + DAY_NS / 2 {
+            (*newest, *days) = (ns, *days + 1);
+        }
+        // A time just before midnight, in a row after one of the next day.
+        if *days > 0 && *newest < HOUR_NS && ns > DAY_NS - HOUR_NS {
+            return Ok((*days - 1) * DAY_NS + ns);
+        }
+        *newest = (*newest).max(ns);
+        Ok(*days * DAY_NS + ns)
+    }
+
+    /// Returns the note that gaps of days cannot be seen, if the clock was read.
+    pub(super) fn sentence(&self) -> Option<String> {
+        self.newest.map(|_| {
+            "times are times of day, continued over midnight: gaps of a day or more cannot be detected"
+                .to_owned()
+        })
+    }
 }
 
 #[cfg(test)]

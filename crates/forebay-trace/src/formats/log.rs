@@ -34,9 +34,19 @@ pub(super) trait Log: Send {
     /// Parses a line that is not blank.
     fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, RowError>;
 
+    /// Returns whether the last line, which has no line end, may be read anyway.
+    fn takes_cut(&self, _line: &[u8]) -> bool {
+        true
+    }
+
     /// Returns whether the request in the last line, which has no line end, may be read anyway.
     fn is_whole(&self, _last: &Record) -> bool {
         true
+    }
+
+    /// Returns the requests that the last line leaves open.
+    fn rest(&mut self) -> Vec<Record> {
+        Vec::new()
     }
 
     /// Returns the notes for the user at the end of the log.
@@ -77,10 +87,13 @@ impl<L: Log> LogReader<L> {
         }
     }
 
-    fn finish(&mut self) -> Result<(), TraceError> {
+    /// Ends the log, once, and returns the requests that it leaves open.
+    fn finish(&mut self) -> Result<Vec<Record>, TraceError> {
         if std::mem::replace(&mut self.ended, true) {
-            return Ok(());
+            return Ok(Vec::new());
         }
+        let rest = self.log.rest();
+        self.requests += rest.len() as u64;
         let read = self.requests + self.notes.rows_skipped;
         let told = self.bad.finish(self.lines.number(), read)?;
         self.notes.warnings.extend(told);
@@ -91,7 +104,7 @@ impl<L: Log> LogReader<L> {
         if self.requests == 0 {
             self.notes.warnings.push("the log holds no requests".into());
         }
-        Ok(())
+        Ok(rest)
     }
 
     /// Leaves out the last line, which cannot be read.
@@ -131,11 +144,16 @@ impl<L: Log> Reader for LogReader<L> {
     fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
         batch.clear();
         while batch.len() < BATCH {
-            let Some(line) = self.lines.next()? else {
-                self.finish()?;
+            let Some((line, is_cut)) = self.lines.next_or_cut()? else {
+                batch.append(&mut self.finish()?);
                 break;
             };
             if line.trim_ascii().is_empty() {
+                continue;
+            }
+            if is_cut && !self.log.takes_cut(line) {
+                let line = self.lines.number();
+                self.notes.warnings.extend(self.lines.truncated_note(line));
                 continue;
             }
             match self.log.line(line, &mut self.dictionary) {

@@ -6,6 +6,8 @@
 //! - biosnoop: `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`; that of libbpf-tools may
 //!   have `TIMESTAMP` instead of the first, with times of day such as `23:59:59.987`
 //! - iosnoop: `[STARTs] [ENDs] COMM PID TYPE DEV BLOCK BYTES LATms`
+//! - `ext4slower`, `xfsslower` and the like: `TIME COMM PID T BYTES OFF_KB LAT(ms) FILENAME`, with the
+//!   file as the volume
 //!
 //! Units: seconds, milliseconds, bytes, sectors of 512 bytes. Epoch: the first request. `TIME(s)`
 //! and `ENDs` are times of completion; a request arrived its latency before, and its time in the
@@ -28,9 +30,8 @@ use forebay_ask::named;
 use forebay_core::Nanos;
 use forebay_show::plural::{counted, verb};
 
-use super::blkparse::rwbs;
-use super::blktrace::{SECTOR_BYTES, Span};
-use super::clock::{arrival, scaled};
+use super::clock::{DayClock, arrival, scaled};
+use super::events::{Category, SECTOR_BYTES, Span, rwbs};
 use super::log::{Line, Log, first_lines, ordered, words};
 use super::numbering::Numbering;
 use crate::error::TraceError;
@@ -55,13 +56,9 @@ struct Snoop {
     headers_again: u64,
     /// The number of negative latencies.
     wrapped: u64,
-    /// The newest time of day in nanoseconds, and the number of days that have passed.
-    day: Option<(u64, u64)>,
+    day: DayClock,
 }
 
-/// Nanoseconds per day.
-const DAY_NS: u64 = 86_400_000_000_000;
-const HOUR_NS: u64 = 3_600_000_000_000;
 /// The most unread headings in a note.
 const UNREAD_SHOWN: usize = 5;
 
@@ -73,15 +70,6 @@ fn lost(line: &[u8]) -> Option<u64> {
         return None;
     }
     Some(words(&line).find_map(digits).unwrap_or(0))
-}
-
-/// Parses a time of day, `HH:MM:SS` with or without decimals, and returns nanoseconds.
-fn time_of_day(word: &[u8]) -> Option<u64> {
-    let mut parts = word.splitn(3, |&byte| byte == b':');
-    let mut part = |most: u64| digits(parts.next()?).filter(|&value| value <= most);
-    let minutes = part(23)? * 60 + part(59)?;
-    let seconds = scaled(parts.next()?, 9).filter(|&ns| ns < 61_000_000_000)?;
-    Some(minutes * 60_000_000_000 + seconds)
 }
 
 /// Parses a latency in milliseconds and returns nanoseconds; `None` if it is negative, printed as
@@ -123,7 +111,7 @@ impl Snoop {
             self.lost += lost(line).unwrap_or(0);
             return Ok(Some(Line::Other));
         }
-        let known = begins(&[b"#", b"Tracing block I/O", b"Ending tracing", b"^C"]);
+        let known = begins(&[b"#", b"Tracing ", b"Ending tracing", b"^C"]);
         Ok(known.then_some(Line::Other))
     }
 
@@ -143,8 +131,16 @@ impl Snoop {
         let bytes = number(cells, Column::Bytes)?;
         let sector = number(cells, Column::Sector)?;
         let kind = cells.get(Column::Kind);
-        let category = rwbs::category(kind)
+        let is_file = cells.tool() == Tool::Fsslower;
+        let category = if is_file { of_file(kind) } else { rwbs::category(kind) };
+        let category = category
             .ok_or_else(|| RowError::new("T", kind, "RWBS letters such as R, W, WS or D"))?;
+        // Offsets of files are in KiB, and a sync has none, nor a length.
+        let (sector, bytes) = match is_file {
+            true if category == Category::FLUSH => (0, 0),
+            true => (sector.saturating_mul(1024 / SECTOR_BYTES), bytes),
+            false => (sector, bytes),
+        };
         let bytes = u32::try_from(bytes)
             .map_err(|_| RowError::new("BYTES", cells.get(Column::Bytes), "less than 4 GiB"))?;
         let span = Span { sector, bytes, device: 0, category };
@@ -175,7 +171,7 @@ impl Snoop {
         };
         let (start, end) = (seconds(Column::Start)?, seconds(Column::End)?);
         let end = match cells.find(Column::Clock) {
-            Some(cell) if end.is_none() && cell.contains(&b':') => Some(self.of_day(cell)?),
+            Some(cell) if end.is_none() && cell.contains(&b':') => Some(self.day.ns(cell)?),
             Some(_) if end.is_none() => seconds(Column::Clock)?,
             _ => end,
         };
@@ -214,27 +210,22 @@ impl Snoop {
         };
         Ok(latency.zip(queued).map(|(latency, queued)| latency + queued))
     }
-
-    /// Returns a time of day relative to the start of the first day.
-    fn of_day(&mut self, cell: &[u8]) -> Result<u64, RowError> {
-        let ns = time_of_day(cell)
-            .ok_or_else(|| RowError::new("time", cell, "a time of day such as 23:59:59.123"))?;
-        let (newest, days) = self.day.get_or_insert((ns, 0));
-        if *newest > ns + DAY_NS / 2 {
-            (*newest, *days) = (ns, *days + 1);
-        }
-        // A time just before midnight, in a row after one of the next day.
-        if *days > 0 && *newest < HOUR_NS && ns > DAY_NS - HOUR_NS {
-            return Ok((*days - 1) * DAY_NS + ns);
-        }
-        *newest = (*newest).max(ns);
-        Ok(*days * DAY_NS + ns)
-    }
 }
 
 fn number(cells: &Cells, column: Column) -> Result<u64, RowError> {
     let cell = cells.get(column);
     digits(cell).ok_or_else(|| RowError::new(column.name(), cell, "a whole number without a sign"))
+}
+
+/// Returns the category of a call on a file; opening it is none of a request.
+fn of_file(kind: &[u8]) -> Option<Category> {
+    match kind {
+        b"R" => Some(Category::READ),
+        b"W" => Some(Category::WRITE),
+        b"S" | b"F" => Some(Category::FLUSH),
+        b"O" => Some(Category::default()),
+        _ => None,
+    }
 }
 
 /// Returns the submitter of a request.
@@ -244,7 +235,7 @@ fn stream(cells: &Cells) -> Result<Stream, RowError> {
         .map_err(|_| RowError::new("PID", cells.get(Column::Pid), "a process id below 2^32"))?;
     let name = String::from_utf8_lossy(cells.get(Column::Name)).into_owned();
     Ok(match cells.tool() {
-        Tool::Biosnoop => Stream { thread: None, process: Some(id), name },
+        Tool::Biosnoop | Tool::Fsslower => Stream { thread: None, process: Some(id), name },
         Tool::Iosnoop => Stream { thread: Some(id), process: None, name },
     })
 }
@@ -290,17 +281,26 @@ impl Log for Snoop {
             let are = verb(unread.len() as u64, "column is", "columns are");
             sentences.push(format!("{} {are} ignored: {shown}", unread.len()));
         }
-        if self.day.is_some() {
-            let sentence = "times are times of day, continued over midnight: gaps of a day or \
-                more cannot be detected";
-            sentences.push(sentence.into());
-        }
+        sentences.extend(self.day.sentence());
         sentences
     }
 }
 
 pub(crate) fn sniff(head: &[u8]) -> bool {
     first_lines(head).any(|line| Layout::of(line).is_some())
+}
+
+/// Returns the header of a tool like biosnoop that records neither where requests are nor how long,
+/// such as that of bpftrace's `biosnoop.bt`.
+pub(crate) fn placeless_header(head: &[u8]) -> Option<&[u8]> {
+    first_lines(head).find(|line| {
+        let has = |heading: &[u8]| words(line).any(|word| word == heading);
+        let has_latency = words(line).any(|word| word.starts_with(b"LAT"));
+        has_latency
+            && has(b"COMM")
+            && has(b"PID")
+            && ![&b"SECTOR"[..], b"BLOCK", b"OFF_KB"].into_iter().any(has)
+    })
 }
 
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {

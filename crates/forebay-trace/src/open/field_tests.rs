@@ -519,3 +519,27 @@ fn a_few_latencies_below_zero_are_unknown_and_many_are_refused() {
     assert_eq!((records[0].latency, records[1].latency), (None, Some(Nanos(5))));
     assert!(only(&notes).starts_with("1 latency below zero"), "{notes:?}");
 }
+
+/// Two volumes of which one is above the other.
+fn in_step() -> String {
+    let pair = |n: u64| {
+        let (us, offset) = (n * 1000, n * 7919 % 1000 * 4096);
+        format!("{us},W,{offset},4096,dm-0\n{},W,{},4096,sda\n", us + 7, offset + (1 << 20))
+    };
+    let rows: String = (0..100).map(pair).collect();
+    format!("time_us,op,offset,len,volume\n{rows}")
+}
+
+#[test]
+fn volumes_in_step_are_reported_unless_one_is_chosen() {
+    let (records, notes) = read(in_step());
+    assert_eq!(records.len(), 200);
+    assert!(only(&notes).starts_with("volumes dm-0 and sda move in step"), "{notes:?}");
+    for from in ["volume:3:sda", "split-runs:volume:3:sda"] {
+        let (records, notes) = read_as("trace", in_step(), Some(from)).unwrap();
+        assert_eq!((records.len(), records[0].at.0, records[0].offset), (100, 0, 1 << 20));
+        assert_eq!(only(&notes), "100 requests of other volumes left out");
+    }
+    let told = read_as("trace", in_step(), Some("volume:3:sdb")).unwrap_err();
+    assert!(told.contains("expected one of its volumes: dm-0, sda"), "{told}");
+}

@@ -25,7 +25,7 @@ use self::names::{Devices, Threads};
 use self::record::{COMPLETE, Event, GET_REQUEST, INSERT, ISSUE, QUEUE, categories};
 use super::{Draft, Writer};
 use crate::error::TraceError;
-use crate::formats::blktrace::SECTOR_BYTES;
+use crate::formats::events::SECTOR_BYTES;
 use crate::trace::{Dictionary, Notes, Record};
 
 /// The most completions that are held until their time; beyond that, the earliest are dropped.

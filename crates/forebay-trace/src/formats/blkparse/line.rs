@@ -1,27 +1,10 @@
 //! Parses one line of blkparse's default text.
 
-use super::super::blktrace::{Category, Event, Span, What};
-use super::rwbs::category;
+use std::borrow::Cow;
 
-/// The kinds of lines.
-pub(super) enum Line {
-    /// An event that concerns requests.
-    Event(Box<Parsed>),
-    /// A remap of a request from the second device to the first.
-    Remap(u32, u32),
-    /// Another event (plug, merge, message …).
-    Other,
-    Blank,
-    /// A comment, or part of the summary at the end.
-    Summary,
-    Unknown,
-}
-
-/// An event and the thread's name, if the line has it.
-pub(super) struct Parsed {
-    pub(super) event: Event,
-    pub(super) name: Option<Box<str>>,
-}
+use crate::formats::events::rwbs::category;
+use crate::formats::events::text::{Line, Unreadable, Words, device, remap, seconds};
+use crate::formats::events::{Category, Event, Span, What};
 
 /// The beginnings of summary lines and of other blkparse output that is not an event.
 const SUMMARY: [&[u8]; 20] = [
@@ -48,89 +31,93 @@ const SUMMARY: [&[u8]; 20] = [
 ];
 
 /// Actions that are irrelevant for requests; `m` is a message, `UT` an unplug by timer.
-const OTHERS: [&[u8]; 17] = [
-    b"A", b"G", b"M", b"F", b"I", b"P", b"U", b"UT", b"T", b"S", b"R", b"X", b"B", b"W", b"m",
-    b"UI", b"?",
-];
+const OTHERS: [&[u8]; 15] =
+    [b"G", b"M", b"F", b"I", b"P", b"U", b"UT", b"T", b"S", b"X", b"B", b"W", b"m", b"UI", b"?"];
 
-/// An iterator over the words of a line that also gives access to the rest of the line.
-struct Words<'a>(&'a [u8]);
-
-impl<'a> Words<'a> {
-    fn rest(&self) -> &'a [u8] {
-        self.0.trim_ascii()
+/// Returns whether a line is a comment or part of the summary at the end.
+pub(super) fn summary(line: &[u8]) -> Option<Line<'static>> {
+    let line = line.trim_ascii();
+    if !SUMMARY.iter().any(|begin| line.starts_with(begin)) {
+        return None;
     }
-
-    fn number(&mut self, what: &'static str) -> Result<u64, &'static str> {
-        self.next().and_then(number).ok_or(what)
-    }
+    // The number of events that blktrace dropped.
+    let skips = line.strip_prefix(b"Skips:").and_then(|rest| Words(rest).number("").ok());
+    Some(match skips {
+        Some(count) if count > 0 => Line::Lost(Some(count)),
+        _ => Line::Summary,
+    })
 }
 
-impl<'a> Iterator for Words<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let text = self.0.trim_ascii_start();
-        let end = text.iter().position(|byte| byte.is_ascii_whitespace()).unwrap_or(text.len());
-        let (word, rest) = text.split_at(end);
-        self.0 = rest;
-        (!word.is_empty()).then_some(word)
-    }
+/// Returns the event with this action, unless it says nothing of a request; the error is an unknown
+/// action.
+pub(super) fn what(action: &[u8], span: Span) -> Result<Option<What>, Unreadable> {
+    Ok(Some(match action {
+        b"Q" => What::Queue(span),
+        b"D" => What::Issue(span),
+        b"R" => What::Requeue(span),
+        b"C" => What::Complete(span),
+        _ if OTHERS.contains(&action) => return Ok(None),
+        _ => return Err("unknown action".into()),
+    }))
 }
 
 /// Parses a line. The error says which part of an event is invalid.
-pub(super) fn parse(line: &[u8]) -> Result<Line, &'static str> {
+pub(super) fn parse(line: &[u8]) -> Result<Line<'_>, Unreadable> {
     let mut words = Words(line);
-    let Some(first) = words.next() else { return Ok(Line::Blank) };
-    let Some((major, minor)) = device(first) else {
-        let line = line.trim_ascii_start();
-        let known = SUMMARY.iter().any(|begin| line.starts_with(begin));
-        return Ok(if known { Line::Summary } else { Line::Unknown });
+    let Some(first) = words.next().filter(|first| first.contains(&b',')) else {
+        return Ok(summary(line).unwrap_or(Line::Unknown));
     };
-    if major >= 1 << 12 || minor >= 1 << 20 {
-        return Err("device number out of range");
-    }
+    let is_pair = first.iter().all(|byte| byte.is_ascii_digit() || *byte == b',');
+    let device = match device(first) {
+        Some(device) => device,
+        None if is_pair => return Err("device number out of range".into()),
+        None => return Ok(summary(line).unwrap_or(Line::Unknown)),
+    };
     words.number("the CPU is not a number")?;
-    words.number("the sequence is not a number")?;
+    let sequence = words.number("the sequence is not a number")?;
     let time_ns = words.next().and_then(seconds).ok_or("the time is not in seconds")?;
     let pid = words.number("the process id is not a number")?;
     let pid = u32::try_from(pid).map_err(|_| "the process id is out of range")?;
-    let action = words.next().ok_or("no action")?;
-    let device = (major as u32) << 20 | minor as u32;
-    if OTHERS.contains(&action) {
-        let from = (action == b"A").then(|| remapped_from(words.rest())).flatten();
-        return Ok(from.map_or(Line::Other, |from| Line::Remap(device, from)));
-    }
-    let what = match action {
-        b"Q" => What::Queue,
-        b"D" => What::Issue,
-        b"C" => What::Complete,
-        _ => return Err("unknown action"),
-    };
-    let category = words.next().and_then(category).ok_or("unknown RWBS")?;
-    let (span, rest) = span(Span { sector: 0, bytes: 0, device, category }, words)?;
-    if span.fault().is_some() {
-        return Err("a request over 1 GiB, or beyond 2^64 bytes");
-    }
-    let name = if action == b"C" { None } else { Some(process(rest)?) };
-    let event = Event { time_ns, sequence: 0, pid, what: what(span) };
-    Ok(Line::Event(Box::new(Parsed { event, name })))
+    let made = |what| Event { time_ns, sequence: sequence as u32, pid, what };
+    Ok(event(device, words)?.map_or(Line::Other, |(what, name)| Line::Event(made(what), name)))
 }
 
-/// Parses the device after the arrow of a remap: `W 2056 + 8 <- (253,0) 8`.
-fn remapped_from(rest: &[u8]) -> Option<u32> {
-    let arrow = memchr::memmem::find(rest, b"<- (")? + 4;
-    let rest = rest.get(arrow..)?;
-    let (major, minor) = device(rest.get(..memchr::memchr(b')', rest)?)?)?;
-    (major < 1 << 12 && minor < 1 << 20).then_some((major as u32) << 20 | minor as u32)
+/// An event, and the name of its process, if the line has it.
+type NamedWhat<'a> = (What, Option<&'a [u8]>);
+
+/// Parses an event from its action on: `Q WS 800 + 8 [process]`. Returns it with the name of the
+/// process, unless it says nothing of a request.
+pub(in crate::formats) fn event<'a>(
+    device: u32,
+    mut words: Words<'a>,
+) -> Result<Option<NamedWhat<'a>>, Unreadable> {
+    let action = words.next().ok_or("no action")?;
+    if action == b"A" {
+        let remap = remap(device, words.rest());
+        return Ok(remap.map(|remap| (What::Remap(Box::new(remap)), None)));
+    }
+    let nothing = Span { sector: 0, bytes: 0, device, category: Category::default() };
+    if what(action, nothing)?.is_none() {
+        return Ok(None);
+    }
+    let category = words.next().and_then(category).ok_or("unknown RWBS")?;
+    let (span, rest) = span(Span { category, ..nothing }, words)?;
+    if span.fault().is_some() {
+        return Err("a request over 1 GiB, or beyond 2^64 bytes".into());
+    }
+    let name = match action {
+        b"C" | b"R" => None,
+        _ => Some(process(rest)?),
+    };
+    Ok(what(action, span)?.map(|what| (what, name)))
 }
 
 /// Parses the sectors of the event: `sector + count`, only `sector` if it carries no data, or a
 /// number of bytes and a command in parentheses if it is passed through.
-fn span<'a>(mut span: Span, mut words: Words<'a>) -> Result<(Span, &'a [u8]), &'static str> {
+fn span(mut span: Span, mut words: Words<'_>) -> Result<(Span, &[u8]), Unreadable> {
     let rest = words.rest();
     if rest.is_empty() {
-        return Err("no sector and no process");
+        return Err("no sector and no process".into());
     }
     if !rest[0].is_ascii_digit() {
         return Ok((span, rest));
@@ -158,81 +145,58 @@ fn elapsed(rest: &[u8]) -> bool {
 }
 
 /// Returns the name in the last brackets; empty if blkparse did not know it.
-fn process(rest: &[u8]) -> Result<Box<str>, &'static str> {
+fn process(rest: &[u8]) -> Result<&[u8], Unreadable> {
     let open = match rest.first() {
         Some(b'(') => rest.windows(3).position(|three| three == b") [").map(|at| at + 2),
         _ => Some(0),
     };
     let name = open.and_then(|at| rest.get(at..));
     let name = name.and_then(|name| name.strip_prefix(b"[")?.strip_suffix(b"]"));
-    let name = name.ok_or("no [process] at the end")?;
-    Ok(if name == b"(null)" { "".into() } else { String::from_utf8_lossy(name).into() })
-}
-
-fn device(word: &[u8]) -> Option<(u64, u64)> {
-    let comma = word.iter().position(|&byte| byte == b',')?;
-    Some((number(&word[..comma])?, number(&word[comma + 1..])?))
-}
-
-fn number(word: &[u8]) -> Option<u64> {
-    if word.is_empty() || word.len() > 20 {
-        return None;
-    }
-    word.iter().try_fold(0u64, |sum, byte| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        sum.checked_mul(10)?.checked_add(digit)
-    })
-}
-
-/// Parses seconds with up to nine decimals, and returns nanoseconds.
-fn seconds(word: &[u8]) -> Option<u64> {
-    let dot = word.iter().position(|&byte| byte == b'.')?;
-    let decimals = &word[dot + 1..];
-    let scale = 9usize.checked_sub(decimals.len())?;
-    let nanos = number(decimals)? * 10u64.pow(scale as u32);
-    number(&word[..dot])?.checked_mul(1_000_000_000)?.checked_add(nanos)
-}
-
-/// Shortens the line for a message.
-pub(super) fn shown(line: &[u8]) -> String {
-    let line = String::from_utf8_lossy(line.trim_ascii()).into_owned();
-    let start: String = line.chars().take(60).collect();
-    if start.len() < line.len() { format!("{start:?}…") } else { format!("{start:?}") }
+    let name = name.ok_or(Cow::Borrowed("no [process] at the end"))?;
+    Ok(if name == b"(null)" { b"" } else { name })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::events::Remap;
 
-    fn event(line: &str) -> Parsed {
+    fn parsed(line: &str) -> (Event, Option<&[u8]>) {
         match parse(line.as_bytes()).unwrap() {
-            Line::Event(parsed) => *parsed,
+            Line::Event(event, name) => (event, name),
             _ => panic!("{line}"),
         }
     }
 
     #[test]
     fn a_queue_event_has_all_its_parts() {
-        let parsed = event("  7,6    1   258     5.2422 23264  Q FWFSM 42456536 + 8 [jbd2 [x] 8]");
-        assert_eq!(parsed.name.as_deref(), Some("jbd2 [x] 8"));
-        assert_eq!((parsed.event.time_ns, parsed.event.pid), (5_242_200_000, 23264));
-        let What::Queue(span) = parsed.event.what else { panic!() };
+        let parsed = parsed("  7,6    1   258     5.2422 23264  Q FWFSM 42456536 + 8 [jbd2 [x] 8]");
+        assert_eq!(parsed.1, Some(&b"jbd2 [x] 8"[..]));
+        assert_eq!((parsed.0.time_ns, parsed.0.pid), (5_242_200_000, 23264));
+        let What::Queue(span) = parsed.0.what else { panic!() };
         assert_eq!((span.sector, span.bytes, span.device), (42456536, 4096, 7 << 20 | 6));
         assert_eq!(span.category.0, 0x901e & !0x10);
     }
 
     #[test]
     fn the_forms_without_data_are_told_apart() {
-        let span = |line| match event(line).event.what {
-            What::Queue(span) | What::Issue(span) | What::Complete(span) => span,
-            What::Name(_) | What::Run => panic!(),
-        };
+        let span = |line| *parsed(line).0.what.span().unwrap();
         assert_eq!(span("8,0 1 1 0.0 5 Q FWS [x]").op(), Some(forebay_core::Op::Flush));
         assert_eq!(span("8,0 1 1 0.0 0 C WFS 575480360 [0]").sector, 575480360);
         assert_eq!(span("8,0 1 1 0.0 5 D N 0 (00 ..) [x y]").op(), None);
         assert_eq!(span("8,0 1 1 0.0 5 D R 36 (12 01 00) [x]").op(), None);
         assert_eq!(span("8,0 1 1 0.0 5 D R 800 + 8 (  1234) [x]").bytes, 4096);
-        assert_eq!(event("8,0 1 1 0.0 5 D R 800 + 8 (  1234) [x]").name.as_deref(), Some("x"));
+        assert_eq!(parsed("8,0 1 1 0.0 5 D R 800 + 8 (  1234) [x]").1, Some(&b"x"[..]));
+    }
+
+    #[test]
+    fn a_remap_has_both_places() {
+        let What::Remap(remap) = parsed("8,0 1 7 0.5 5 A WS 2056 + 8 <- (253,1) 8").0.what else {
+            panic!()
+        };
+        let (to, from) = (8 << 20, 253 << 20 | 1);
+        assert_eq!(*remap, Remap { to, sector: 2056, from, from_sector: 8 });
+        assert!(matches!(parse(b"8,0 1 7 0.5 5 A WS 2056 + 8"), Ok(Line::Other)));
     }
 
     #[test]
@@ -240,7 +204,7 @@ mod tests {
         let fault = |line: &str| parse(line.as_bytes()).err();
         assert!(fault("8,0 1 1 0.0 5 Q R 800 + 99999999 [x]").is_some());
         assert!(fault("8,0 1 1 0.0 5 Q R 36028797018963967 + 16 [x]").is_some());
-        assert!(fault("8,0 1 1 0.0 5 Q Z 800 + 8 [x]").is_some());
+        assert!(fault("8,0 1 1 0.0 5 Q Y 800 + 8 [x]").is_some());
         assert!(fault("8,0 1 1 0.0 5 Q R 800 + 8 [x").is_some());
         assert!(fault("8,0 1 1 12 5 Q R 800 + 8 [x]").is_some());
         assert!(fault("8,0 1 1 0.0 5 Y R 800 + 8 [x]").is_some());

@@ -6,9 +6,8 @@
 use std::io::Read;
 use std::path::PathBuf;
 
-use super::back::Back;
-use super::event::{Category, Event, Source, Span, What};
 use crate::error::{Place, TraceError};
+use crate::formats::events::{Back, Category, Event, Remap, Source, Span, What};
 
 /// The size of a record without its payload.
 const HEAD: usize = 48;
@@ -84,10 +83,28 @@ impl Head<'_> {
             || Span { sector: self.u64(16), bytes: self.u32(24), device: self.u32(36), category };
         match kind & !CGROUP {
             1 => Some(What::Queue(span())),
+            6 => Some(What::Requeue(span())),
             7 => Some(What::Issue(span())),
             8 => Some(What::Complete(span())),
+            15 => {
+                let payload = if kind & CGROUP == 0 { payload } else { payload.get(8..)? };
+                self.remap(payload)
+            }
             _ => None,
         }
+    }
+
+    /// Decodes the payload of a remap, which is always in big-endian order: the device above, the
+    /// device of the request, and the sector above.
+    fn remap(&self, payload: &[u8]) -> Option<What> {
+        let (from, rest) = payload.split_first_chunk::<4>()?;
+        let from_sector = rest.get(4..)?.first_chunk::<8>()?;
+        Some(What::Remap(Box::new(Remap {
+            to: self.u32(36),
+            sector: self.u64(16),
+            from: u32::from_be_bytes(*from),
+            from_sector: u64::from_be_bytes(*from_sector),
+        })))
     }
 }
 
@@ -198,11 +215,7 @@ impl Cursor {
     }
 
     fn check(&self, what: &What) -> Result<(), TraceError> {
-        let span = match what {
-            What::Queue(span) | What::Issue(span) | What::Complete(span) => span,
-            What::Name(_) | What::Run => return Ok(()),
-        };
-        match span.fault() {
+        match what.span().and_then(Span::fault) {
             Some((got, expected)) => Err(self.malformed(got, expected, "the record is damaged")),
             None => Ok(()),
         }

@@ -27,12 +27,17 @@ pub(super) enum Column {
 pub(super) enum Tool {
     Biosnoop,
     Iosnoop,
+    /// `ext4slower` and the like, which trace files.
+    Fsslower,
 }
 
 const COLUMNS: usize = 11;
 
-/// The headings of both tools.
-const HEADINGS: [(&[u8], Column); 17] = [
+/// The heading of offsets in KiB, of tools that trace files.
+const OFFSET_KIB: &[u8] = b"OFF_KB";
+
+/// The headings of all tools.
+const HEADINGS: [(&[u8], Column); 19] = [
     (b"TIME(s)", Column::End),
     (b"TIMESTAMP", Column::Clock),
     (b"TIME", Column::Clock),
@@ -42,10 +47,12 @@ const HEADINGS: [(&[u8], Column); 17] = [
     (b"PID", Column::Pid),
     (b"DISK", Column::Disk),
     (b"DEV", Column::Disk),
+    (b"FILENAME", Column::Disk),
     (b"T", Column::Kind),
     (b"TYPE", Column::Kind),
     (b"SECTOR", Column::Sector),
     (b"BLOCK", Column::Sector),
+    (OFFSET_KIB, Column::Sector),
     (b"BYTES", Column::Bytes),
     (b"QUE(ms)", Column::Queued),
     (b"LAT(ms)", Column::Latency),
@@ -112,8 +119,10 @@ impl Layout {
         let mut tool = Tool::Biosnoop;
         for (place, word) in words(line).enumerate() {
             count += 1;
-            if word == b"LATms" {
-                tool = Tool::Iosnoop;
+            match word {
+                b"LATms" => tool = Tool::Iosnoop,
+                word if word == OFFSET_KIB => tool = Tool::Fsslower,
+                _ => {}
             }
             let known = HEADINGS.iter().find(|(heading, _)| *heading == word);
             match known {

@@ -61,6 +61,24 @@ fn iosnoop_has_any_of_two_times() {
 }
 
 #[test]
+fn tools_for_files_have_files_as_volumes() {
+    let text = "Tracing ext4 operations slower than 0 ms\n\
+        TIME     COMM           PID    T BYTES   OFF_KB   LAT(ms) FILENAME\n\
+        06:35:01 cron           16464  R 1249    3        16.05 common-auth\n\
+        06:35:02 my db          16463  W 4096    8        0.50 data\n\
+        06:35:02 my db          16463  S 9223372036854775807 0 1.00 data\n\
+        06:35:02 my db          16463  O 0       0        0.01 data\n";
+    let (records, dictionary, notes) = read(open, text.as_bytes());
+    let seen: Vec<_> =
+        records.iter().map(|r| (r.op, r.offset, r.len, r.latency.unwrap().0)).collect();
+    assert_eq!(seen[0], (Op::Read, 3072, 1249, 16_050_000));
+    assert!(seen.contains(&(Op::Write, 8192, 4096, 500_000)));
+    assert!(seen.contains(&(Op::Flush, 0, 0, 1_000_000)));
+    assert_eq!(dictionary.volumes, ["common-auth", "data"]);
+    assert_eq!((records.len(), notes.rows_skipped), (3, 1), "{notes:?}");
+}
+
+#[test]
 fn rows_without_a_disk_are_skipped_and_losses_told() {
     let text = format!("{BIOSNOOP}1.0 ? 0 R 0 4096 0.1\nLost 3 samples\n1.1 x 1 sda R 0 512 0.1\n");
     let (records, _, notes) = read(open, text.as_bytes());

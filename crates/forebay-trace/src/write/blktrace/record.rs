@@ -2,7 +2,7 @@
 
 use forebay_core::{Flags, Nanos, Op};
 
-use crate::formats::blktrace::Category;
+use crate::formats::events::Category;
 
 /// `0x656174` followed by the version, 7.
 const MAGIC: u32 = 0x6561_7407;

@@ -55,7 +55,7 @@ forebay_ask::ask! {
         prices: Option<PathBuf>,
         /// Counters of operations and bytes every second in place of a trace, for a lower bound: CSV, or the output of iostat
         /// -x -t 1, sar -d 1 or node_exporter (docs/plan-volume.md)
-        from_counters: Option<PathBuf> [.excludes(&["trace", "from", "columns", "split_runs", "bad_rows", "model_seed", "trust_times"])],
+        from_counters: Option<PathBuf> [.excludes(&["trace", "from", "columns", "split_runs", "only_volume", "layer", "bad_rows", "model_seed", "trust_times"])],
         /// The disk, if the file of counters has several
         disk: Option<String> [.word("NAME").requires("from_counters")],
         /// Give the best price at each depth a confidence interval of this level, by resampling the trace

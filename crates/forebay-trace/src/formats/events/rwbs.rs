@@ -1,6 +1,6 @@
 //! Parses the letters with which blkparse and the kernel's tracepoints describe a request.
 
-use crate::formats::blktrace::Category;
+use super::Category;
 
 /// Returns the direction and flags; `None` for invalid letters.
 ///
@@ -23,6 +23,12 @@ pub(crate) fn category(rwbs: &[u8]) -> Option<Category> {
             // The barrier of kernels before 2.6.37, and a secure erase.
             b'B' => (Category::FLUSH, false),
             b'E' => (Category::default(), false),
+            // An atomic write, and zeros that are written without data.
+            b'U' => (Category::default(), false),
+            b'Z' if directed => (Category::default(), false),
+            // Of the commands to zones, only the append transfers data.
+            b'Z' if rwbs.get(1) == Some(&b'A') => return Some(Category::WRITE),
+            b'Z' => return Some(Category::default()),
             _ => return None,
         };
         category = category.with(more);
@@ -42,6 +48,14 @@ mod tests {
         assert_eq!((category(b"FN"), category(b"FF")), (Some(flush), Some(flush)));
         assert_eq!(category(b"WF"), Some(write.with(fua)));
         assert_eq!(category(b"DE"), Some(Category::DISCARD.with(write)));
-        assert_eq!((category(b""), category(b"S"), category(b"Z")), (None, None, None));
+        assert_eq!((category(b""), category(b"S"), category(b"Y")), (None, None, None));
+    }
+
+    #[test]
+    fn letters_of_new_kernels_are_known() {
+        let write = Category::WRITE;
+        assert_eq!(category(b"WSU"), Some(write.with(Category::SYNC)));
+        assert_eq!((category(b"ZA"), category(b"ZRA")), (Some(write), Some(Category::default())));
+        assert_eq!(category(b"WZ"), Some(write));
     }
 }

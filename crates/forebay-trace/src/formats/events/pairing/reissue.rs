@@ -2,7 +2,8 @@
 //! scheduler and is issued once more, alone, merged with others or in parts. A trace with only
 //! issues and completions shows two issues and one completion.
 //!
-//! A second issue can only be distinguished from another request for the same sectors by what
+//! If the trace also has the event of the way back (R), the next issue of the same sectors belongs
+//! to the same request, however late it comes. Without that event, a second issue can only be distinguished from another request for the same sectors by what
 //! follows. A completion ends the oldest request of exactly its sectors; every other request over
 //! these sectors is then in doubt. If it completes later, it was a separate request. If it is
 //! issued once more, or never completes, it was the same request: it is left out and counted. A
@@ -14,7 +15,7 @@ use std::collections::VecDeque;
 
 use forebay_core::{Nanos, Op};
 
-use super::waiting::{Pending, Place};
+use super::waiting::{LeftOut, Pending, Place};
 use super::{Pairing, Span};
 
 /// How many times as long as a completed flush another flush may take that was outstanding at the
@@ -27,6 +28,47 @@ impl Pairing {
     fn pending(&mut self, id: u64) -> Option<&mut Pending> {
         let index = id.checked_sub(self.first)?;
         self.pending.get_mut(usize::try_from(index).ok()?)
+    }
+
+    /// Processes the return of a request to the scheduler.
+    pub(super) fn requeue(&mut self, span: &Span) {
+        if let Some(pending) = self.outstanding(span, |pending| !pending.requeued) {
+            pending.requeued = true;
+            self.has_requeued = true;
+        }
+    }
+
+    /// Returns whether a request that is being issued went back to the scheduler before.
+    pub(super) fn is_issued_again(&mut self, span: &Span) -> bool {
+        if !self.has_requeued {
+            return false;
+        }
+        let Some(pending) = self.outstanding(span, |pending| pending.requeued) else {
+            return false;
+        };
+        pending.requeued = false;
+        self.tally.issued_again += 1;
+        true
+    }
+
+    /// Returns the oldest outstanding request of exactly these sectors that fits.
+    fn outstanding(
+        &mut self,
+        span: &Span,
+        fits: impl Fn(&Pending) -> bool,
+    ) -> Option<&mut Pending> {
+        let (op, volume) = (span.op()?, self.volumes.find(span.device)?);
+        let place: Place = (op as u8, span.sector, span.bytes);
+        let ids = match op {
+            Op::Flush => &volume.flushes,
+            _ => volume.issued.get(&place)?,
+        };
+        let (first, pending) = (self.first, &self.pending);
+        let index = ids
+            .iter()
+            .filter_map(|id| Some(id.checked_sub(first)? as usize))
+            .find(|&index| pending.get(index).is_some_and(|one| !one.done && fits(one)))?;
+        self.pending.get_mut(index)
     }
 
     /// Processes the issue of a request: those in doubt with the same sectors were issued again.
@@ -62,7 +104,7 @@ impl Pairing {
 
     fn leave_out(&mut self, id: u64) {
         let Some(pending) = self.pending(id).filter(|pending| !pending.done) else { return };
-        (pending.done, pending.issued_again) = (true, true);
+        (pending.done, pending.left_out) = (true, Some(LeftOut::IssuedAgain));
         let (record, sector, end) = (pending.record, pending.sector, pending.end());
         if let Some(volume) = self.volumes.get(record.volume) {
             volume.direction(record.op).forget(id, sector, end);
@@ -101,7 +143,9 @@ impl Pairing {
         outstanding.over(span.sector, span.end(), |id, sectors| {
             let index = id.checked_sub(first).map(|index| index as usize);
             let other = index.and_then(|index| pending.get_mut(index));
-            let is_near = |other: &&mut Pending| other.record.at.0.abs_diff(issued.0) <= AGAIN_NS;
+            let is_near = |other: &&mut Pending| {
+                other.requeued || other.record.at.0.abs_diff(issued.0) <= AGAIN_NS
+            };
             if let Some(other) = other.filter(is_near) {
                 other.covered = other.covered.saturating_add(sectors);
             }

@@ -1,7 +1,7 @@
 //! Events of the Linux block layer, limited to what a trace of requests needs.
 //!
-//! Both forms of a blktrace, the binary records and the text output of blkparse, are converted to
-//! these events.
+//! The binary records of blktrace, the text output of blkparse, and that of the kernel's tracepoints
+//! are converted to these events.
 
 use forebay_core::{Flags, Op};
 
@@ -29,18 +29,32 @@ impl Event {
     }
 }
 
+/// What an event reports.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     /// A request arrived at the block layer (Q).
     Queue(Span),
     /// A request was issued to the driver (D).
     Issue(Span),
+    /// A request went back from the driver to the scheduler, and will be issued again (R).
+    Requeue(Span),
     /// A part of a request, or one or more requests, completed (C).
     Complete(Span),
+    /// A request was passed on to another device, or from a partition to its disk (A).
+    Remap(Box<Remap>),
     /// The thread has this name from now on.
     Name(Box<str>),
     /// Another recording begins: outstanding requests of the previous one never complete.
     Run,
+}
+
+/// The passage of a request from one layer to the one below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Remap {
+    pub(crate) to: u32,
+    pub(crate) sector: u64,
+    pub(crate) from: u32,
+    pub(crate) from_sector: u64,
 }
 
 /// The part of a device that an event concerns, with its flags.
@@ -77,6 +91,18 @@ impl Category {
 
     pub(crate) fn with(self, other: Category) -> Category {
         Category(self.0 | other.0)
+    }
+}
+
+impl What {
+    /// Returns the part of a device that it concerns, if a request may have that size.
+    pub(crate) fn span(&self) -> Option<&Span> {
+        match self {
+            What::Queue(span) | What::Issue(span) | What::Requeue(span) | What::Complete(span) => {
+                Some(span)
+            }
+            What::Remap(_) | What::Name(_) | What::Run => None,
+        }
     }
 }
 

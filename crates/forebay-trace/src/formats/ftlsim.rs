@@ -7,24 +7,15 @@
 //! events are blkparse's, so latencies are derived in the same way. One volume; the names of
 //! processes are not recorded.
 
-use std::path::Path;
-
-use crate::error::{Place, TraceError};
+use crate::error::TraceError;
 use crate::fields::digits;
 use crate::formats::Input;
-use crate::formats::blktrace::{
-    Category, Event, Pairing, SECTOR_BYTES, Sorted, Source, Span, What,
-};
 use crate::formats::clock::scaled;
-use crate::formats::log::{first_lines, words};
-use crate::lines::Lines;
+use crate::formats::events::text::{self, EventLine, Line, Unreadable};
+use crate::formats::events::{Category, Event, ONLY_DEVICE, SECTOR_BYTES, Span, What};
+use crate::formats::log::words;
 use crate::rows::RowError;
-use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
-
-const NAME: &str = "ftlsim";
-
-/// The layout of a line, for messages.
-const LINE: &str = "pid D|C read|write|discard offset-bytes size-bytes time-s gap-s True|False";
+use crate::trace::Reader;
 
 /// Parses the event of a line.
 fn parse(line: &[u8]) -> Result<Event, RowError> {
@@ -57,7 +48,7 @@ fn parse(line: &[u8]) -> Result<Event, RowError> {
     }
     let bytes = u32::try_from(number("size", size)?)
         .map_err(|_| RowError::new("size", size, "less than 4 GiB"))?;
-    let span = Span { sector: start / SECTOR_BYTES, bytes, device: 0, category };
+    let span = Span { sector: start / SECTOR_BYTES, bytes, device: ONLY_DEVICE, category };
     if let Some((got, expected)) = span.fault() {
         return Err(RowError::new("size", got.as_bytes(), expected));
     }
@@ -71,78 +62,35 @@ fn parse(line: &[u8]) -> Result<Event, RowError> {
     Ok(Event { time_ns, sequence: 0, pid, what })
 }
 
-/// The events of the lines.
-struct Events(Lines);
+/// The format.
+struct Ftlsim;
 
-impl Source for Events {
-    fn next(&mut self) -> Result<Option<Event>, TraceError> {
-        while let Some(line) = self.0.next()? {
-            if line.trim_ascii().is_empty() {
-                continue;
-            }
-            return parse(line).map(Some).map_err(|wrong| {
-                let hint = format!("lines of format {NAME} are {LINE}");
-                wrong.at(self.0.path(), Place::Line(self.0.number()), &hint)
-            });
-        }
-        Ok(None)
-    }
-}
+impl EventLine for Ftlsim {
+    const NAME: &'static str = "ftlsim";
+    const LAYOUT: &'static str =
+        "pid D|C read|write|discard offset-bytes size-bytes time-s gap-s True|False";
 
-/// The requests of the events.
-struct Ftlsim {
-    events: Sorted<Events>,
-    pairing: Pairing,
-    ended: bool,
-}
-
-impl Reader for Ftlsim {
-    fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
-        batch.clear();
-        while !self.ended && batch.len() < BATCH {
-            match self.events.next()? {
-                Some(event) => self.pairing.feed(event, batch),
-                None => {
-                    self.ended = true;
-                    self.pairing.finish(batch);
-                }
-            }
-        }
-        // The format has no device numbers to name the volume by.
-        if let Some(volume) = self.pairing.dictionary.volumes.first_mut()
-            && volume != "disk"
-        {
-            *volume = "disk".into();
-        }
-        Ok(())
+    fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Line<'a>, Unreadable> {
+        parse(line).map(|event| Line::Event(event, None)).map_err(|wrong| wrong.to_string().into())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.pairing.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.pairing.notes
+    fn is_whole(&self, line: &[u8]) -> bool {
+        line.trim_ascii_end().ends_with(b"e")
     }
 }
 
 pub(crate) fn sniff(head: &[u8]) -> bool {
-    first_lines(head).any(|line| parse(line).is_ok())
+    text::sniff(Ftlsim, head)
 }
 
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
-    Ok(Box::new(new(&input.path, input.content)))
-}
-
-fn new(path: &Path, content: Box<dyn std::io::BufRead + Send>) -> Ftlsim {
-    let events = Sorted::new(Events(Lines::new(path, content)));
-    Ftlsim { events, pairing: Pairing::new(NAME, false), ended: false }
+    Ok(text::open(Ftlsim, input))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::tests::{message, read};
+    use crate::formats::tests::{leniently, message, read};
     use forebay_core::{Flags, Nanos, Op};
 
     const TEXT: &[u8] = b"7 D write 4096 1024 1.000000000 0 True\n\
@@ -176,9 +124,18 @@ mod tests {
             ("7 D read 0 512 1e-5 0 True", "column time"),
             ("7 D read 0 512 1 0", "column sync"),
         ] {
-            let bytes = [TEXT, bad.as_bytes()].concat();
-            let text = message(open, &bytes);
-            assert!(text.contains(", line 5:") && text.contains(part), "{bad}: {text}");
+            let (records, _, notes) =
+                read(leniently(open), &[TEXT, bad.as_bytes(), b"\n"].concat());
+            let text = notes.warnings.join("; ");
+            assert!(
+                records.len() == 2 && text.contains("line 5 (got") && text.contains(part),
+                "{bad}: {text}"
+            );
+            let bytes = [TEXT, bad.as_bytes(), b"\n", bad.as_bytes(), b"\n"].concat();
+            assert!(
+                message(leniently(open), &bytes).contains("2 of 6 rows so far cannot be read"),
+                "{bad}"
+            );
         }
         assert!(sniff(TEXT) && !sniff(b"8,16 0 1 0.5 7 Q R 1 + 1 [x]\n"));
     }

@@ -5,10 +5,15 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use forebay_core::{Nanos, Op};
 
 use super::super::event::{Category, SECTOR_BYTES, Span};
+use super::super::layers::{Layers, name};
 use crate::cover::Outstanding;
 use crate::trace::{Dictionary, Record};
 
+/// The device of all requests of a format that names none.
+pub(crate) const ONLY_DEVICE: u32 = u32::MAX;
+
 pub(super) struct Pending {
+    /// The request. Its volume is the position in [`Volumes`] until it is returned.
     pub(super) record: Record,
     pub(super) sector: u64,
     /// The sectors that have not completed yet.
@@ -18,8 +23,19 @@ pub(super) struct Pending {
     pub(super) done: bool,
     /// Its sectors that were completed by other requests outstanding at the same time.
     pub(super) covered: u64,
-    /// Whether it was issued again and is counted as the later request.
-    pub(super) issued_again: bool,
+    /// Whether it went back to the scheduler and awaits its next issue.
+    pub(super) requeued: bool,
+    /// Whether it does not count, and why.
+    pub(super) left_out: Option<LeftOut>,
+}
+
+/// Why a request does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LeftOut {
+    /// It was issued again, and counts as the later request.
+    IssuedAgain,
+    /// It counts at a lower layer.
+    Above,
 }
 
 /// The operation, first sector and bytes of a request.
@@ -28,6 +44,12 @@ pub(super) type Place = (u8, u64, u32);
 /// The outstanding requests of one device.
 #[derive(Default)]
 pub(super) struct Volume {
+    pub(super) device: u32,
+    /// Its number in the dictionary, once one of its requests counts.
+    number: Option<u32>,
+    /// The disk whose completions end its requests, if it is a partition and the completions name
+    /// the disk.
+    disk: Option<u32>,
     pub(super) reads: Outstanding,
     pub(super) writes: Outstanding,
     pub(super) discards: Outstanding,
@@ -44,29 +66,70 @@ pub(super) struct Volume {
 #[derive(Default)]
 pub(super) struct Volumes {
     list: Vec<Volume>,
-    numbers: HashMap<u32, u32>,
+    places: HashMap<u32, u32>,
 }
 
 impl Volumes {
-    pub(super) fn number(&mut self, device: u32, dictionary: &mut Dictionary) -> u32 {
-        *self.numbers.entry(device).or_insert_with(|| {
-            self.list.push(Volume::default());
-            dictionary.volumes.push(format!("{},{}", device >> 20, device & 0xf_ffff));
-            (dictionary.volumes.len() - 1) as u32
-        })
+    /// Returns the position of a device's volume, and whether it is new.
+    pub(super) fn place(&mut self, device: u32) -> (u32, bool) {
+        let next = self.list.len() as u32;
+        let place = *self.places.entry(device).or_insert(next);
+        if place == next {
+            self.list.push(Volume { device, ..Volume::default() });
+        }
+        (place, place == next)
     }
 
-    pub(super) fn get(&mut self, number: u32) -> Option<&mut Volume> {
-        self.list.get_mut(number as usize)
+    /// Returns the number of a volume in the dictionary.
+    pub(super) fn number(&mut self, place: u32, dictionary: &mut Dictionary) -> u32 {
+        let Some(volume) = self.list.get_mut(place as usize) else { return 0 };
+        if let Some(number) = volume.number {
+            return number;
+        }
+        let name = match volume.disk.unwrap_or(volume.device) {
+            ONLY_DEVICE => "disk".to_owned(),
+            device => name(device),
+        };
+        // A disk and its partitions may have one name.
+        let known = dictionary.volumes.iter().position(|known| *known == name);
+        let number = known.unwrap_or_else(|| {
+            dictionary.volumes.push(name);
+            dictionary.volumes.len() - 1
+        });
+        *volume.number.insert(number as u32)
+    }
+
+    pub(super) fn get(&mut self, place: u32) -> Option<&mut Volume> {
+        self.list.get_mut(place as usize)
+    }
+
+    /// Returns the position of the volume of a device that has requests.
+    pub(super) fn find_place(&self, device: u32) -> Option<u32> {
+        self.places.get(&device).copied()
     }
 
     pub(super) fn find(&mut self, device: u32) -> Option<&mut Volume> {
-        let number = *self.numbers.get(&device)?;
-        self.get(number)
+        let place = self.find_place(device)?;
+        self.get(place)
+    }
+
+    /// Returns the positions of the volumes that may be partitions of a disk.
+    pub(super) fn partitions(&self, disk: u32) -> Vec<u32> {
+        let is_part = |volume: &Volume| {
+            volume.disk == Some(disk)
+                || volume.disk.is_none() && Layers::partition_of(volume.device, disk)
+        };
+        let parts = self.list.iter().zip(0..).filter(|(volume, _)| is_part(volume));
+        parts.map(|(_, place)| place).collect()
     }
 }
 
 impl Volume {
+    /// Remembers the disk whose completions end the requests of this partition.
+    pub(super) fn belongs_to(&mut self, disk: u32) {
+        self.disk = Some(disk);
+    }
+
     pub(super) fn direction(&mut self, op: Op) -> &mut Outstanding {
         match op {
             Op::Write => &mut self.writes,

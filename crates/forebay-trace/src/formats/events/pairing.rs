@@ -11,7 +11,9 @@
 //!   the empty completion, that of the data counts.
 //! - An empty flush ends with an empty completion that has the write bit set. The device's own
 //!   flushes have the flush bit and no write bit; they end no request.
-//! - If issues are the arrivals, a request that is issued again counts once ([`reissue`]).
+//! - If issues are the arrivals, a request that is issued again counts once ([`reissue`]), with its
+//!   latency from the first issue.
+//! - A request that the trace shows at several layers counts at one of them ([`super::layers`]).
 //!
 //! Records are returned in order of arrival, each as soon as it and all before it have completed. A
 //! record is returned without a latency [`AGE_MAX_NS`] after its arrival, or when there are
@@ -26,11 +28,13 @@ use std::collections::VecDeque;
 use forebay_core::{Nanos, Op};
 
 use super::event::{Category, Event, SECTOR_BYTES, Span, What};
+use super::layers::{Layer, Layers};
 use super::streams::Streams;
 use crate::error::TraceError;
 use crate::rows::{LATENCY_NS_MAX, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Record};
-use waiting::{Pending, Volumes};
+pub(crate) use waiting::ONLY_DEVICE;
+use waiting::{LeftOut, Pending, Volumes};
 
 /// The most requests that may wait for their completion at a time.
 const PENDING_MAX: usize = 262_144;
@@ -51,6 +55,11 @@ pub(crate) struct Pairing {
     streams: Streams,
     arrivals: Arrivals,
     volumes: Volumes,
+    layers: Layers,
+    /// Whether completions may name the disk of a partition.
+    disks_complete: bool,
+    /// Whether any request went back to the scheduler.
+    has_requeued: bool,
     /// Whether completions are known to be missing.
     lossy: bool,
     /// The pending requests in order of arrival; ids count up from `first`.
@@ -90,6 +99,9 @@ impl Pairing {
             streams: Streams::default(),
             arrivals: Arrivals::Unknown(Vec::new()),
             volumes: Volumes::default(),
+            layers: Layers::default(),
+            disks_complete: false,
+            has_requeued: false,
             lossy,
             pending: VecDeque::new(),
             first: 0,
@@ -98,6 +110,16 @@ impl Pairing {
             ended: false,
             tally: Tally::default(),
         }
+    }
+
+    /// Chooses the layer at which requests count that the trace shows at several.
+    pub(crate) fn choose(&mut self, layer: Layer) {
+        self.layers.layer = layer;
+    }
+
+    /// Completions of a disk may end requests of its partitions.
+    pub(crate) fn let_disks_complete(&mut self) {
+        self.disks_complete = true;
     }
 
     /// Fills a batch from a source of events, appending the records that are ready. Returns whether
@@ -124,6 +146,10 @@ impl Pairing {
     pub(crate) fn feed(&mut self, event: Event, ready: &mut Vec<Record>) {
         match &event.what {
             What::Name(name) => self.streams.name(event.pid, name, &mut self.dictionary),
+            What::Remap(remap) => {
+                let above = self.layers.remap(remap);
+                self.leave_out_above(&above);
+            }
             What::Run => {
                 self.take_as_issued(ready);
                 while !self.pending.is_empty() {
@@ -153,6 +179,7 @@ impl Pairing {
             self.release(ready);
         }
         self.notes.warnings.extend(self.tally.sentences());
+        self.notes.warnings.extend(self.layers.sentences());
         self.notes.warnings.extend(self.streams.sentence());
     }
 
@@ -184,11 +211,12 @@ impl Pairing {
                 self.notes.rows_late += u64::from(is_late && span.op().is_some());
                 self.arrive(event.pid, span, ready);
             }
+            What::Requeue(span) if issued && !self.lossy => self.requeue(span),
             What::Complete(span) => {
                 self.tally.completed_late += u64::from(self.advance(event));
                 self.complete(span);
             }
-            What::Name(_) | What::Run => return,
+            What::Requeue(_) | What::Remap(_) | What::Name(_) | What::Run => return,
         }
         while self.pending.front().is_some_and(|front| front.done || self.too_old(front)) {
             self.release(ready);
@@ -217,8 +245,15 @@ impl Pairing {
             self.notes.rows_skipped += 1;
             return;
         };
+        let (volume, is_new) = self.volumes.place(span.device);
+        if is_new {
+            let above = self.layers.begin(span.device);
+            self.leave_out_above(&above);
+        }
+        if self.layers.leaves_out(span) || self.is_issued_again(span) {
+            return;
+        }
         self.start_ns.get_or_insert(self.now_ns);
-        let volume = self.volumes.number(span.device, &mut self.dictionary);
         // The offset of an empty flush is meaningless, and the text form does not have it.
         let sector = if op == Op::Flush { 0 } else { span.sector };
         let record = Record {
@@ -235,10 +270,11 @@ impl Pairing {
         let barrier = Category::FLUSH.with(Category::FUA);
         let trailing = op == Op::Write && span.category.has(barrier) && !issued;
         self.tally.requests += 1;
-        let (done, issued_again) = (false, false);
-        let pending =
-            Pending { record, sector, awaited: 0, trailing, done, covered: 0, issued_again };
-        self.wait(pending, ready);
+        let (awaited, covered, done, requeued) = (0, 0, false, false);
+        self.wait(
+            Pending { record, sector, awaited, trailing, done, covered, requeued, left_out: None },
+            ready,
+        );
     }
 
     fn wait(&mut self, mut pending: Pending, ready: &mut Vec<Record>) {
@@ -276,33 +312,62 @@ impl Pairing {
             return;
         }
         let at = self.at();
-        let issued = matches!(self.arrivals, Arrivals::Issued);
-        let Some(volume) = self.volumes.find(span.device) else { return };
+        let own = self.volumes.find_place(span.device);
         if span.bytes == 0 {
-            while let Some(id) = volume.end_of_flush(span, issued) {
-                let index = id.checked_sub(self.first).map(|index| index as usize);
-                let pending = index.and_then(|index| self.pending.get_mut(index));
-                if let Some(pending) = pending.filter(|pending| !pending.done) {
-                    let took = at - pending.record.at;
-                    pending.record.latency = Some(took);
-                    pending.done = true;
-                    if issued && !self.lossy {
-                        self.doubt_flushes(span, at, took);
-                    }
-                    return;
-                }
+            let mut places: Vec<u32> = own.into_iter().collect();
+            if self.disks_complete {
+                places.extend(self.volumes.partitions(span.device));
             }
+            let _ = places.into_iter().any(|place| self.complete_flush(place, span, at));
             return;
         }
+        let issued = matches!(self.arrivals, Arrivals::Issued);
         let Some(op) = span.op() else { return };
         if issued && !self.lossy && self.complete_exact(span, op, at) {
             return;
         }
-        let Some(volume) = self.volumes.find(span.device) else { return };
-        let (first, pending) = (self.first, &mut self.pending);
+        if own.is_some_and(|place| self.credit(place, span, op, at)) || !self.disks_complete {
+            return;
+        }
+        for place in self.volumes.partitions(span.device) {
+            if self.credit(place, span, op, at) {
+                if let Some(volume) = self.volumes.get(place) {
+                    volume.belongs_to(span.device);
+                }
+                return;
+            }
+        }
+    }
+
+    /// Processes an empty completion at a volume. Returns whether it ends a request.
+    fn complete_flush(&mut self, place: u32, span: &Span, at: Nanos) -> bool {
+        let issued = matches!(self.arrivals, Arrivals::Issued);
+        let Some(volume) = self.volumes.get(place) else { return false };
+        while let Some(id) = volume.end_of_flush(span, issued) {
+            let index = id.checked_sub(self.first).map(|index| index as usize);
+            let pending = index.and_then(|index| self.pending.get_mut(index));
+            if let Some(pending) = pending.filter(|pending| !pending.done) {
+                let took = at - pending.record.at;
+                pending.record.latency = Some(took);
+                pending.done = true;
+                if issued && !self.lossy {
+                    self.doubt_flushes(span, at, took);
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Credits the sectors of a completion to the requests of a volume. Returns whether any awaited
+    /// them.
+    fn credit(&mut self, place: u32, span: &Span, op: Op, at: Nanos) -> bool {
+        let Some(volume) = self.volumes.get(place) else { return false };
+        let (first, pending, mut is_awaited) = (self.first, &mut self.pending, false);
         volume.direction(op).complete(span.sector, span.end(), |id, sectors| {
             let index = id.checked_sub(first).map(|index| index as usize);
             let Some(pending) = index.and_then(|index| pending.get_mut(index)) else { return };
+            is_awaited = true;
             pending.awaited = pending.awaited.saturating_sub(sectors);
             if pending.awaited == 0 {
                 pending.record.latency = Some(at - pending.record.at);
@@ -312,6 +377,20 @@ impl Pairing {
                 pending.done = !pending.trailing || native;
             }
         });
+        is_awaited
+    }
+
+    /// Leaves out the outstanding requests of devices that are above others.
+    fn leave_out_above(&mut self, devices: &[u32]) {
+        for &device in devices {
+            let Some(place) = self.volumes.find_place(device) else { continue };
+            for pending in &mut self.pending {
+                if pending.record.volume == place && pending.left_out.is_none() {
+                    (pending.done, pending.left_out) = (true, Some(LeftOut::Above));
+                    self.layers.count_above(device);
+                }
+            }
+        }
     }
 
     /// Returns the oldest record, completed or not.
@@ -322,13 +401,15 @@ impl Pairing {
         if let Some(volume) = self.volumes.get(pending.record.volume) {
             volume.forget(id, &pending);
         }
-        let is_again = pending.issued_again
-            || pending.is_doubtful() && matches!(self.arrivals, Arrivals::Issued) && !self.lossy;
-        if is_again {
-            self.tally.issued_again += 1;
+        if matches!(self.arrivals, Arrivals::Issued) && !self.lossy && pending.is_doubtful() {
+            pending.left_out.get_or_insert(LeftOut::IssuedAgain);
+        }
+        if let Some(reason) = pending.left_out {
+            self.tally.issued_again += u64::from(reason == LeftOut::IssuedAgain);
             self.tally.requests -= 1;
             return;
         }
+        pending.record.volume = self.volumes.number(pending.record.volume, &mut self.dictionary);
         self.tally.without_latency += u64::from(pending.record.latency.is_none());
         if pending.record.latency.is_some_and(|latency| latency.0 > LATENCY_NS_MAX) {
             pending.record.latency = None;
@@ -492,7 +573,12 @@ mod tests {
         let events = events.iter().map(|&(time_ns, action, sector, sectors)| {
             let category = if sectors == 0 { WRITE.with(Category::FLUSH) } else { WRITE };
             let span = span(category, sector, sectors);
-            (time_ns, if action == 'D' { What::Issue(span) } else { What::Complete(span) })
+            let what = match action {
+                'D' => What::Issue(span),
+                'R' => What::Requeue(span),
+                _ => What::Complete(span),
+            };
+            (time_ns, what)
         });
         let (records, pairing) = run(events.collect());
         let seen = records.iter().map(|r| (r.offset / 512, r.latency.map(|l| l.0)));
@@ -516,6 +602,23 @@ mod tests {
         assert_eq!(issued(&parts), (vec![(8, Some(10)), (16, Some(10))], 1));
         let flush = [(0, d, 0, 0), (2, d, 0, 0), (5, c, 0, 0), (500, d, 0, 0), (507, c, 0, 0)];
         assert_eq!(issued(&flush), (vec![(0, Some(5)), (0, Some(7))], 1));
+    }
+
+    #[test]
+    fn a_requeued_request_is_issued_again_however_late() {
+        let (d, r, c) = ('D', 'R', 'C');
+        let late = 5_000_000_000;
+        let one = [(0, d, 8, 8), (9, r, 8, 8), (late, d, 8, 8), (late + 5, c, 8, 8)];
+        assert_eq!(issued(&one), (vec![(8, Some(late + 5))], 1));
+        let flush = [(0, d, 0, 0), (2, r, 0, 0), (400, d, 0, 0), (405, c, 0, 0)];
+        assert_eq!(issued(&flush), (vec![(0, Some(405))], 1));
+        // It was merged with its neighbor on the way.
+        let merged = [(0, d, 8, 8), (9, r, 8, 8), (late, d, 8, 16), (late + 5, c, 8, 16)];
+        assert_eq!(issued(&merged), (vec![(8, Some(5))], 1));
+        // Another request for the same sectors was issued between.
+        let two =
+            [(0, d, 8, 8), (1, d, 8, 8), (2, r, 8, 8), (3, d, 8, 8), (5, c, 8, 8), (6, c, 8, 8)];
+        assert_eq!(issued(&two), (vec![(8, Some(5)), (8, Some(5))], 1));
     }
 
     #[test]

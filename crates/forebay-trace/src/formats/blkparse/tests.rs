@@ -1,0 +1,179 @@
+use super::*;
+use crate::formats::events::Layer;
+use crate::formats::tests::{drain, input, leniently};
+use crate::trace::{Notes, Record};
+
+fn read(text: &str) -> Result<(Vec<Record>, Notes), TraceError> {
+    read_at(text, Layer::Bottom)
+}
+
+fn read_at(text: &str, layer: Layer) -> Result<(Vec<Record>, Notes), TraceError> {
+    let input = Input { layer, ..input(text.as_bytes()) };
+    drain(leniently(open)(input)?).map(|(records, _, notes)| (records, notes))
+}
+
+fn read_as(format: &str, text: &str) -> Result<(Vec<Record>, Vec<String>), TraceError> {
+    let input = Input { parameter: Some(format.to_owned()), ..input(text.as_bytes()) };
+    drain(open(input)?).map(|(records, dictionary, _)| (records, dictionary.volumes))
+}
+
+const Q: &str = "  8,16   0  1  0.000000100  5  Q  RA 800 + 8 [a b]\n";
+
+#[test]
+fn mixed_line_ends_comments_and_summary_are_passed_over() {
+    let text = format!(
+        "#Maj\r\n\r\n{}8,16 1 2 0.5 0 C RA 800 + 8 [0]\nCPU0 (x):\n Reads Queued: 1\n",
+        Q.replace('\n', "\r\n")
+    );
+    let (records, notes) = read(&text).unwrap();
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0].latency.unwrap().0, 499_999_900);
+    assert_eq!(notes.warnings, [""; 0]);
+}
+
+#[test]
+fn text_that_is_no_event_is_an_error_before_the_first_and_counted_later() {
+    let error = read("hello\n").err().unwrap().to_string();
+    assert!(error.contains("trace, line 1: got \"hello\""), "{error}");
+    let (records, notes) = read(&format!("{Q}hello\nworld\n")).unwrap();
+    assert_eq!(records.len(), 1);
+    assert!(notes.warnings.iter().any(|w| w.starts_with("2 lines") && w.ends_with("line 2")));
+    assert!(read("").is_err());
+}
+
+#[test]
+fn a_broken_event_names_its_line_unless_it_is_the_cut_last_one() {
+    let (records, notes) = read(&format!("{Q}8,16 0 x\n{Q}")).unwrap();
+    let warning = "1 row cannot be read and is left out: line 2 (got";
+    assert!(records.len() == 2 && notes.warnings.iter().any(|w| w.starts_with(warning)));
+    let error = read(&format!("{Q}8,16 0 x\n8,16 0 y\n{Q}")).err().unwrap().to_string();
+    assert!(error.contains("line 2: got") && error.contains("line 3 (got"), "{error}");
+    let (records, notes) = read(&format!("{Q}8,16 0 2 0.1")).unwrap();
+    assert_eq!(records.len(), 1);
+    assert!(notes.warnings.iter().any(|w| w.contains("is truncated")));
+}
+
+#[test]
+fn a_number_that_is_cut_at_the_end_is_left_out() {
+    let done = "8,16 0 2 0.1 0 C RA 800 + 8 [0]\n";
+    for cut in ["8,16 0 2 0.2 0 C RA 900 + 1", "8,16 0 2 0.2 0 C RA 900 + 16 [0"] {
+        let (records, notes) = read(&format!("{Q}{done}{cut}")).unwrap();
+        assert_eq!(records.len(), 1);
+        assert!(notes.warnings.iter().any(|w| w.contains("is truncated")), "{notes:?}");
+    }
+    let (records, notes) = read(&format!("{Q}{}", done.trim_end())).unwrap();
+    assert!(records[0].latency.is_some() && notes.warnings.is_empty(), "{notes:?}");
+}
+
+#[test]
+fn a_second_run_and_lost_events_are_told() {
+    let event = |at: &str| Q.replace("0.000000100", at);
+    let text =
+        format!("{}{}{}Skips: 0 forward (0 -   0.0%)\n", event("1.0"), event("9.5"), event("0.0"));
+    let (records, notes) = read(&text).unwrap();
+    assert_eq!(records.len(), 3);
+    let told = "the clock goes back, by 9.50 s at line 3, ";
+    assert!(notes.warnings.iter().any(|w| w.starts_with(told)), "{notes:?}");
+    assert!(!notes.warnings.iter().any(|w| w.contains("lost")), "{notes:?}");
+    let (_, notes) = read(&format!("{Q}Skips: 7 forward (1,234 -   0.2%)\n")).unwrap();
+    assert!(notes.warnings.iter().any(|w| w.contains("the tracer lost 7 events")), "{notes:?}");
+}
+
+const REMAP: &str = "8,16 0 2 0.000000200 5 A RA 900 + 8 <- (253,0) 800\n";
+
+/// A request of a volume that goes on to a disk, where another request follows.
+fn layers() -> String {
+    let upper = Q.replace("8,16", "253,0");
+    let lower = Q.replace("800", "900").replace("0100", "0300");
+    let own = Q.replace("800", "5000").replace("0100", "0400");
+    let ends = "8,16 0 5 0.000001 0 C RA 900 + 8 [0]\n253,0 0 6 0.000002 0 C RA 800 + 8 [0]\n";
+    format!("{upper}{REMAP}{lower}{own}{ends}")
+}
+
+#[test]
+fn a_request_at_two_layers_counts_once() {
+    let offsets = |records: &[Record]| -> Vec<u64> {
+        records.iter().map(|record| record.offset / 512).collect()
+    };
+    let (records, notes) = read(&layers()).unwrap();
+    assert_eq!(offsets(&records), [900, 5000]);
+    assert_eq!(records[0].latency.unwrap().0, 700);
+    let warning = "volume 253,0 is a layer above volume 8,16 (the trace has remaps): its 1 request";
+    assert!(notes.warnings.iter().any(|w| w.starts_with(warning)), "{notes:?}");
+    let (records, notes) = read_at(&layers(), Layer::Top).unwrap();
+    assert_eq!(offsets(&records), [800, 5000]);
+    assert_eq!(records[0].latency.unwrap().0, 1900);
+    let warning = "1 request of volume 8,16 come";
+    assert!(notes.warnings.iter().any(|w| w.starts_with(warning)), "{notes:?}");
+    let (records, notes) = read_at(&layers(), Layer::Every).unwrap();
+    assert_eq!((records.len(), notes.warnings.len()), (3, 1), "{notes:?}");
+}
+
+#[test]
+fn a_device_without_requests_in_the_trace_is_no_layer() {
+    let upper = Q.replace("8,16", "253,0");
+    for layer in [Layer::Top, Layer::Bottom] {
+        for one in [format!("{REMAP}{Q}"), format!("{upper}{REMAP}"), format!("{upper}{Q}")] {
+            let (records, notes) = read_at(&one, layer).unwrap();
+            assert_eq!(records.len(), one.matches(" Q ").count(), "{one}");
+            assert!(!notes.warnings.iter().any(|w| w.contains("volume")), "{notes:?}");
+        }
+    }
+}
+
+#[test]
+fn layers_are_followed_through_a_partition() {
+    // A volume on a partition: blktrace names the disk as the device of both remaps.
+    let text = format!(
+        "{}8,16 0 2 0.0000002 5 A RA 900 + 8 <- (253,0) 800\n\
+         8,16 0 3 0.0000002 5 A RA 2948 + 8 <- (8,17) 900\n{}",
+        Q.replace("8,16", "253,0"),
+        Q.replace("800", "2948").replace("0100", "0300")
+    );
+    for (layer, sector) in [(Layer::Bottom, 2948), (Layer::Top, 800)] {
+        let (records, _) = read_at(&text, layer).unwrap();
+        assert_eq!((records.len(), records[0].offset / 512), (1, sector));
+    }
+}
+
+#[test]
+fn a_requeued_request_counts_once_from_its_first_issue() {
+    let event = |at: &str, what: &str| format!("8,52 3 1 {at} 226 {what} W 8 + 8 [k]\n");
+    let lines = |what: &[(&str, &str)]| -> String {
+        what.iter().map(|(at, what)| event(at, what)).collect()
+    };
+    // With the event of the way back, the second issue may come minutes later.
+    let requeued = [("0.0", "D"), ("0.1", "R"), ("30.5", "D"), ("31.0", "C")];
+    for text in [&requeued[..], &[("0.0", "D"), ("0.4", "D"), ("0.5", "C")]] {
+        let (records, notes) = read(&lines(text)).unwrap();
+        let end = text.last().unwrap().0.parse::<f64>().unwrap() * 1e9;
+        assert_eq!(records.len(), 1);
+        assert_eq!(records[0].latency.unwrap().0, end as u64);
+        assert!(notes.warnings.iter().any(|w| w.starts_with("1 request was issued again")));
+    }
+}
+
+#[test]
+fn a_stated_format_is_read() {
+    let lines = "10.000000100 8,16 Q WS 800 8 a b\n\n10.000000200 8,16 U N 0 0 a b\n\
+                 10.000005100 8,16 C WS 800 8 0\nReads Queued: 0\n";
+    let (records, volumes) = read_as("%T.%9t %D %a %d %S %n %C\\n", lines).unwrap();
+    assert_eq!(volumes, ["8,16"]);
+    assert_eq!(
+        (records[0].offset, records[0].len, records[0].latency.unwrap().0),
+        (409_600, 4096, 5000)
+    );
+    let lines = "Q,7,R,800,4096,[a,b],1.5\nC,0,R,800,4096,[0],1.75\n";
+    let (records, volumes) = read_as("%a,%p,%3d,%S,%N,[%C],%T.%t", lines).unwrap();
+    assert_eq!((records[0].len, records[0].latency.unwrap().0), (4096, 70));
+    assert_eq!(volumes, ["disk"]);
+    let error = read_as("%T.%t %a %S %n", "1.1 Q 8 8\n").err().unwrap().to_string();
+    assert!(error.contains("expected a format with %d (RWBS)"), "{error}");
+}
+
+#[test]
+fn sniffs_its_own() {
+    assert!(sniff(format!("# x\n{Q}").as_bytes()));
+    assert!(!sniff(b"0,1234,512,R,0.5\n1,2,3,W,0.6\n"));
+    assert!(!sniff(b"\x07\x74\x61\x65"));
+}

@@ -1,0 +1,23 @@
+//! Events of requests, and how pairs of events become requests: the one place for all formats that
+//! record the life of a request in several events.
+//!
+//! - Events of the Linux block layer ([`Event`]) name a request by its device and sectors. blktrace,
+//!   blkparse, ftrace, perf and others are converted to them, and [`Pairing`] makes requests of them.
+//! - Other tracers number their requests ([`calls`]): a thread, a pointer or a handle names the
+//!   request from its beginning to its end.
+
+mod back;
+pub(crate) mod calls;
+mod event;
+mod layers;
+mod order;
+mod pairing;
+pub(crate) mod rwbs;
+mod streams;
+pub(crate) mod text;
+
+pub(crate) use back::Back;
+pub(crate) use event::{Category, Event, Remap, SECTOR_BYTES, Source, Span, What};
+pub use layers::Layer;
+pub(crate) use order::{Merge, Sorted};
+pub(crate) use pairing::{ONLY_DEVICE, Pairing};

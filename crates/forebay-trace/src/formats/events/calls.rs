@@ -1,0 +1,260 @@
+//! Requests of tracers that number them: one line begins a request, and a later line with the same
+//! key ends it. A format says what a line is ([`CallLine`]).
+//!
+//! Invariant: at most [`BEGUN_MAX`] requests wait for their end. Beyond that, and when a key begins
+//! again, a request is returned without a latency, as its end was lost.
+
+use std::collections::{BTreeMap, HashMap};
+
+use forebay_core::{Flags, Nanos, Op};
+
+use crate::formats::Input;
+use crate::formats::log::{Line, Log, ordered, words};
+use crate::formats::numbering::Numbering;
+use crate::rows::{self, RowError};
+use crate::trace::{Dictionary, Reader, Record, Stream};
+use forebay_show::plural::{counted, verb};
+
+/// The most requests that wait for their end.
+const BEGUN_MAX: usize = 1 << 18;
+
+/// The key of a request, unique until the request ends.
+pub(crate) type Key = [u64; 2];
+
+/// A request as a line has it.
+pub(crate) struct Request<'a> {
+    pub(crate) at_ns: u64,
+    pub(crate) op: Op,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+    pub(crate) flags: Flags,
+    pub(crate) volume: &'a [u8],
+    pub(crate) stream: Stream,
+}
+
+/// The kinds of lines.
+pub(crate) enum Call<'a> {
+    Begin(Key, Request<'a>),
+    End(Key, u64),
+    /// The end of a request, unless an earlier line has ended it.
+    AlsoEnd(Key, u64),
+    /// The request of this key failed.
+    Fail(Key),
+    /// A request with its latency, if it is known, and no second line.
+    Whole(Request<'a>, Option<u64>),
+    /// A request that cannot be represented.
+    Skipped,
+    Other,
+}
+
+/// A format of requests that begin and end in different lines.
+pub(crate) trait CallLine: Send {
+    /// The format's name.
+    const NAME: &'static str;
+    /// The layout of its lines, for messages.
+    const LAYOUT: &'static str;
+    /// How a line can end that certainly is not truncated.
+    const ENDINGS: &'static [&'static str] = &[];
+
+    /// Parses a line that is not blank.
+    fn parse<'a>(&'a mut self, line: &'a [u8]) -> Result<Call<'a>, RowError>;
+
+    /// Returns the notes for the user at the end.
+    fn sentences(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Opens a reader of a format.
+pub(crate) fn open(parser: impl CallLine + 'static, input: Input) -> Box<dyn Reader> {
+    let log = CallLog { parser, who: Numbering::default(), calls: Calls::default() };
+    ordered(input, log, Dictionary::default())
+}
+
+/// The requests of the lines.
+struct CallLog<P> {
+    parser: P,
+    who: Numbering,
+    calls: Calls,
+}
+
+impl<P: CallLine> Log for CallLog<P> {
+    const NAME: &'static str = P::NAME;
+    const LINES: &'static str = P::LAYOUT;
+
+    fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, RowError> {
+        let mut record = |request: Request<'_>| {
+            let Request { at_ns, op, offset, len, flags, volume, stream } = request;
+            let mut record = Record { flags, ..rows::record(at_ns, op, offset, len)? };
+            record.volume = self.who.volume(volume, dictionary)?;
+            record.stream = self.who.stream(stream, dictionary)?;
+            Ok::<Record, RowError>(record)
+        };
+        let made = match self.parser.parse(line)? {
+            Call::Begin(key, request) => self.calls.begin(key, record(request)?),
+            Call::AlsoEnd(key, _) if !self.calls.begun.contains_key(&key) => None,
+            Call::End(key, at_ns) | Call::AlsoEnd(key, at_ns) => self.calls.end(&key, Nanos(at_ns)),
+            Call::Fail(key) => {
+                return Ok(self.calls.take(&key).map_or(Line::Other, |_| Line::Skipped));
+            }
+            Call::Whole(request, latency_ns) => {
+                let latency = latency_ns.map(Nanos);
+                Some(Record { latency, ..record(request)? })
+            }
+            Call::Skipped => return Ok(Line::Skipped),
+            Call::Other => None,
+        };
+        Ok(made.map_or(Line::Other, Line::Request))
+    }
+
+    fn takes_cut(&self, line: &[u8]) -> bool {
+        let line = line.trim_ascii_end();
+        P::ENDINGS.iter().any(|ending| line.ends_with(ending.as_bytes()))
+    }
+
+    fn rest(&mut self) -> Vec<Record> {
+        self.calls.rest()
+    }
+
+    fn end(&mut self) -> Vec<String> {
+        let mut sentences = self.calls.sentences();
+        sentences.extend(self.parser.sentences());
+        sentences
+    }
+}
+
+/// The named fields of a line, and what separates a name from its value: `=`, `:` with a blank, or a
+/// blank.
+pub(crate) struct Fields<'a>(pub(crate) &'a [u8], pub(crate) &'static str);
+
+impl<'a> Fields<'a> {
+    /// Returns the value of the first field of this name.
+    pub(crate) fn value(&self, name: &str) -> Option<&'a [u8]> {
+        let Fields(line, mark) = *self;
+        if mark == "=" {
+            return words(line)
+                .find_map(|word| word.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+        }
+        let is_name = |word: &&[u8]| word.strip_suffix(mark.as_bytes()) == Some(name.as_bytes());
+        words(line).skip_while(|word| !is_name(word)).nth(1)
+    }
+
+    /// Returns the value of a field that is a number.
+    pub(crate) fn number(&self, name: &'static str) -> Result<u64, RowError> {
+        let word = self.value(name).unwrap_or_default();
+        number(word)
+            .ok_or_else(|| RowError::new(name, word, "a whole number such as 4096 or 0x1000"))
+    }
+}
+
+/// Parses a number, decimal or hexadecimal after `0x`.
+pub(crate) fn number(word: &[u8]) -> Option<u64> {
+    match word.strip_prefix(b"0x") {
+        Some(digits) => u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok(),
+        None => crate::fields::digits(word),
+    }
+}
+
+/// The requests that have begun, by key.
+#[derive(Default)]
+struct Calls {
+    begun: HashMap<Key, (u64, Record)>,
+    /// The keys in the order in which they began.
+    order: BTreeMap<u64, Key>,
+    next: u64,
+    endless: u64,
+    /// The number of ends without a beginning.
+    unbegun: u64,
+}
+
+impl Calls {
+    /// Begins a request. Returns a request whose end must be lost.
+    fn begin(&mut self, key: Key, record: Record) -> Option<Record> {
+        let mut lost = self.take(&key);
+        if lost.is_none() && self.begun.len() >= BEGUN_MAX {
+            let oldest = self.order.first_key_value().map(|(_, key)| *key);
+            lost = oldest.and_then(|key| self.take(&key));
+        }
+        self.endless += u64::from(lost.is_some());
+        self.order.insert(self.next, key);
+        self.begun.insert(key, (self.next, record));
+        self.next += 1;
+        lost
+    }
+
+    /// Ends a request. Returns it with its latency, if it has begun.
+    fn end(&mut self, key: &Key, end: Nanos) -> Option<Record> {
+        let Some(mut record) = self.take(key) else {
+            self.unbegun += 1;
+            return None;
+        };
+        record.latency = end.0.checked_sub(record.at.0).map(Nanos);
+        Some(record)
+    }
+
+    /// Forgets a request, and returns it.
+    fn take(&mut self, key: &Key) -> Option<Record> {
+        let (number, record) = self.begun.remove(key)?;
+        self.order.remove(&number);
+        Some(record)
+    }
+
+    /// Returns the requests that have not ended, at the end of the trace.
+    fn rest(&mut self) -> Vec<Record> {
+        self.endless += self.begun.len() as u64;
+        let order = std::mem::take(&mut self.order);
+        order.into_values().filter_map(|key| Some(self.begun.remove(&key)?.1)).collect()
+    }
+
+    /// Returns the notes at the end of the trace.
+    fn sentences(&self) -> Vec<String> {
+        let endless = (self.endless > 0).then(|| {
+            format!(
+                "{} {} no completion in the trace: the latency is unknown",
+                counted(self.endless, "request"),
+                verb(self.endless, "has", "have")
+            )
+        });
+        let unbegun = (self.unbegun > 0).then(|| {
+            format!(
+                "{} {} no request in the trace, and {} left out",
+                counted(self.unbegun, "completion"),
+                verb(self.unbegun, "has", "have"),
+                verb(self.unbegun, "is", "are")
+            )
+        });
+        endless.into_iter().chain(unbegun).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows;
+    use forebay_core::Op;
+
+    #[test]
+    fn a_request_ends_once_and_lost_ends_are_counted() {
+        let record = |at| rows::record(at, Op::Read, at * 512, 512).unwrap();
+        let mut calls = Calls::default();
+        assert_eq!(calls.begin([1, 0], record(1)), None);
+        assert_eq!(calls.begin([2, 0], record(2)), None);
+        assert_eq!(calls.end(&[1, 0], Nanos(5)).unwrap().latency, Some(Nanos(4)));
+        assert_eq!(calls.end(&[1, 0], Nanos(6)), None);
+        assert_eq!(calls.begin([2, 0], record(7)).unwrap().at, Nanos(2));
+        assert_eq!(calls.rest().len(), 1);
+        let told = calls.sentences();
+        assert!(told[0].starts_with("2 requests have") && told[1].starts_with("1 completion has"));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let (mut calls, mut returned) = (Calls::default(), 0);
+        for n in 0..(BEGUN_MAX as u64 + 5) {
+            let lost = calls.begin([n, 0], rows::record(n, Op::Read, 0, 512).unwrap());
+            assert_eq!(lost.map(|record| record.at.0), n.checked_sub(BEGUN_MAX as u64));
+            returned += u64::from(lost.is_some());
+        }
+        assert_eq!((returned, calls.rest().len()), (5, BEGUN_MAX));
+    }
+}

@@ -1,0 +1,343 @@
+//! Text with an event per line, such as the output of blkparse or of the kernel's tracepoints.
+//!
+//! A format says what a line is ([`EventLine`]). Names of threads, steps back of the clock, lines
+//! that cannot be read, truncated files, lost events and the pairing of events are handled here.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use rustc_hash::FxHashMap;
+
+use super::{Back, Event, Pairing, Remap, Sorted, Source, What};
+use crate::bad_rows::BadRows;
+use crate::error::{Place, TraceError};
+use crate::formats::Input;
+use crate::lines::Lines;
+use crate::trace::{Dictionary, Notes, Reader, Record};
+use forebay_ask::named;
+use forebay_show::plural::{counted, verb};
+
+/// The kinds of lines.
+pub(crate) enum Line<'a> {
+    /// An event, and the name of its thread, if the line has it.
+    Event(Event, Option<&'a [u8]>),
+    /// An event that says nothing of a request.
+    Other,
+    /// A comment, or part of a summary.
+    Summary,
+    /// The tracer lost events; their number, if the line has it.
+    Lost(Option<u64>),
+    Unknown,
+}
+
+/// The reason why a line that should be an event cannot be read.
+pub(crate) type Unreadable = Cow<'static, str>;
+
+/// A format of events in lines.
+pub(crate) trait EventLine: Send {
+    /// The format's name.
+    const NAME: &'static str;
+    /// The layout of its lines, for messages.
+    const LAYOUT: &'static str;
+    /// Whether completions may name the disk of a partition.
+    const DISKS_COMPLETE: bool = false;
+
+    /// Parses a line that is not blank.
+    fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Line<'a>, Unreadable>;
+
+    /// Returns whether a line without a newline ends like an event, so that no number in it can be
+    /// truncated.
+    fn is_whole(&self, line: &[u8]) -> bool {
+        line.trim_ascii_end().ends_with(b"]")
+    }
+}
+
+/// Opens a reader of a format.
+pub(crate) fn open(parser: impl EventLine + 'static, input: Input) -> Box<dyn Reader> {
+    Box::new(TextEvents::new(parser, input))
+}
+
+/// Returns whether text that begins like this has the format of `parser`: its first line that is
+/// neither blank nor a comment is an event.
+pub(crate) fn sniff(mut parser: impl EventLine, head: &[u8]) -> bool {
+    let lines = head.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    let mut parsed = lines.filter_map(|line| match parser.parse(line) {
+        Ok(Line::Summary | Line::Lost(_)) | Err(_) => None,
+        Ok(Line::Event(..) | Line::Other) => Some(true),
+        Ok(Line::Unknown) => Some(false),
+    });
+    parsed.next() == Some(true)
+}
+
+/// The requests of the events.
+struct TextEvents<P> {
+    events: Sorted<EventLines<P>>,
+    pairing: Pairing,
+}
+
+impl<P: EventLine> TextEvents<P> {
+    fn new(parser: P, input: Input) -> TextEvents<P> {
+        let mut pairing = Pairing::new(P::NAME, false);
+        pairing.choose(input.layer);
+        if P::DISKS_COMPLETE {
+            pairing.let_disks_complete();
+        }
+        TextEvents { events: Sorted::new(EventLines::new(parser, input)), pairing }
+    }
+}
+
+impl<P: EventLine> Reader for TextEvents<P> {
+    fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+        let ends = self.pairing.fill(batch, || self.events.next())?;
+        if ends {
+            let taken = &self.events.source.taken;
+            self.pairing.notes.rows_bad = taken.rows_bad;
+            self.pairing.notes.warnings.extend(taken.warnings());
+        }
+        Ok(())
+    }
+
+    fn dictionary(&self) -> &Dictionary {
+        &self.pairing.dictionary
+    }
+
+    fn notes(&self) -> &Notes {
+        &self.pairing.notes
+    }
+}
+
+/// The events of the lines.
+struct EventLines<P> {
+    lines: Lines,
+    taken: Taken<P>,
+}
+
+/// What has been taken from the lines so far.
+struct Taken<P> {
+    parser: P,
+    path: PathBuf,
+    /// The number of the current line.
+    number: u64,
+    /// The number of events.
+    events: u64,
+    /// The number of lines that are neither event nor summary, and the first of them.
+    unknown: (u64, u64),
+    unreadable: BadRows,
+    rows_bad: u64,
+    /// The note about unreadable lines, at the end.
+    bad_sentence: Option<String>,
+    /// Whether the last line was truncated.
+    cut_short: bool,
+    /// The number of lines that report lost events, and the number of events they report.
+    lost: (u64, u64),
+    back: Back,
+    /// The last name of each thread.
+    names: FxHashMap<u32, Box<[u8]>>,
+    /// Events that are returned before any others.
+    held: VecDeque<Event>,
+}
+
+impl<P: EventLine> EventLines<P> {
+    fn new(parser: P, input: Input) -> EventLines<P> {
+        let Input { path, content, split_runs, bad_rows_max, .. } = input;
+        let lines = Lines::new(&path, content);
+        let taken = Taken {
+            parser,
+            path,
+            number: 0,
+            events: 0,
+            unknown: (0, 0),
+            unreadable: BadRows::new(bad_rows_max),
+            rows_bad: 0,
+            bad_sentence: None,
+            cut_short: false,
+            lost: (0, 0),
+            back: Back::splitting(split_runs),
+            names: FxHashMap::default(),
+            held: VecDeque::new(),
+        };
+        EventLines { lines, taken }
+    }
+}
+
+impl<P: EventLine> Taken<P> {
+    /// Processes a line, and holds its events. An event without a newline is left out if it may be
+    /// truncated.
+    fn take(&mut self, line: &[u8], is_cut: bool) -> Result<(), TraceError> {
+        let may_cut = is_cut && self.events > 0;
+        match self.parser.parse(line) {
+            Ok(Line::Event(..)) if may_cut && !self.parser.is_whole(line) => self.cut_short = true,
+            Err(_) if may_cut => self.cut_short = true,
+            Ok(Line::Event(event, name)) => self.event(event, name),
+            Ok(Line::Other) => self.events += 1,
+            Ok(Line::Summary) => {}
+            Ok(Line::Lost(count)) => {
+                self.lost.0 += 1;
+                self.lost.1 = self.lost.1.saturating_add(count.unwrap_or(0));
+            }
+            Ok(Line::Unknown) if self.events > 0 => {
+                self.unknown.0 += 1;
+                if self.unknown.0 == 1 {
+                    self.unknown.1 = self.number;
+                }
+            }
+            Ok(Line::Unknown) => {
+                let place = Place::Line(self.number);
+                return Err(malformed::<P>(&self.path, place, shown(line)));
+            }
+            Err(reason) => {
+                let (number, path) = (self.number, &self.path);
+                self.rows_bad += 1;
+                self.unreadable.add(number, || {
+                    malformed::<P>(path, Place::Line(number), format!("{} ({reason})", shown(line)))
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, mut event: Event, name: Option<&[u8]>) {
+        self.events += 1;
+        let (time_ns, begins) = self.back.follow(self.number, event.time_ns, event.sequence);
+        event.time_ns = time_ns;
+        if begins {
+            self.held.push_back(Event { sequence: 0, what: What::Run, ..event });
+        }
+        if let Some(name) = name.filter(|name| !name.is_empty())
+            && self.names.get(&event.pid).is_none_or(|known| known[..] != *name)
+        {
+            self.names.insert(event.pid, name.into());
+            let text = String::from_utf8_lossy(name).into();
+            self.held.push_back(Event { what: What::Name(text), ..event });
+        }
+        self.held.push_back(event);
+    }
+
+    /// Handles the end of the text, which is an error if hardly anything in it was an event.
+    fn end(&mut self) -> Result<(), TraceError> {
+        self.bad_sentence = self.unreadable.finish(self.number, self.events)?;
+        match self.events {
+            0 => Err(malformed::<P>(&self.path, Place::File, "no event".to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if let Some(sentence) = self.back.sentence("line") {
+            warnings.push(sentence + &self.back.hint());
+        }
+        if self.lost.0 > 0 {
+            let (lines, say) = (counted(self.lost.0, "line"), verb(self.lost.0, "says", "say"));
+            let count = match self.lost.1 {
+                0 => "events".into(),
+                count => counted(count, "event"),
+            };
+            warnings.push(format!("{lines} {say} that the tracer lost {count}"));
+        }
+        warnings.extend(self.bad_sentence.clone());
+        if self.unknown.0 > 0 {
+            warnings.push(format!(
+                "{} {} neither events nor part of a summary, the first is line {}",
+                counted(self.unknown.0, "line"),
+                verb(self.unknown.0, "is", "are"),
+                self.unknown.1
+            ));
+        }
+        if self.cut_short {
+            let sentence = format!("the last line, {}, is truncated and left out", self.number);
+            warnings.push(sentence);
+        }
+        warnings
+    }
+}
+
+impl<P: EventLine> Source for EventLines<P> {
+    fn next(&mut self) -> Result<Option<Event>, TraceError> {
+        loop {
+            if let Some(event) = self.taken.held.pop_front() {
+                return Ok(Some(event));
+            }
+            let Some((line, is_cut)) = self.lines.next_or_cut()? else {
+                self.taken.end()?;
+                return Ok(None);
+            };
+            self.taken.number += 1;
+            if !line.trim_ascii().is_empty() {
+                self.taken.take(line, is_cut)?;
+            }
+        }
+    }
+}
+
+/// Makes the error that a file or line of a format is malformed.
+fn malformed<P: EventLine>(path: &Path, place: Place, got: String) -> TraceError {
+    TraceError::Malformed {
+        path: path.to_path_buf(),
+        place,
+        got,
+        expected: P::LAYOUT.to_owned(),
+        hint: format!("if this is another format, name it with {}", named("from")),
+    }
+}
+
+/// Shortens a line for a message.
+fn shown(line: &[u8]) -> String {
+    let line = String::from_utf8_lossy(line.trim_ascii()).into_owned();
+    let start: String = line.chars().take(60).collect();
+    if start.len() < line.len() { format!("{start:?}…") } else { format!("{start:?}") }
+}
+
+/// An iterator over the words of a line that also gives access to the rest of the line.
+pub(crate) struct Words<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Words<'a> {
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.0.trim_ascii()
+    }
+
+    pub(crate) fn number(&mut self, reason: &'static str) -> Result<u64, Unreadable> {
+        self.next().and_then(crate::fields::digits).ok_or(Cow::Borrowed(reason))
+    }
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let text = self.0.trim_ascii_start();
+        let end = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        self.0 = rest;
+        (!word.is_empty()).then_some(word)
+    }
+}
+
+/// Parses a device `major,minor` as the kernel numbers it.
+pub(crate) fn device(word: &[u8]) -> Option<u32> {
+    let comma = memchr::memchr(b',', word)?;
+    let (major, minor) = (word.get(..comma)?, word.get(comma + 1..)?);
+    let (major, minor) = (crate::fields::digits(major)?, crate::fields::digits(minor)?);
+    (major < 1 << 12 && minor < 1 << 20).then_some((major as u32) << 20 | minor as u32)
+}
+
+/// Parses a remap after its device: `W 2056 + 8 <- (253,0) 8`.
+pub(crate) fn remap(to: u32, rest: &[u8]) -> Option<Remap> {
+    let (here, there) = rest.split_at(memchr::memmem::find(rest, b"<- (")?);
+    let (from, from_sector) =
+        there.get(4..)?.split_at(memchr::memchr(b')', there)?.checked_sub(4)?);
+    let mut here = Words(here);
+    here.next()?;
+    let sector = here.number("").ok()?;
+    let from_sector = Words(from_sector.get(1..)?).number("").unwrap_or(0);
+    Some(Remap { to, sector, from: device(from)?, from_sector })
+}
+
+/// Parses seconds with decimals, which are required and at most nine, and returns nanoseconds.
+pub(crate) fn seconds(word: &[u8]) -> Option<u64> {
+    let dot = memchr::memchr(b'.', word)?;
+    let is_short = (1..=9).contains(&(word.len() - dot - 1));
+    is_short.then(|| crate::formats::clock::scaled(word, 9))?
+}

@@ -1,0 +1,228 @@
+//! The block tracepoints of the Linux kernel as text: `trace` and `trace_pipe` of ftrace, `perf
+//! script`, `trace-cmd report`.
+//!
+//! A line is a task, a CPU, a time and an event: `appd-3001 [002] ..... 9904.831159: block_rq_issue:
+//! 259,0 WS 4096 () 498455480 + 8 [appd]`. perf separates the thread id by a blank, and puts `block:`
+//! before the event. Newer kernels have an I/O priority (`none,0,0`) before the name. The tracer `blk`
+//! of ftrace prints blkparse's events instead: `9904.831159: 259,0 D WS 498455480 + 8 [appd]`.
+//!
+//! Units: seconds of the tracer's clock, sectors of 512 bytes. Epoch: the first request. Requests
+//! are the events `block_bio_queue`, or `block_rq_issue` if there are none; they end with
+//! `block_rq_complete` or `block_bio_complete`, as in blktrace. Other events are skipped.
+
+use super::events::rwbs::category;
+use super::events::text::{self, EventLine, Line, Unreadable, Words, device, remap, seconds};
+use super::events::{Category, Event, Span, What};
+use super::{Input, blkparse};
+use crate::error::TraceError;
+use crate::fields::digits;
+use crate::trace::Reader;
+
+/// Returns the event that one of [`TRACEPOINTS`] reports.
+fn what(tracepoint: &[u8], span: Span) -> What {
+    match tracepoint {
+        b"block_bio_queue" => What::Queue(span),
+        b"block_rq_issue" => What::Issue(span),
+        b"block_rq_requeue" => What::Requeue(span),
+        _ => What::Complete(span),
+    }
+}
+
+/// The tracepoints of requests.
+const TRACEPOINTS: [&[u8]; 6] = [
+    b"block_bio_queue",
+    b"block_rq_issue",
+    b"block_rq_requeue",
+    b"block_rq_complete",
+    b"block_rq_error",
+    b"block_bio_complete",
+];
+
+/// The format.
+struct Ftrace;
+
+impl EventLine for Ftrace {
+    const NAME: &'static str = "ftrace";
+    const LAYOUT: &'static str = "lines of ftrace, perf script or trace-cmd report such as \
+        task-pid [cpu] seconds: block_rq_issue: 8,0 R 4096 () 800 + 8 [task]";
+    const DISKS_COMPLETE: bool = true;
+
+    fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Line<'a>, Unreadable> {
+        if let Some(remark) = remark(line) {
+            return Ok(remark);
+        }
+        let Some(Parts { task, time, event, rest }) = parts(line) else {
+            return Ok(if is_address(line) { Line::Summary } else { Line::Unknown });
+        };
+        let time_ns = seconds(time).ok_or("the time is not in seconds with decimals")?;
+        let (pid, name) = match task {
+            b"" => (0, &b"<...>"[..]),
+            task => thread(task).ok_or("the task has no id")?,
+        };
+        let made = |what| Event { time_ns, sequence: 0, pid, what };
+        if let Some(device) = device(event) {
+            let event = blkparse::event(device, Words(rest))?;
+            return Ok(event.map_or(Line::Other, |(what, name)| Line::Event(made(what), name)));
+        }
+        if matches!(event, b"block_bio_remap" | b"block_rq_remap") {
+            let mut words = Words(rest);
+            let to = words.next().and_then(device).ok_or("no device such as 8,0")?;
+            let remap = remap(to, words.rest()).ok_or("no device after <-")?;
+            let what = What::Remap(Box::new(remap));
+            return Ok(Line::Event(made(what), None));
+        }
+        if !TRACEPOINTS.contains(&event) {
+            return Ok(Line::Other);
+        }
+        let (span, comm) = span(rest)?;
+        let what = what(event, span);
+        let is_end = matches!(what, What::Complete(_) | What::Requeue(_));
+        let name = if matches!(name, b"<...>") { comm } else { name };
+        Ok(Line::Event(made(what), Some(name).filter(|_| !is_end)))
+    }
+}
+
+/// Recognizes comments, and reports of lost events: `CPU:3 [LOST 25 EVENTS]`, `PERF_RECORD_LOST lost
+/// 25`, and ftrace's numbers of entries in its buffer and of those written.
+fn remark(line: &[u8]) -> Option<Line<'static>> {
+    let line = line.trim_ascii();
+    let after = |word: &[u8]| line.get(memchr::memmem::find(line, word)? + word.len()..);
+    let count = |rest: &[u8]| Line::Lost(Words(rest).find_map(digits));
+    if let Some(rest) = after(b"PERF_RECORD_LOST lost ") {
+        return Some(count(rest));
+    }
+    if let Some(rest) = after(b"# entries-in-buffer/entries-written: ") {
+        let mut counts = Words(rest).next()?.split(|&byte| byte == b'/').map(digits);
+        let (stored, written) = (counts.next()??, counts.next()??);
+        return Some(match written.checked_sub(stored) {
+            Some(lost) if lost > 0 => Line::Lost(Some(lost)),
+            _ => Line::Summary,
+        });
+    }
+    let begins = [&b"#"[..], b"cpus=", b"version =", b"CPU ", b"CPU:"];
+    if !begins.iter().any(|begin| line.starts_with(begin)) {
+        return None;
+    }
+    let lost = after(b"[LOST").map(count).or(after(b"DROPPED").map(|_| Line::Lost(None)));
+    Some(lost.unwrap_or(Line::Summary))
+}
+
+/// Returns whether a line is an address of a call chain (`perf record -g`).
+fn is_address(line: &[u8]) -> bool {
+    let first = Words(line).next().unwrap_or_default();
+    first.len() >= 6 && first.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// The parts of a line.
+struct Parts<'a> {
+    task: &'a [u8],
+    time: &'a [u8],
+    event: &'a [u8],
+    rest: &'a [u8],
+}
+
+/// Splits a line: `task [cpu] flags time: event: rest`, with a number of samples before the event.
+fn parts(line: &[u8]) -> Option<Parts<'_>> {
+    // The time is the first word that is a decimal number with a colon; the event follows.
+    let mut from = 0;
+    loop {
+        let colon = from + memchr::memmem::find(line.get(from..)?, b": ")?;
+        let blank = line[..colon].iter().rposition(u8::is_ascii_whitespace);
+        let start = blank.map_or(0, |blank| blank + 1);
+        let time = line.get(start..colon)?;
+        if time.contains(&b'.') && time.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.') {
+            let mut words = Words(line.get(colon + 1..)?);
+            let mut event = words.next()?;
+            if digits(event).is_some() {
+                event = words.next()?;
+            }
+            let event = match event.strip_suffix(b":") {
+                Some(event) => event.rsplit(|&byte| byte == b':').next()?,
+                None => device(event).map(|_| event)?,
+            };
+            return Some(Parts { task: task(line.get(..start)?), time, event, rest: words.rest() });
+        }
+        from = colon + 1;
+    }
+}
+
+/// Returns the task of what precedes the time: the text before the CPU in brackets, if it is there.
+fn task(before: &[u8]) -> &[u8] {
+    let cpu = |&at: &usize| {
+        let inside = before.get(at + 1..).and_then(|rest| rest.split(|&byte| byte == b']').next());
+        inside.is_some_and(|inside| digits(inside).is_some())
+    };
+    let open = memchr::memrchr_iter(b'[', before).find(cpu).unwrap_or(before.len());
+    let task = before.get(..open).unwrap_or_default().trim_ascii();
+    // The process of the thread, if ftrace records it: `task-pid ( tgid)`.
+    match memchr::memrchr(b'(', task) {
+        Some(at) if task.ends_with(b")") => task.get(..at).unwrap_or_default().trim_ascii(),
+        _ => task,
+    }
+}
+
+/// Returns the thread id and the name of a task: `name-7` (ftrace), `name 7` or `name 6/7` (perf).
+fn thread(task: &[u8]) -> Option<(u32, &[u8])> {
+    let start = task.iter().rposition(|byte| !byte.is_ascii_digit() && *byte != b'/')?;
+    let (name, ids) = task.split_at(start + 1);
+    let id = ids.rsplit(|&byte| byte == b'/').next().filter(|id| !id.is_empty());
+    // perf writes -1 for an unknown thread.
+    let name = name.strip_suffix(b"-").or_else(|| name.strip_suffix(b" ")).unwrap_or(name);
+    let id = digits(id?).and_then(|id| u32::try_from(id).ok())?;
+    Some((id, name.trim_ascii()))
+}
+
+/// Parses what follows the event: `8,16 R 4096 () 800 + 8 none,0,0 [appd]`, with bytes and a command
+/// in parentheses only if the event is of a request.
+fn span(rest: &[u8]) -> Result<(Span, &[u8]), Unreadable> {
+    let mut words = Words(rest);
+    let device = words.next().and_then(device).ok_or("no device such as 8,0")?;
+    let category_ = words.next().and_then(category).ok_or("unknown letters of the operation")?;
+    let mut span = Span { sector: 0, bytes: 0, device, category: category_ };
+    let mut rest = words.rest();
+    if let Some(open) = command(rest) {
+        let close = open + memchr::memchr(b')', &rest[open..]).ok_or("no ) after the command")?;
+        if close > open + 1 {
+            span.category = span.category.with(Category::PASSTHROUGH);
+        }
+        rest = rest.get(close + 1..).unwrap_or_default();
+    }
+    let mut words = Words(rest);
+    let sector = words.number("the sector is not a number")?;
+    if words.next() != Some(b"+") {
+        return Err("no + between sector and count".into());
+    }
+    let count = words.number("the count of sectors is not a number")?;
+    let bytes = count.checked_mul(512).and_then(|bytes| u32::try_from(bytes).ok());
+    span.bytes = bytes.ok_or("the count of sectors is out of range")?;
+    // A flush has no place, and may be shown at the last sector of all.
+    span.sector = if count == 0 && sector == u64::MAX { 0 } else { sector };
+    if span.fault().is_some() {
+        return Err("a request over 1 GiB, or beyond 2^64 bytes".into());
+    }
+    let rest = words.rest();
+    let name = memchr::memchr(b'[', rest).and_then(|at| rest.get(at + 1..)?.strip_suffix(b"]"));
+    Ok((span, name.unwrap_or_default()))
+}
+
+/// Returns where the command in parentheses begins, which a number of bytes may precede.
+fn command(rest: &[u8]) -> Option<usize> {
+    let at = memchr::memchr(b'(', rest)?;
+    let before = rest.get(..at)?.trim_ascii();
+    (before.is_empty() || digits(before).is_some()).then_some(at)
+}
+
+pub(crate) fn sniff(head: &[u8]) -> bool {
+    let event = |line: &[u8]| {
+        let of_requests = |event: &[u8]| event.starts_with(b"block_") || device(event).is_some();
+        parts(line).is_some_and(|parts| of_requests(parts.event))
+    };
+    head.split(|&byte| byte == b'\n').any(event)
+}
+
+pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
+    Ok(text::open(Ftrace, input))
+}
+
+#[cfg(test)]
+mod tests;

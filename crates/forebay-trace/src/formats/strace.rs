@@ -1,0 +1,159 @@
+//! The output of `strace -f -ttt -T`, as a trace of files: each file is a volume.
+//!
+//! A line is `PID SECONDS call(arguments) = result <duration>`; the id may also be `[pid PID]`, or
+//! missing, and times may be of the day (`-tt`). A call that another thread interrupts is split into
+//! `call(... <unfinished ...>` and `<... call resumed>...`, and joined here.
+//!
+//! The calls that transfer data (`read`, `pread64`, `readv`, `preadv` and their writes) are requests,
+//! `fsync` and `fdatasync` are flushes, and holes that `fallocate` punches are trims. `open`, `dup`,
+//! `lseek`, `clone` and the like determine the file of a descriptor and its position; `strace -y`
+//! prints the file itself. Units: seconds, bytes. Epoch: the first call. Calls that fail or transfer
+//! nothing, and those on sockets, pipes and terminals, are skipped and counted.
+
+mod files;
+mod line;
+
+use forebay_core::{Flags, Op};
+
+use super::Input;
+use super::events::calls::{self, Call, CallLine, Request};
+use super::log::first_lines;
+use crate::error::TraceError;
+use crate::fields::digits;
+use crate::rows::RowError;
+use crate::trace::{Reader, Stream};
+use files::{File, Files};
+use line::{Line, Times, Whole};
+
+/// The longest part of an interrupted call that is held, and the most such calls.
+const HELD_MAX: usize = 4096;
+
+/// The state of reading.
+#[derive(Default)]
+struct Strace {
+    times: Times,
+    files: Files,
+    /// The interrupted calls of each thread, and when they began.
+    held: std::collections::HashMap<u32, (u64, Vec<u8>)>,
+    /// The call of the current line.
+    text: Vec<u8>,
+    /// The name of the current volume.
+    name: Vec<u8>,
+}
+
+/// Returns the operation of a call that transfers data, and the position of the offset among its
+/// arguments, if it has one.
+fn transfer(name: &[u8]) -> Option<(Op, Option<usize>)> {
+    Some(match name {
+        b"read" | b"readv" => (Op::Read, None),
+        b"write" | b"writev" => (Op::Write, None),
+        b"pread" | b"pread64" | b"preadv" | b"preadv2" => (Op::Read, Some(3)),
+        b"pwrite" | b"pwrite64" | b"pwritev" | b"pwritev2" => (Op::Write, Some(3)),
+        _ => return None,
+    })
+}
+
+impl CallLine for Strace {
+    const NAME: &'static str = "strace";
+    const LAYOUT: &'static str = "those of strace -f -ttt -T: \
+        PID SECONDS pread64(3, \"...\", 4096, 0) = 4096 <0.000100>";
+    const ENDINGS: &'static [&'static str] = &[">"];
+
+    fn parse<'a>(&'a mut self, line: &'a [u8]) -> Result<Call<'a>, RowError> {
+        let (thread, at_ns) = match line::parse(line, &mut self.times)? {
+            Line::Other => return Ok(Call::Other),
+            Line::Unfinished(thread, at_ns, text) => {
+                if self.held.len() < HELD_MAX && text.len() < HELD_MAX {
+                    self.held.insert(thread, (at_ns, text.to_vec()));
+                }
+                return Ok(Call::Other);
+            }
+            Line::Resumed(thread, rest) => {
+                let Some((at_ns, mut begun)) = self.held.remove(&thread) else {
+                    return Ok(Call::Other);
+                };
+                begun.extend_from_slice(rest);
+                self.text = begun;
+                (thread, at_ns)
+            }
+            Line::Whole(thread, at_ns, text) => {
+                self.text.clear();
+                self.text.extend_from_slice(text);
+                (thread, at_ns)
+            }
+        };
+        let Some(call) = line::call(&self.text) else { return Ok(Call::Other) };
+        let Some(moved) = moved(&call, thread, &mut self.files) else {
+            self.files.follow(thread, &call);
+            return Ok(Call::Other);
+        };
+        let Some((op, offset, len, name)) = moved else { return Ok(Call::Skipped) };
+        self.name = name;
+        let latency_ns = call.latency_ns;
+        let stream = Stream { thread: Some(thread).filter(|id| *id != 0), ..Stream::default() };
+        let (flags, volume) = (Flags::NONE, &self.name[..]);
+        Ok(Call::Whole(Request { at_ns, op, offset, len, flags, volume, stream }, latency_ns))
+    }
+
+    fn sentences(&self) -> Vec<String> {
+        self.files.sentences().into_iter().chain(self.times.0.sentence()).collect()
+    }
+}
+
+/// What a call did to a file: the operation, offset, length and name of the file.
+type Moved = (Op, u64, u64, Vec<u8>);
+
+/// Returns the request of a call: `None` if the call transfers no data at all, `Some(None)` if this
+/// one did not, or not with a file.
+fn moved(call: &Whole<'_>, thread: u32, files: &mut Files) -> Option<Option<Moved>> {
+    let result = call.result.and_then(|word| digits(files::number_of(word)));
+    let first = call.arguments.first().copied().unwrap_or_default();
+    let argument = |at: usize| call.arguments.get(at).copied().and_then(digits);
+    if let Some((op, place)) = transfer(call.name) {
+        let len = result.filter(|&len| len > 0);
+        return Some(len.and_then(|len| {
+            let file = files.find(thread, first, place.is_some())?;
+            let offset = match place.and_then(argument) {
+                Some(offset) => offset,
+                // An offset of -1 means the position of the descriptor.
+                None => file.advance(op, len),
+            };
+            file.reaches(offset.saturating_add(len));
+            Some((op, offset, len, file.name.clone()))
+        }));
+    }
+    let is_hole = |word: &[u8]| memchr::memmem::find(word, b"PUNCH_HOLE").is_some();
+    let (op, offset, len) = match call.name {
+        b"fsync" | b"fdatasync" => (Op::Flush, 0, 0),
+        b"fallocate" if call.arguments.get(1).is_some_and(|mode| is_hole(mode)) => {
+            (Op::Trim, argument(2)?, argument(3)?)
+        }
+        _ => return None,
+    };
+    let is_done = result.is_some();
+    Some(
+        files
+            .find(thread, first, true)
+            .filter(|_| is_done)
+            .map(|file: &mut File| (op, offset, len, file.name.clone())),
+    )
+}
+
+pub(crate) fn sniff(head: &[u8]) -> bool {
+    first_lines(head).any(|line| {
+        let parsed = line::parse(line, &mut Times::default());
+        match parsed {
+            Ok(Line::Whole(_, _, text)) => line::call(text).is_some(),
+            Ok(Line::Unfinished(..)) => true,
+            Err(wrong) => wrong.expected == line::TIME_EXPECTED,
+            _ => false,
+        }
+    })
+}
+
+pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
+    Ok(calls::open(Strace::default(), input))
+}
+
+#[cfg(test)]
+mod tests;

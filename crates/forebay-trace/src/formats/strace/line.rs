@@ -1,0 +1,145 @@
+//! The parts of a line.
+
+use crate::fields::digits;
+use crate::formats::clock::{DayClock, scaled};
+use crate::rows::RowError;
+
+/// The kinds of lines: with the id of the thread (0 if there is none), the time of the call, and the
+/// text of the call.
+pub(super) enum Line<'a> {
+    Whole(u32, u64, &'a [u8]),
+    /// The first part of an interrupted call.
+    Unfinished(u32, u64, &'a [u8]),
+    /// The second part, without the name of the call.
+    Resumed(u32, &'a [u8]),
+    /// A signal, the end of a process, or a line of something else.
+    Other,
+}
+
+/// A call that has returned.
+pub(super) struct Whole<'a> {
+    pub(super) name: &'a [u8],
+    pub(super) arguments: Vec<&'a [u8]>,
+    /// The first word of the result; `None` if the call failed or never returned.
+    pub(super) result: Option<&'a [u8]>,
+    pub(super) latency_ns: Option<u64>,
+}
+
+/// The clock of the times, which may be times of day.
+#[derive(Default)]
+pub(super) struct Times(pub(super) DayClock);
+
+const UNFINISHED: &[u8] = b"<unfinished ...>";
+/// What a call without a time lacks.
+pub(super) const TIME_EXPECTED: &str = "a time before the call (strace -ttt)";
+
+/// Splits a line.
+pub(super) fn parse<'a>(line: &'a [u8], times: &mut Times) -> Result<Line<'a>, RowError> {
+    let mut rest = line.trim_ascii();
+    let mut thread = 0;
+    if let Some(inside) = rest.strip_prefix(b"[pid ") {
+        let Some(end) = memchr::memchr(b']', inside) else { return Ok(Line::Other) };
+        thread = id(inside.get(..end).unwrap_or_default())?;
+        rest = inside.get(end + 1..).unwrap_or_default().trim_ascii_start();
+    } else if let Some((word, after)) = word(rest).filter(|(word, _)| digits(word).is_some()) {
+        thread = id(word)?;
+        rest = after;
+    }
+    let Some((time, rest)) = word(rest) else { return Ok(Line::Other) };
+    if !time.contains(&b'.') && !time.contains(&b':') || rest.is_empty() {
+        return untimed(time, rest);
+    }
+    let at_ns = match time.contains(&b':') {
+        true => times.0.ns(time)?,
+        false => scaled(time, 9)
+            .ok_or_else(|| RowError::new("time", time, "seconds such as 1767000000.000100"))?,
+    };
+    if rest.starts_with(b"+++") || rest.starts_with(b"---") {
+        return Ok(Line::Other);
+    }
+    if let Some(rest) = rest.strip_prefix(b"<... ") {
+        let resumed = memchr::memmem::find(rest, b" resumed>");
+        let after = resumed.and_then(|at| rest.get(at + b" resumed>".len()..));
+        return Ok(after.map_or(Line::Other, |after| Line::Resumed(thread, after)));
+    }
+    Ok(match rest.strip_suffix(UNFINISHED) {
+        Some(begun) => Line::Unfinished(thread, at_ns, begun),
+        None => Line::Whole(thread, at_ns, rest),
+    })
+}
+
+/// Handles a line without a time: an error if it is a call.
+fn untimed<'a>(first: &[u8], rest: &[u8]) -> Result<Line<'a>, RowError> {
+    let is_call = memchr::memchr(b'(', first).is_some_and(|open| {
+        open > 0
+            && first.iter().take(open).all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+    });
+    match is_call && memchr::memmem::find(rest, b" = ").is_some() {
+        true => Err(RowError::new("time", first, TIME_EXPECTED)),
+        false => Ok(Line::Other),
+    }
+}
+
+fn id(word: &[u8]) -> Result<u32, RowError> {
+    let id = digits(word.trim_ascii()).and_then(|id| u32::try_from(id).ok());
+    id.ok_or_else(|| RowError::new("pid", word, "an id below 2^32"))
+}
+
+fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = text.iter().position(u8::is_ascii_whitespace)?;
+    Some((text.get(..end)?, text.get(end..)?.trim_ascii_start()))
+}
+
+/// Splits a call: `name(arguments) = result <duration>`.
+pub(super) fn call(text: &[u8]) -> Option<Whole<'_>> {
+    let open = memchr::memchr(b'(', text)?;
+    let name = text.get(..open)?;
+    if name.is_empty() || !name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_') {
+        return None;
+    }
+    let (arguments, end) = arguments(text.get(open + 1..)?)?;
+    let rest = text.get(open + 1 + end..)?.trim_ascii().strip_prefix(b"=")?.trim_ascii();
+    let result = word(rest).map_or(rest, |(result, _)| result);
+    let result = Some(result).filter(|result| !result.starts_with(b"-") && *result != b"?");
+    let latency = rest.strip_suffix(b">").and_then(|rest| {
+        let at = memchr::memrchr(b'<', rest)?;
+        scaled(rest.get(at + 1..)?, 9)
+    });
+    Some(Whole { name, arguments, result, latency_ns: latency })
+}
+
+/// Splits arguments at the commas outside of strings and brackets, up to the closing parenthesis.
+/// Returns them and where the text after it begins.
+fn arguments(text: &[u8]) -> Option<(Vec<&[u8]>, usize)> {
+    let (mut all, mut from, mut depth, mut at) = (Vec::new(), 0, 0u32, 0);
+    loop {
+        match *text.get(at)? {
+            b'"' => at = string_end(text, at + 1)?,
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' if depth == 0 => {
+                all.push(text.get(from..at)?.trim_ascii());
+                return Some((all, at + 1));
+            }
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            // The file of a descriptor (strace -y), whose name may contain anything but this.
+            b'<' if text.get(at + 1) == Some(&b'/') => at += memchr::memchr(b'>', &text[at..])?,
+            b',' if depth == 0 => {
+                all.push(text.get(from..at)?.trim_ascii());
+                from = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+/// Returns the position of the quote that ends a string.
+fn string_end(text: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        match *text.get(at)? {
+            b'"' => return Some(at),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
