@@ -15,6 +15,7 @@ pub mod policy;
 pub mod request;
 pub mod spec;
 pub mod time;
+pub mod volume;
 pub mod workload;
 
 pub use bare::Bare;

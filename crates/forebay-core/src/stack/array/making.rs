@@ -6,6 +6,7 @@ use super::adapting::Adapting;
 use super::caring::Care;
 use super::commit::Log;
 use super::drives::Drives;
+use super::events::Events;
 use super::full::Full;
 use super::geometry::Geometry;
 use super::hints::Hints;
@@ -143,6 +144,7 @@ impl Array {
             full: Full::default(),
             reads_only: false,
             counts: Counts::default(),
+            events: Events::default(),
             geometry,
         }
     }
