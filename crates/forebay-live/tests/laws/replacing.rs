@@ -4,7 +4,7 @@
 use forebay_core::catalog::build;
 use forebay_core::contract::policy::{AnyPolicy, Cx};
 use forebay_core::contract::volume::{VolumeEvent, VolumeOrder, VolumeWork};
-use forebay_core::stack::array::{Array, Census, Level};
+use forebay_core::stack::array::{Array, Census};
 use forebay_core::stack::placed::Placed;
 use forebay_core::{Bytes, Completion, Lane, Nanos, Piece, Policy, Request};
 use forebay_live::run;
@@ -222,5 +222,34 @@ fn a_check_repairs_what_is_wrong_while_clients_go_on() {
         let mut volume = Ordering::of(found(shape, &numbers(shape, 0, &[0, 4])), Vec::new());
         run_out(&mut volume, &mut lanes, &mut oracle);
     }
-    assert_eq!(Level::RAID6.tolerates(), 2);
+}
+
+#[test]
+fn records_of_a_replaced_drive_are_written_to_others() {
+    // A table of so many pages that clients do not record all of them.
+    let shape = &Shape { units: 8000, ..SHAPES[0] };
+    for fails in [false, true] {
+        let mix = SHAPES[0].mix();
+        let mut oracle = Oracle::new(mix, 0, 3);
+        let mut media = begun(shape, 3, &mut oracle, 60);
+        media.extend((0..NEW).map(|new| Medium::new(77 + new as u64)));
+        let gone = if fails { vec![(0, 50)] } else { Vec::new() };
+        let trouble = Troubles { gone, ..Troubles::default() };
+        let mut lanes = Crash::new(media, 4096, 4, 3, trouble);
+        let orders = vec![(20, replace(shape, 0, 0))];
+        let mut volume = Ordering::of(found(shape, &numbers(shape, 0, &[])), orders);
+        oracle.more(60);
+        run_out(&mut volume, &mut lanes, &mut oracle);
+        assert_whole(&volume, shape, 1, 7);
+        let media = lanes.cut(Tear::Sector);
+        oracle.cut();
+        for away in [[0, 1, 2], [0, 2, 3], [0, 4, 5], [0, 5, 6], [0, 3, 6]] {
+            println!("fails: {fails}, without {away:?}");
+            let mut lanes = sound(media.clone(), 3);
+            let mut again = oracle.clone();
+            again.settle();
+            let mut volume = Ordering::of(found(shape, &numbers(shape, 1, &away)), Vec::new());
+            run_out(&mut volume, &mut lanes, &mut again);
+        }
+    }
 }
