@@ -289,10 +289,11 @@ fn take_turns<L: Wired>(
         let mut policy = Shared(policy);
         let mut arrivals = Arrivals(Rc::clone(&front));
         run(&mut policy, lanes, &mut arrivals, counting).map_err(system("driving the disks"))?;
+        counting.tell_events();
         counting.journal.end(lanes.wall());
         let mut front = front.borrow_mut();
         front.let_policy_go();
-        policies = policies.after(&policy.0.borrow(), front.own_stream());
+        policies = policies.after(&policy.0.borrow(), front.own_stream()).joined(front.joined());
         let gauges = policy.0.borrow().gauges();
         drop(policy);
         if front.course() == Course::Closing {

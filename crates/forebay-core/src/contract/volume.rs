@@ -31,6 +31,11 @@ pub enum VolumeOrder {
         /// The number of the drive to be replaced.
         member: u8,
     },
+    /// Moves the data of a working drive to the others, after which the drive leaves the volume.
+    Retire {
+        /// The number of the drive.
+        member: u8,
+    },
 }
 
 /// The background work of a volume.

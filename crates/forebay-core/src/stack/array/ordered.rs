@@ -10,7 +10,9 @@
 //! move away, and with the last of them it is struck from the members. If this is interrupted, both
 //! drives are members, and no data depend on the order being given again.
 
+use super::drives::units_on;
 use super::geometry::LANES_MAX;
+use super::kind::DriveKind;
 use super::level::Level;
 use super::unit::Unit;
 use super::{Array, Phase};
@@ -38,12 +40,41 @@ impl Array {
             VolumeOrder::Limit { bytes_per_s } => self.care.rate = bytes_per_s,
             VolumeOrder::Replace { lane, number, cells, member } => {
                 self.replace(lane.into(), number, cells, member)?;
-                self.log.owes = true;
-                self.log.renews = self.geometry.pages();
-                self.care.balances = true;
-                self.care.rebuild(now);
+                self.reshape(now);
+            }
+            VolumeOrder::Retire { member } => {
+                self.retire(member)?;
+                self.reshape(now);
             }
         }
+        Ok(())
+    }
+
+    /// Members have changed: the next record says so, and units move.
+    fn reshape(&mut self, now: Nanos) {
+        self.log.owes = true;
+        self.log.renews = self.geometry.pages();
+        self.care.balances = true;
+        self.care.rebuild(now);
+    }
+
+    /// Has a drive leave if the others have room for everything that is promised.
+    fn retire(&mut self, member: u8) -> Result<(), &'static str> {
+        let Some(lane) = self.drives.lane_of(member).filter(|_| member > 0) else {
+            return Err("the drive does not work");
+        };
+        let kind = self.drives.kind(lane);
+        let (level, chunks) = (self.promised_level(), self.chunks());
+        let staying = |of: DriveKind| {
+            let lanes = self.drives.of(of).filter(|it| *it != lane && !self.drives.is_leaving(*it));
+            let cells = lanes.map(|lane| self.drives.cells(lane));
+            units_on(cells, level, chunks, self.geometry.units_max())
+        };
+        let has_room = staying(kind) + staying(kind.other()) >= self.geometry.units;
+        if !has_room || !self.drives.is_whole() {
+            return Err("the other drives have no room for its data");
+        }
+        self.drives.let_leave(lane);
         Ok(())
     }
 
@@ -72,7 +103,7 @@ impl Array {
         }
         let working = self.drives.lane_of(member);
         let is_ssd = self.drives.ssds() >> place & 1 == 1;
-        let kind = if is_ssd { super::DriveKind::Ssd } else { super::DriveKind::Hdd };
+        let kind = if is_ssd { DriveKind::Ssd } else { DriveKind::Hdd };
         let place = match working {
             None => place,
             Some(old) => {
