@@ -46,6 +46,8 @@ pub(crate) struct Driver {
     pub(crate) newcomers: Sender<Newcomer>,
     pub(crate) orders: Sender<Order>,
     pub(crate) waker: Waker,
+    /// Held while a drive of a volume is being replaced.
+    pub(crate) replacing: Mutex<()>,
     stop: Arc<AtomicBool>,
     /// None once the thread has been joined.
     thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
@@ -119,6 +121,7 @@ impl Driver {
             newcomers,
             orders,
             waker,
+            replacing: Mutex::default(),
             stop,
             thread: Mutex::new(Some(thread)),
         };
@@ -165,10 +168,14 @@ impl Driver {
 
     /// Returns the counts since the start; None if the thread has ended.
     pub(crate) fn figures(&self) -> Option<BackFigures> {
+        Some(BackFigures::of(&self.name, &self.tally()?))
+    }
+
+    /// Returns the counts themselves.
+    pub(crate) fn tally(&self) -> Option<Tally> {
         let (told, telling) = channel();
         self.order(Order::Tell(told)).ok()?;
-        let tally = telling.recv_timeout(PATIENCE).ok()?;
-        Some(BackFigures::of(&self.name, &tally))
+        telling.recv_timeout(PATIENCE).ok()
     }
 
     /// Returns whether the thread has ended by itself.

@@ -269,7 +269,9 @@ fn volume_lines(
     let (mut lines, mut units, mut omitted) = (Vec::new(), 0, 0);
     for event in events {
         let line = match *event {
-            VolumeEvent::Mended { .. } | VolumeEvent::Lost { .. } | VolumeEvent::Recovered { .. }
+            VolumeEvent::Mended { .. }
+            | VolumeEvent::Lost { .. }
+            | VolumeEvent::Recovered { .. }
                 if units >= UNITS_MAX =>
             {
                 omitted += 1;

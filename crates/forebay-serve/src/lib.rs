@@ -52,6 +52,7 @@ mod stored;
 mod tally;
 mod traced;
 mod traces;
+mod volume;
 
 pub use address::{Address, address};
 pub use attach::{Attach, AttachEvent, Attached};
@@ -61,3 +62,4 @@ pub use error::Error;
 pub use export::Export;
 pub use front::Streams;
 pub use server::Server;
+pub use volume::{ServedDrive, ServedDriveState, ServedVolume, VolumeHealth};

@@ -67,8 +67,9 @@ pub fn grow(
     let asked = NamedDrives::of(paths, new)?.with_joining();
     let before = asked.look()?;
     let volume = asked.volume(&before)?;
-    let newcomer =
-        |path: &PathBuf| Newcomer::of(path, &volume, &before.census.members, &asked.drives, overwrite);
+    let newcomer = |path: &PathBuf| {
+        Newcomer::of(path, &volume, &before.census.members, &asked.drives, overwrite)
+    };
     let newcomers: Vec<Newcomer> = asked.new.iter().map(newcomer).collect::<Result<_, _>>()?;
     if newcomers.iter().all(Newcomer::is_member) {
         new.iter().try_for_each(|path| refuse_twice(path, &asked.named))?;

@@ -163,6 +163,8 @@ pub struct VolumeState {
     pub moved_chunks: u64,
     /// Checks that were completed since the volume was opened.
     pub checks: u64,
+    /// Whether a check is in progress, or waits for a rebuild.
+    pub is_checking: bool,
     /// The background work in progress.
     pub work: Option<VolumeProgress>,
     /// Records that have yet to be rewritten until all drives have their share of them.

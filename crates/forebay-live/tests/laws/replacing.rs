@@ -82,7 +82,12 @@ fn numbers(shape: &Shape, joined: usize, away: &[usize]) -> Vec<u8> {
 fn replace(shape: &Shape, new: usize, member: usize) -> VolumeOrder {
     let lane = usize::from(shape.lanes) + new;
     let cells = shape.geometry().cells;
-    VolumeOrder::Replace { lane: lane as Lane, number: lane as u8 + 1, cells, member: member as u8 + 1 }
+    VolumeOrder::Replace {
+        lane: lane as Lane,
+        number: lane as u8 + 1,
+        cells,
+        member: member as u8 + 1,
+    }
 }
 
 /// Runs until all is done.
@@ -161,8 +166,7 @@ fn replacing_is_cut_anywhere_and_goes_on() {
             media.extend((0..NEW).map(|new| Medium::new(77 + new as u64)));
             let (from, cut) = (random(&mut state) % 100, random(&mut state) % 2500);
             let gone = if fails { vec![(member as Lane, from)] } else { Vec::new() };
-            let trouble =
-                Troubles { gone, cut_after: Some(cut), ..Troubles::default() };
+            let trouble = Troubles { gone, cut_after: Some(cut), ..Troubles::default() };
             let mut lanes = Crash::new(media, 4096, 4, random(&mut state), trouble);
             let order = (random(&mut state) % 200, replace(shape, 0, member));
             let mut volume = Ordering::of(found(shape, &numbers(shape, 0, &[])), vec![order]);

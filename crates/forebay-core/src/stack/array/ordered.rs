@@ -190,6 +190,7 @@ impl Array {
             repaired_chunks: self.counts.repaired_roles,
             moved_chunks: self.counts.moved_roles,
             checks: self.care.checks,
+            is_checking: self.care.is_scrubbing(),
             work: self.care.progress().map(progress),
             records_left: self.log.renews,
         }
