@@ -40,6 +40,9 @@ forebay_ask::ask! {
 
 forebay_ask::ask! {
     /// Show the state of a volume without writing anything
+    ///
+    /// The exit status is 0 if the volume is healthy, 3 if it is degraded (a drive is missing, or
+    /// data lack redundancy), 1 if data are lost, and 2 if it cannot be opened.
     pub struct VolumeStatusAsk("volume status") {
         /// The drives, or a folder of files
         drives: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
@@ -185,7 +188,8 @@ impl Verb for VolumeStatusAsk {
     fn run(self, session: &mut dyn Session) -> Result<Answered, forebay::Error> {
         session.begin("opening the volume", None);
         let opened = forebay_volume::status(&self.drives).map_err(Error::from)?;
-        answered(&opened, &self.drives, "", session)
+        let is_degraded = !opened.missing().is_empty() || opened.census.degraded_units > 0;
+        Ok(answered(&opened, &self.drives, "", session)?.degraded(is_degraded))
     }
 }
 

@@ -21,8 +21,8 @@ const EVERY: Nanos = Nanos::from_millis(10_000);
 const LOOKS: Nanos = Nanos::from_millis(1000);
 /// The interval between checks for events on a volume.
 const LISTENS: Nanos = Nanos::from_millis(100);
-/// The maximum number of units whose damage is reported one by one at a time.
-const UNITS_MAX: usize = 20;
+/// The maximum number of units whose damage is reported one by one within [`EVERY`].
+const UNITS_MAX: u64 = 20;
 
 /// Limits repeated messages: the first event of a kind is reported, then one every [`EVERY`].
 #[derive(Clone, Debug)]
@@ -93,6 +93,7 @@ pub(crate) struct Journal {
     drives: Drives,
     looks_at: Nanos,
     listens_at: Nanos,
+    units: UnitLimiter,
     promises: BrokenPromises,
 }
 
@@ -113,6 +114,7 @@ impl Journal {
             drives: Drives::default(),
             looks_at: Nanos::ZERO,
             listens_at: Nanos::ZERO,
+            units: UnitLimiter::default(),
             promises: BrokenPromises::default(),
         }
     }
@@ -194,12 +196,15 @@ impl Journal {
             Some(format!("drive {number} ({})", self.disk(lane)))
         };
         let name = |number: u8| name(number).unwrap_or_else(|| format!("drive {number}"));
-        let (lines, omitted) = volume_lines(events, state, &name);
-        lines.into_iter().for_each(|line| self.say(line));
-        if omitted > 0 {
-            let units = counted(omitted, "more unit");
-            self.say(format!("{units} {} restored or lost", verb(omitted, "was", "were")));
+        let mut units = self.units;
+        let mut lines = Vec::new();
+        for event in events {
+            if units.reports(event, self.listens_at) {
+                lines.extend(volume_line(event, state, &name));
+            }
         }
+        self.units = units;
+        lines.into_iter().for_each(|line| self.say(line));
     }
 
     /// Checks the drives, through the policy's gauges.
@@ -226,6 +231,11 @@ impl Journal {
     }
 
     fn tell_due(&mut self, now: Nanos, is_end: bool) {
+        let omitted = self.units.due(now, is_end);
+        if omitted > 0 {
+            let units = counted(omitted, "more unit");
+            self.say(format!("{units} {} restored or lost", verb(omitted, "was", "were")));
+        }
         for (kind, left_out) in self.limiter.due(now, is_end) {
             self.say(match kind {
                 JournalEvent::Failed(lane, op, failure) => {
@@ -260,58 +270,75 @@ fn and_more(left_out: u64) -> String {
     }
 }
 
-/// Describes events on a volume, one line each, and returns the number of units omitted.
-fn volume_lines(
-    events: &[VolumeEvent],
-    state: &VolumeState,
-    name: &dyn Fn(u8) -> String,
-) -> (Vec<String>, u64) {
-    let (mut lines, mut units, mut omitted) = (Vec::new(), 0, 0);
-    for event in events {
-        let line = match *event {
+/// Limits reports about single units.
+#[derive(Clone, Copy, Debug, Default)]
+struct UnitLimiter {
+    since: Nanos,
+    told: u64,
+    omitted: u64,
+}
+
+impl UnitLimiter {
+    /// Returns whether an event is to be reported by itself.
+    fn reports(&mut self, event: &VolumeEvent, now: Nanos) -> bool {
+        match event {
+            VolumeEvent::Omitted { count } => {
+                self.omitted += count;
+                return false;
+            }
             VolumeEvent::Mended { .. }
             | VolumeEvent::Lost { .. }
-            | VolumeEvent::Recovered { .. }
-                if units >= UNITS_MAX =>
-            {
-                omitted += 1;
-                continue;
-            }
-            VolumeEvent::Mended { unit, drive } => {
-                units += 1;
-                format!("unit {unit}: damaged data on {} were restored and rewritten", name(drive))
-            }
-            VolumeEvent::Lost { unit } => {
-                units += 1;
-                format!(
-                    "unit {unit}: DATA ARE LOST: some bytes cannot be read any more; `forebay volume \
-                     status` on the stopped volume lists them"
-                )
-            }
-            VolumeEvent::Recovered { unit } => {
-                units += 1;
-                format!("unit {unit}: lost data can be read again, or were overwritten")
-            }
-            VolumeEvent::Omitted { count } => {
-                omitted += count;
-                continue;
-            }
-            VolumeEvent::Began(work) => match work {
-                VolumeWork::Rebuild => "the rebuild begins: missing data are restored".into(),
-                VolumeWork::Check => "the check begins: everything is read".into(),
-                VolumeWork::Move => "data begin to move between drives".into(),
-            },
-            VolumeEvent::Progress(work, percent) => format!("{}: {percent} % done", work.name()),
-            VolumeEvent::Ended { work, chunks, lacking } => ended(work, chunks, lacking, state),
-            VolumeEvent::Cancelled => "the check was cancelled".into(),
-            VolumeEvent::Joined { drive } => format!("{} has joined the volume", name(drive)),
-            VolumeEvent::Left { drive } => {
-                format!("{} is no longer part of the volume and can be removed", name(drive))
-            }
-        };
-        lines.push(line);
+            | VolumeEvent::Recovered { .. } => {}
+            _ => return true,
+        }
+        if self.told == 0 {
+            self.since = now;
+        }
+        let reports = self.told < UNITS_MAX;
+        *if reports { &mut self.told } else { &mut self.omitted } += 1;
+        reports
     }
-    (lines, omitted)
+
+    /// Returns the number of omitted units if it is to be reported.
+    fn due(&mut self, now: Nanos, is_end: bool) -> u64 {
+        if !is_end && now - self.since < EVERY {
+            return 0;
+        }
+        std::mem::take(self).omitted
+    }
+}
+
+/// Describes an event on a volume.
+fn volume_line(
+    event: &VolumeEvent,
+    state: &VolumeState,
+    name: &dyn Fn(u8) -> String,
+) -> Option<String> {
+    Some(match *event {
+        VolumeEvent::Mended { unit, drive } => {
+            format!("unit {unit}: damaged data on {} were restored and rewritten", name(drive))
+        }
+        VolumeEvent::Lost { unit } => format!(
+            "unit {unit}: DATA ARE LOST: some bytes cannot be read any more; `forebay volume status` on \
+             the stopped volume lists them"
+        ),
+        VolumeEvent::Recovered { unit } => {
+            format!("unit {unit}: lost data can be read again, or were overwritten")
+        }
+        VolumeEvent::Omitted { .. } => return None,
+        VolumeEvent::Began(work) => match work {
+            VolumeWork::Rebuild => "the rebuild begins: missing data are restored".into(),
+            VolumeWork::Check => "the check begins: everything is read".into(),
+            VolumeWork::Move => "data begin to move between drives".into(),
+        },
+        VolumeEvent::Progress(work, percent) => format!("{}: {percent} % done", work.name()),
+        VolumeEvent::Ended { work, chunks, lacking } => ended(work, chunks, lacking, state),
+        VolumeEvent::Cancelled => "the check was cancelled".into(),
+        VolumeEvent::Joined { drive } => format!("{} has joined the volume", name(drive)),
+        VolumeEvent::Left { drive } => {
+            format!("{} is no longer part of the volume and can be removed", name(drive))
+        }
+    })
 }
 
 /// Describes the end of background work.
