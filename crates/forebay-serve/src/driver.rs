@@ -256,6 +256,7 @@ fn drive<L: Wired>(
     let tally = if back.on.is_emulated() { tally.emulated() } else { tally };
     let mut front = Front::new(exports, back.who(), stored, arriving, ordered, tally, lanes.pool());
     front.share(memory);
+    front.scrub(back.scrub);
     front.traces = Traces::new(outputs.client_trace(back)?, outputs.issued_trace(back)?);
     let Beginning { told, goes, opened } = begun;
     // If nobody receives this, another back has failed and nothing is served.

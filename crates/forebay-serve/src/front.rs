@@ -32,7 +32,7 @@ use forebay_core::{
 use forebay_live::{Memory, Moved, Plug, Pool, Wired};
 
 use crate::back::{CLIENTS_MAX, JoinedDrive};
-use crate::config::MEMORY_BYTES;
+use crate::config::{MEMORY_BYTES, Scrub};
 use crate::connection::{Connection, Next, Payload, Reply, ReplyContent};
 use crate::export::Export;
 use crate::handshake::Agreed;
@@ -146,6 +146,8 @@ pub(crate) struct Front {
     nudges: u32,
     /// The drives that joined a volume since the start.
     joined: Vec<JoinedDrive>,
+    /// Regular checks, and when the next one is due.
+    scrub: Option<(Scrub, Nanos)>,
     /// Drives that the next policy has to move data from, because its predecessor did.
     retiring: Vec<u8>,
 }
@@ -167,6 +169,7 @@ impl Front {
             policy: None,
             nudges: 0,
             joined: Vec::new(),
+            scrub: None,
             retiring: Vec::new(),
             exports,
             streams,

@@ -56,7 +56,7 @@ mod volume;
 
 pub use address::{Address, address};
 pub use attach::{Attach, AttachEvent, Attached};
-pub use config::{Back, Blocks, Config, Named, On, Promise, SocketAccess};
+pub use config::{Back, Blocks, Config, Named, On, Promise, Scrub, SocketAccess};
 pub use devices::detach;
 pub use error::Error;
 pub use export::Export;

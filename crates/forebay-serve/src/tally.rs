@@ -330,6 +330,7 @@ impl Watch for Counting {
     fn stops(&mut self, wall: Nanos) -> bool {
         if self.journal.listens(wall) {
             self.tell_events();
+            self.front.borrow_mut().scrub_if_due(wall);
         }
         if self.journal.is_due(wall) {
             self.look(wall);

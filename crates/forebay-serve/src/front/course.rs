@@ -108,7 +108,7 @@ impl Front {
                 Order::ClientTrace(exchange) => self.traces.client.exchange(exchange),
                 Order::IssuedTrace(exchange) => self.traces.issued.exchange(exchange),
                 Order::Attach(attachment) => self.attach(attachment, lanes),
-                Order::Volume(order, done) => drop(done.send(self.order(&order, lanes))),
+                Order::Volume(order, done) => drop(done.send(self.order(&order, lanes.wall()))),
                 Order::Replace(Replacement { successor, member, done }) => {
                     drop(done.send(self.replace(successor, member, lanes)));
                 }
@@ -127,7 +127,7 @@ impl Front {
         if self.course == Course::Open {
             for member in std::mem::take(&mut self.retiring) {
                 // If the drive has failed meanwhile, there is nothing to move.
-                let _ = self.order(&VolumeOrder::Retire { member }, lanes);
+                let _ = self.order(&VolumeOrder::Retire { member }, lanes.wall());
             }
         }
         if self.course != Course::Held && !self.flushing {

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
-use forebay_core::Op;
 use forebay_core::contract::volume::{VolumeEvent, VolumeOrder, VolumeState};
+use forebay_core::{Nanos, Op};
 use forebay_live::Wired;
 use forebay_volume::Successor;
 
 use super::{Course, Front};
 use crate::back::JoinedDrive;
+use crate::config::Scrub;
 use crate::figures::DiskFigures;
 
 /// The message to the thread that gave an order: nothing, or why it was not carried out.
@@ -25,12 +26,7 @@ pub(crate) struct Replacement {
 
 impl Front {
     /// Passes an order to the policy.
-    pub(super) fn order<L: Wired + ?Sized>(
-        &mut self,
-        order: &VolumeOrder,
-        lanes: &mut L,
-    ) -> Result<(), String> {
-        let now = lanes.wall();
+    pub(super) fn order(&mut self, order: &VolumeOrder, now: Nanos) -> Result<(), String> {
         let policy = self.policy.as_ref().filter(|_| self.course == Course::Open);
         let policy = policy.ok_or("its policy is being switched; try again")?;
         policy.borrow_mut().order(now, order)?;
@@ -59,9 +55,28 @@ impl Front {
             _ => format!("{}: cannot be added: {error}", path.display()),
         })?;
         self.name_lane(lane.into(), path);
-        self.order(&VolumeOrder::Replace { lane, number, cells, member }, lanes)?;
+        self.order(&VolumeOrder::Replace { lane, number, cells, member }, lanes.wall())?;
         self.joined.push(JoinedDrive { lane, number, cells });
         Ok(())
+    }
+
+    /// Checks the volume regularly from now on.
+    pub(crate) fn scrub(&mut self, scrub: Option<Scrub>) {
+        self.scrub = scrub.map(|scrub| (scrub, scrub.every));
+    }
+
+    /// Begins a regular check if it is due. If another check is in progress, nothing happens.
+    pub(crate) fn scrub_if_due(&mut self, now: Nanos) {
+        let Some((scrub, due)) = &mut self.scrub else { return };
+        if *due > now {
+            return;
+        }
+        *due = now + scrub.every;
+        let bytes_per_s = scrub.bytes_per_s;
+        if self.volume_state(true).is_some_and(|state| !state.is_checking) {
+            // If the policy is being switched, the next check is a period later.
+            let _ = self.order(&VolumeOrder::Check { bytes_per_s }, now);
+        }
     }
 
     fn name_lane(&mut self, lane: usize, path: PathBuf) {
