@@ -9,7 +9,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use forebay_core::contract::volume::{VolumeDrive, VolumeOrder, VolumeProgress, VolumeState};
+use forebay_core::contract::volume::{VolumeDrive, VolumeOrder, VolumeState};
 use forebay_volume::{admit, prepare};
 use serde::{Deserialize, Serialize};
 
@@ -129,9 +129,6 @@ impl ServedVolume {
             (0, 0) if !drives.iter().any(is_missing) => VolumeHealth::Healthy,
             _ => VolumeHealth::Degraded,
         };
-        let percent = |VolumeProgress { done_units, all_units, .. }| {
-            done_units as f64 * 100.0 / all_units.max(1) as f64
-        };
         Some(ServedVolume {
             name: name.to_string(),
             health,
@@ -145,7 +142,7 @@ impl ServedVolume {
             checks: state.checks,
             is_checking: state.is_checking,
             work: state.work.map(|progress| progress.work.name().to_string()),
-            work_percent: state.work.map(percent),
+            work_percent: state.work.map(|work| work.percent()),
             records_left: state.records_left,
         })
     }

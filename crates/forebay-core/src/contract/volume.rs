@@ -142,6 +142,13 @@ pub struct VolumeProgress {
     pub all_units: u64,
 }
 
+impl VolumeProgress {
+    /// Returns the part that is done.
+    pub fn percent(&self) -> f64 {
+        self.done_units as f64 * 100.0 / self.all_units.max(1) as f64
+    }
+}
+
 /// The state of a volume in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeState {
@@ -155,6 +162,8 @@ pub struct VolumeState {
     pub lacking_chunks: u64,
     /// Units with bytes that can no longer be read.
     pub lost_units: u64,
+    /// Drives that failed since the volume was opened.
+    pub drives_failed: u64,
     /// Blocks that were found damaged since the volume was opened.
     pub rotten_blocks: u64,
     /// Chunks that were restored since the volume was opened.

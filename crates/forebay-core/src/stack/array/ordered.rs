@@ -186,6 +186,7 @@ impl Array {
             tolerates: self.promised_level().tolerates() as u8,
             lacking_chunks: self.room.lacking,
             lost_units: self.lost_units,
+            drives_failed: self.counts.drives_failed,
             rotten_blocks: self.counts.rotten_blocks,
             repaired_chunks: self.counts.repaired_roles,
             moved_chunks: self.counts.moved_roles,
