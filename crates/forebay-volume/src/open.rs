@@ -44,6 +44,8 @@ pub struct Opened {
     pub format: u64,
     /// Whether the volume was only read because its drives had no room for necessary writes.
     pub lacked_room: bool,
+    /// The number of drives whose data have room on the others if the volume is full.
+    pub spare_drives: usize,
     /// Drives too small for the volume to grow, with the number of bytes that each lacks.
     pub too_small: Vec<(u8, u64)>,
 }
@@ -284,6 +286,7 @@ pub(crate) fn opening(
                 without_end_label,
                 format,
                 lacked_room: false,
+                spare_drives: policy.placement().spare_drives(),
                 too_small: too_small.unwrap_or_default(),
             })
         }

@@ -47,6 +47,9 @@ pub(super) struct Drives {
     ssds: u32,
     /// Roles go to any drive that has room, whatever it lost.
     pub(super) reckless: bool,
+    /// The number of drives whose cells are not promised, so that as many can fail and be restored on
+    /// the others.
+    pub(super) spares: usize,
     /// By kind: cells of each drive that are kept back from roles that are new there.
     pub(super) reserves: [u32; KINDS.len()],
 }
@@ -81,6 +84,7 @@ impl Drives {
             members,
             ssds: 0,
             reckless: false,
+            spares: 0,
             reserves: [0; KINDS.len()],
         }
     }
@@ -270,7 +274,17 @@ impl Drives {
         units_max: u64,
     ) -> u64 {
         let cells = self.of(kind).map(|lane| self.all[lane].space.cells());
-        units_on(cells, level, chunks, units_max)
+        units_on(self.without_spares(cells), level, chunks, units_max)
+    }
+
+    /// Returns the drives' cells without those of the spare drives, which are as large as any.
+    pub(super) fn without_spares(
+        &self,
+        cells: impl Iterator<Item = u32>,
+    ) -> impl Iterator<Item = u32> {
+        let mut cells: Vec<u32> = cells.collect();
+        cells.sort_unstable_by(|one, other| other.cmp(one));
+        cells.into_iter().skip(self.spares)
     }
 
     /// Does the same including missing drives of that kind, which have this many cells each.
