@@ -35,7 +35,7 @@ forebay_ask::ask! {
         chunks: u16 = "4" [.word("COUNT").between(1.0, 14.0)],
         /// Reserve room for the data of this many drives, so that they are restored on the others when
         /// drives fail
-        spares: Option<u16> [.word("COUNT").between(0.0, 26.0).otherwise("0")],
+        spares: u16 = "0" [.word("COUNT").between(0.0, 26.0)],
         /// Destroy the data on the drives
         overwrite: bool,
     }
@@ -175,7 +175,7 @@ impl Verb for VolumeCreateAsk {
             chunk_bytes: self.chunk_kib * 1024,
             chunks: self.chunks as u8,
             ssds: solid.len(),
-            spares: self.spares.unwrap_or(0),
+            spares: self.spares,
             overwrite: self.overwrite,
         };
         drives.extend(solid);

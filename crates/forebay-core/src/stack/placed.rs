@@ -177,6 +177,12 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
         &self.placement
     }
 
+    /// Returns the placement alone.
+    #[cfg(test)]
+    pub(crate) fn into_placement(self) -> A {
+        self.placement
+    }
+
     /// Returns whether nothing is outstanding, for clients or in the background.
     pub fn is_idle(&self) -> bool {
         self.clients.is_empty() && self.planned.is_empty()
