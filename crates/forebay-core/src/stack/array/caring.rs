@@ -56,8 +56,8 @@ pub(super) struct Care {
     told: Option<(VolumeWork, u8, u64)>,
     /// Completed checks.
     pub(super) checks: u64,
-    /// The number of chunks that maintenance had written when this pass began.
-    rewritten: u64,
+    /// The number of roles that no drive had after the last pass; none after the first one.
+    lacking: Option<u64>,
     /// Whether opening completes only after all maintenance is done: the waiters, with their
     /// streams.
     pub(super) waits: bool,
@@ -278,9 +278,11 @@ impl Array {
         if std::mem::take(&mut self.care.scrubs) {
             self.care.checks += 1;
         }
-        let goes_on = self.room.lacking > 0 && self.rewritten() > self.care.rewritten;
-        self.care.rewritten = self.rewritten();
         // What had no room, or was being changed, may be restored now.
+        let lacking = self.room.lacking;
+        let restored = self.care.lacking.is_none_or(|before| lacking < before);
+        let goes_on = lacking > 0 && restored && !self.full.is_full();
+        self.care.lacking = goes_on.then_some(lacking);
         if std::mem::take(&mut self.care.has_moved) || goes_on {
             return self.care.begin(plan.now + Nanos(1));
         }
