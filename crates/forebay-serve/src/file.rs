@@ -11,9 +11,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::address::{Address, address};
-use crate::config::{
-    Back, Blocks, Config, MEMORY_BYTES, Named, On, Promise, Scrub, SocketAccess,
-};
+use crate::config::{Back, Blocks, Config, MEMORY_BYTES, Named, On, Promise, Scrub, SocketAccess};
 use crate::error::{Error, unfit};
 use crate::front::Streams;
 use crate::protocol::PAYLOAD_MAX;
