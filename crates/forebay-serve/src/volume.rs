@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::sync::mpsc::channel;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forebay_core::contract::volume::{VolumeDrive, VolumeOrder, VolumeState};
 use forebay_volume::{admit, prepare};
@@ -21,6 +21,8 @@ use crate::tally::Tally;
 
 /// The interval between looks at the progress of work.
 const LOOKS: Duration = Duration::from_millis(250);
+/// How long to wait for a durable record that names a new drive.
+const MEMBER_MAX: Duration = Duration::from_secs(45);
 
 /// The state of a volume that is being served.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -241,16 +243,20 @@ impl Driver {
 
     /// Waits until a durable record names a drive.
     fn wait_for_member(&self, number: u8) -> Result<VolumeState, Error> {
+        let until = Instant::now() + MEMBER_MAX;
         loop {
             let tally = self.tally().ok_or_else(|| self.is_gone())?;
             let state = tally.volume.ok_or_else(|| self.is_no_volume())?;
             let drive = state.drives.iter().find(|drive| drive.number == number);
             match drive {
                 Some(drive) if drive.is_member => return Ok(state),
-                Some(drive) if drive.is_present => thread::sleep(LOOKS / 10),
+                Some(drive) if drive.is_present && Instant::now() < until => {
+                    thread::sleep(LOOKS / 10);
+                }
                 _ => {
                     return Err(unfit(format!(
-                        "'{}': the new drive failed before it became part of the volume",
+                        "'{}': the new drive failed, or no record could be written, before it became part of \
+                         the volume",
                         self.name
                     )));
                 }

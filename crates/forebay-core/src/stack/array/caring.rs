@@ -277,6 +277,7 @@ impl Array {
     fn end_care(&mut self, plan: &mut Plan<'_>) {
         if std::mem::take(&mut self.care.scrubs) {
             self.care.checks += 1;
+            self.tell_end();
         }
         // What had no room, or was being changed, may be restored now.
         let lacking = self.room.lacking;
