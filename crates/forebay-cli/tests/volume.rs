@@ -451,7 +451,7 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
     fs::remove_file(&paths[5]).unwrap();
     File::options().write(true).open(folder.root().join("short")).unwrap().set_len(MIB).unwrap();
     let told = |path: &str, why: &str| {
-        let status = json(&mut status(&["v", path]));
+        let status = degraded(&mut status(&["v", path]));
         let other = &status["not_members"][0];
         assert_eq!((&other["path"], &status["drives_missing"][0]), (&path.into(), &6.into()));
         assert!(other["why"].as_str().unwrap().contains(why), "{status}");
@@ -529,7 +529,7 @@ fn commands_are_told_that_replace_every_drive_that_is_missing() {
     holes(&paths[1], 32 * MIB);
     fs::remove_file(&paths[4]).unwrap();
     let told = || {
-        let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
+        let status = degraded(&mut forebay(&folder, &["volume", "status", "v"]));
         status["replace_command"].as_str().unwrap().to_string()
     };
     let replace = "forebay volume replace v --with";
