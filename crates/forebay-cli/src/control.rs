@@ -1,5 +1,7 @@
 //! `forebay control`: commands to a running server.
 
+mod volume;
+
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -8,9 +10,9 @@ use forebay_show::quantities;
 use serde_json::Value;
 
 use crate::output::tell;
-use crate::verb::Arguments;
+use crate::verb::{Arguments, Formatted};
 
-/// Change a running server: its policies, its configuration, its traces
+/// Change a running server: its policies, its configuration, its traces, its volumes
 ///
 /// SOCKET is that of `forebay serve --socket`. The server takes commands at SOCKET.control, which only its user may
 /// open (docs/serve.md shows the format).
@@ -27,6 +29,11 @@ enum What {
     StartTrace(Arguments<StartTraceAsk>),
     StopTrace(Arguments<StopTraceAsk>),
     RotateTrace(Arguments<RotateTraceAsk>),
+    Volume(Formatted<volume::StateAsk>),
+    Check(Arguments<volume::CheckAsk>),
+    CancelCheck(Arguments<volume::CancelCheckAsk>),
+    Replace(Arguments<volume::ReplaceAsk>),
+    Limit(Arguments<volume::LimitAsk>),
 }
 
 forebay_ask::ask! {
@@ -86,6 +93,11 @@ forebay_ask::ask! {
 impl Control {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.what {
+            What::Volume(verb) => volume::state(verb)?,
+            What::Check(verb) => volume::check(verb)?,
+            What::CancelCheck(verb) => volume::cancel_check(verb)?,
+            What::Replace(verb) => volume::replace(verb)?,
+            What::Limit(verb) => volume::limit(verb)?,
             What::Reload(Arguments(ReloadAsk { socket })) => {
                 let done = order(&socket, &Command::Reload {})?;
                 texts(&done["changes"]).for_each(tell);

@@ -135,6 +135,17 @@ const EACH: &[Examples] = &[
         &["forebay control rotate-trace disk.sock   # asked.1.parquet is complete"],
     ),
     ("control stop-trace", &["forebay control stop-trace disk.sock"]),
+    ("control volume", &["forebay control volume nbd.sock"]),
+    ("control check", &["forebay control check nbd.sock --rate 100"]),
+    ("control cancel-check", &["forebay control cancel-check nbd.sock"]),
+    (
+        "control replace",
+        &[
+            "forebay control replace nbd.sock --with /dev/sdh            # for the missing drive",
+            "forebay control replace nbd.sock --with /dev/sdi --drive 3  # which still works",
+        ],
+    ),
+    ("control limit", &["forebay control limit nbd.sock --rate 50"]),
     (
         "volume create",
         &["forebay volume create /dev/sdb /dev/sdc /dev/sdd /dev/sde /dev/sdf /dev/sdg"],

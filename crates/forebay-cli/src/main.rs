@@ -1,8 +1,8 @@
 //! The `forebay` command, a thin layer over the verbs.
 //!
 //! Results go to standard output, messages and progress to standard error. Exit status: 0 for
-//! success, 2 for bad usage, bad input or an unwritable report, 128 plus the signal number if
-//! stopped by a signal, and 1 for any other failure.
+//! success, 2 for bad usage, bad input or an unwritable report, 3 for a degraded volume, 128 plus the
+//! signal number if stopped by a signal, and 1 for any other failure.
 
 #![forbid(unsafe_code)]
 
@@ -188,6 +188,8 @@ fn main() -> ExitCode {
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {
-    output::tell(&output::message(error));
+    if !error.is::<output::Exit>() {
+        output::tell(&output::message(error));
+    }
     ExitCode::from(output::exit_status(error))
 }

@@ -166,8 +166,29 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
+/// An exit status without a message, because the answer says everything.
+#[derive(Debug)]
+pub(crate) struct Exit(u8);
+
+impl Exit {
+    pub(crate) const FAILURE: Exit = Exit(1);
+    /// All data are there, but have less redundancy than they should.
+    pub(crate) const DEGRADED: Exit = Exit(3);
+}
+
+impl std::fmt::Display for Exit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "exit status {}", self.0)
+    }
+}
+
+impl std::error::Error for Exit {}
+
 /// Returns 2 for errors that the user can fix (options, input files) and 1 for all others.
 pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
+    if let Some(Exit(status)) = error.downcast_ref() {
+        return *status;
+    }
     let of_verb = error.downcast_ref::<forebay::Error>();
     let of_store = error.downcast_ref::<forebay_store::StoreError>();
     let of_serve = error.downcast_ref::<forebay_serve::Error>();

@@ -21,7 +21,7 @@ use forebay_show::terminal::{self, Extent};
 use forebay_trace::unpack::Consumed;
 
 use crate::interrupt;
-use crate::output::{self, Format, say};
+use crate::output::{self, Exit, Format, say};
 use crate::progress::Progress;
 use crate::stdin;
 
@@ -63,6 +63,10 @@ impl<V: Verb> ParsedVerb<V> {
             }
         };
         match answered.failure {
+            None if answered.is_degraded => {
+                output::though_unread(printed)?;
+                Err(Exit::DEGRADED.into())
+            }
             None => printed,
             Some(failure) => {
                 output::though_unread(printed)?;

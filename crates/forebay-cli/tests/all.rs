@@ -47,3 +47,4 @@ mod terminal;
 mod threads;
 mod usage;
 mod volume;
+mod volume_served;

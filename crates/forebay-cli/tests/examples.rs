@@ -29,10 +29,15 @@ const FIRST: [&str; 15] = [
 ];
 
 /// Verbs whose examples are only parsed.
-const UNDERSTOOD: [&str; 8] = [
+const UNDERSTOOD: [&str; 13] = [
     "attach",
     "capture",
+    "control cancel-check",
+    "control check",
+    "control limit",
     "control reload",
+    "control replace",
+    "control volume",
     "detach",
     "device import",
     "device probe",

@@ -29,9 +29,18 @@ fn refused(command: &mut Command, parts: &[&str]) {
 }
 
 fn json(command: &mut Command) -> Value {
+    answer(command, 0)
+}
+
+/// Returns the state of a volume that is degraded.
+fn degraded(command: &mut Command) -> Value {
+    answer(command, 3)
+}
+
+fn answer(command: &mut Command, status: i32) -> Value {
     let output = command.args(["--format", "json"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(output.status.code(), Some(status), "{said}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -94,7 +103,7 @@ fn a_volume_is_made_written_checked_and_outlives_two_drives() {
     // disappear.
     fs::rename(&paths[1], folder.root().join("old1")).unwrap();
     fs::rename(&paths[4], folder.root().join("old4")).unwrap();
-    let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
+    let status = degraded(&mut forebay(&folder, &["volume", "status", "v"]));
     assert_eq!(status["drives_missing"], serde_json::json!([2, 5]));
     for (name, missing) in [("new1", 1), ("new4", 0)] {
         let new = folder.root().join(name);
@@ -111,7 +120,7 @@ fn a_volume_is_made_written_checked_and_outlives_two_drives() {
     assert_eq!(checked["lost_units"], 0, "{checked}");
     // A replaced drive is back, and the command names it.
     fs::rename(folder.root().join("old1"), &paths[1]).unwrap();
-    let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
+    let status = degraded(&mut forebay(&folder, &["volume", "status", "v"]));
     assert_eq!(status["drives_replaced"], serde_json::json!([2]));
 }
 
@@ -442,7 +451,7 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
     fs::remove_file(&paths[5]).unwrap();
     File::options().write(true).open(folder.root().join("short")).unwrap().set_len(MIB).unwrap();
     let told = |path: &str, why: &str| {
-        let status = json(&mut status(&["v", path]));
+        let status = degraded(&mut status(&["v", path]));
         let other = &status["not_members"][0];
         assert_eq!((&other["path"], &status["drives_missing"][0]), (&path.into(), &6.into()));
         assert!(other["why"].as_str().unwrap().contains(why), "{status}");
@@ -520,7 +529,7 @@ fn commands_are_told_that_replace_every_drive_that_is_missing() {
     holes(&paths[1], 32 * MIB);
     fs::remove_file(&paths[4]).unwrap();
     let told = || {
-        let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
+        let status = degraded(&mut forebay(&folder, &["volume", "status", "v"]));
         status["replace_command"].as_str().unwrap().to_string()
     };
     let replace = "forebay volume replace v --with";

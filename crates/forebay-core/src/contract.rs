@@ -16,6 +16,7 @@ pub mod request;
 pub mod spec;
 mod sysfs;
 pub mod time;
+pub mod volume;
 pub mod workload;
 
 pub use bare::Bare;

@@ -9,12 +9,13 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use forebay_core::Piece;
+use forebay_core::{Lane, Piece};
 use io_uring::opcode;
 use io_uring::squeue::Entry;
 use io_uring::types::Fd;
 
 use crate::pool::Pool;
+use crate::target::Target;
 use crate::ublk::{Channel, UblkRequest};
 
 /// The name of a socket. It may be reused after the socket was unplugged and [`Moved::Gone`] was
@@ -56,6 +57,14 @@ pub trait Wired: crate::Lanes {
 
     /// Shuts a socket down and closes it once it has no outstanding transfers.
     fn unplug(&mut self, plug: Plug);
+
+    /// Adds a target, and returns its lane, which comes after all others.
+    ///
+    /// # Errors
+    /// The driver has no room for more targets, or cannot add any.
+    fn add(&mut self, _target: Target) -> io::Result<Lane> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Adds a device of this machine, whose requests arrive as [`Moved::Asked`]. It shares the names of sockets, and is
     /// gone once it was stopped.

@@ -47,6 +47,27 @@ struct Served {
     threads: Vec<JoinHandle<()>>,
 }
 
+impl Served {
+    /// Starts the threads of a target.
+    fn start(
+        target: Target,
+        depth: u32,
+        polled: Option<&Polled>,
+        finished: &Sender<Message>,
+    ) -> io::Result<Served> {
+        let target = Arc::new(target);
+        let (jobs, queue) = channel();
+        let queue = Arc::new(Mutex::new(queue));
+        let threads = (0..depth).map(|_| {
+            let worker = Worker { target: Arc::clone(&target), waker: polled.map(Polled::waker) };
+            let (queue, finished) = (Arc::clone(&queue), finished.clone());
+            Builder::new().name("play".into()).spawn(move || worker.work(&queue, &finished))
+        });
+        let threads = threads.collect::<Result<_, _>>()?;
+        Ok(Served { target, jobs: Some(jobs), in_flight: 0, threads })
+    }
+}
+
 /// Targets as lanes.
 pub struct Threads {
     served: Vec<Served>,
@@ -93,20 +114,8 @@ impl Threads {
     fn waiting_in(polled: Option<Polled>, targets: Vec<Target>, depth: u32) -> io::Result<Threads> {
         let depth = depth.clamp(1, THREADS_MAX);
         let (finished, done) = channel();
-        let mut served = Vec::new();
-        for target in targets {
-            let target = Arc::new(target);
-            let (jobs, queue) = channel();
-            let queue = Arc::new(Mutex::new(queue));
-            let threads = (0..depth).map(|_| {
-                let waker = polled.as_ref().map(Polled::waker);
-                let worker = Worker { target: Arc::clone(&target), waker };
-                let (queue, finished) = (Arc::clone(&queue), finished.clone());
-                Builder::new().name("play".into()).spawn(move || worker.work(&queue, &finished))
-            });
-            let threads = threads.collect::<Result<_, _>>()?;
-            served.push(Served { target, jobs: Some(jobs), in_flight: 0, threads });
-        }
+        let serve = |target| Served::start(target, depth, polled.as_ref(), &finished);
+        let served = targets.into_iter().map(serve).collect::<io::Result<_>>()?;
         let mut pool = Pool::new(0);
         let pattern = pool.constant(source());
         Ok(Threads {
@@ -332,6 +341,11 @@ impl Threads {
 }
 
 impl Wired for Threads {
+    fn add(&mut self, target: Target) -> io::Result<Lane> {
+        self.served.push(Served::start(target, self.depth, self.polled.as_ref(), &self.messages)?);
+        Ok((self.served.len() - 1) as Lane)
+    }
+
     fn pool(&mut self) -> &mut Pool {
         &mut self.pool
     }

@@ -354,10 +354,15 @@ impl Uring {
 /// retries a disk.
 const DROP_MAX: Nanos = Nanos::from_millis(120_000);
 
-/// Returns a ring with the targets' files.
+/// The number of targets that can be added to a server's ring.
+const TARGETS_MORE: usize = 32;
+
+/// Returns a ring with the targets' files, and with places for more if it serves clients.
 fn prepare(targets: &[Target], entries: u32, sockets_max: u32) -> io::Result<Ring> {
     let ring = Ring::new(entries, sockets_max)?;
-    let files: Vec<_> = targets.iter().map(|target| target.file().as_raw_fd()).collect();
+    let more = if sockets_max > 0 { TARGETS_MORE } else { 0 };
+    let files = targets.iter().map(|target| target.file().as_raw_fd());
+    let files: Vec<_> = files.chain(std::iter::repeat_n(-1, more)).collect();
     ring.submitter().register_files(&files)?;
     Ok(ring)
 }
@@ -491,6 +496,17 @@ impl Lanes for Uring {
 }
 
 impl Wired for Uring {
+    fn add(&mut self, target: Target) -> io::Result<Lane> {
+        let lane = self.targets.len();
+        let files = [target.file().as_raw_fd()];
+        self.ring.submitter().register_files_update(lane as u32, &files)?;
+        self.shapes.push(target.shape());
+        self.copied.push(Copied::of(&target));
+        self.in_flight.push(0);
+        self.targets.push(target);
+        Ok(lane as Lane)
+    }
+
     fn pool(&mut self) -> &mut Pool {
         &mut self.pool
     }

@@ -33,6 +33,9 @@ forebay_ask::ask! {
         chunk_kib: u32 = "64" [.word("KIB").between(4.0, 1024.0)],
         /// Data chunks per unit; each unit has its own redundancy level
         chunks: u16 = "4" [.word("COUNT").between(1.0, 14.0)],
+        /// Reserve room for the data of this many drives, so that they are restored on the others when
+        /// drives fail
+        spares: u16 = "0" [.word("COUNT").between(0.0, 26.0)],
         /// Destroy the data on the drives
         overwrite: bool,
     }
@@ -40,6 +43,9 @@ forebay_ask::ask! {
 
 forebay_ask::ask! {
     /// Show the state of a volume without writing anything
+    ///
+    /// The exit status is 0 if the volume is healthy, 3 if it is degraded (a drive is missing, or
+    /// data lack redundancy), 1 if data are lost, and 2 if it cannot be opened.
     pub struct VolumeStatusAsk("volume status") {
         /// The drives, or a folder of files
         drives: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
@@ -169,6 +175,7 @@ impl Verb for VolumeCreateAsk {
             chunk_bytes: self.chunk_kib * 1024,
             chunks: self.chunks as u8,
             ssds: solid.len(),
+            spares: self.spares,
             overwrite: self.overwrite,
         };
         drives.extend(solid);
@@ -185,7 +192,8 @@ impl Verb for VolumeStatusAsk {
     fn run(self, session: &mut dyn Session) -> Result<Answered, forebay::Error> {
         session.begin("opening the volume", None);
         let opened = forebay_volume::status(&self.drives).map_err(Error::from)?;
-        answered(&opened, &self.drives, "", session)
+        let is_degraded = !opened.missing().is_empty() || opened.census.degraded_units > 0;
+        Ok(answered(&opened, &self.drives, "", session)?.degraded(is_degraded))
     }
 }
 

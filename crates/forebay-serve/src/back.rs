@@ -10,7 +10,7 @@ use forebay_core::catalog::{
 use forebay_core::contract::policy::{AnyPolicy, Gauge};
 use forebay_core::device::list::DeviceModel;
 use forebay_core::stack::{Pairing, Rearrange, Rearranged};
-use forebay_core::{Device, Fault, Nanos, Policy};
+use forebay_core::{Device, Fault, Lane, Nanos, Policy};
 use forebay_live::{Driver, LEN_MAX, Opening, Target, TargetKind};
 use forebay_volume::{FoundVolume, Shape, find, find_cached, is_drive, status};
 
@@ -49,6 +49,14 @@ pub(crate) enum Policies {
     /// For a volume; and, if an earlier array lost acknowledged writes, the one stream that already
     /// knows.
     Volume(Shape, Option<u32>),
+}
+
+/// A drive that joined a volume while it was served.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JoinedDrive {
+    pub(crate) lane: Lane,
+    pub(crate) number: u8,
+    pub(crate) cells: u32,
 }
 
 impl Policies {
@@ -113,6 +121,14 @@ impl Policies {
             }
             other => other,
         }
+    }
+
+    /// Adds drives that joined a volume while it was served.
+    pub(crate) fn joined(mut self, drives: &[JoinedDrive]) -> Policies {
+        if let Policies::Volume(shape, _) = &mut self {
+            drives.iter().for_each(|it| shape.joined(it.lane.into(), it.number, it.cells));
+        }
+        self
     }
 
     /// Returns whether a new policy finds its predecessor's writes only if they are durable,
@@ -210,7 +226,7 @@ impl Opened {
         found: FoundVolume,
         close: impl FnOnce(Vec<Target>) -> Closed,
     ) -> Result<Opened, Error> {
-        let policies = Policies::Volume(found.shape(), None);
+        let policies = Policies::Volume(found.shape().with_vacant_lanes(), None);
         let told = [opened.told(drives), found.notes].concat();
         let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
         policies.build(&back.shaped()?)?;
@@ -420,7 +436,7 @@ mod tests {
 
     use forebay_core::contract::policy::GaugeOf;
     use forebay_core::stack::array::Level;
-    use forebay_core::{Bytes, Completion, Cx, Lane, Piece, Request};
+    use forebay_core::{Bytes, Completion, Cx, Piece, Request};
     use forebay_volume::{Create, create};
 
     use super::*;
@@ -445,8 +461,11 @@ mod tests {
         let folder = forebay_rig::Folder::new();
         let drives = folder.drives("", 6, 32 << 20);
         let (level, overwrite) = (Level::RAID6, false);
-        create(&drives, Create { level, chunk_bytes: 65_536, chunks: 4, ssds: 0, overwrite })
-            .unwrap();
+        create(
+            &drives,
+            Create { level, chunk_bytes: 65_536, chunks: 4, ssds: 0, spares: 0, overwrite },
+        )
+        .unwrap();
         let policies = Policies::Volume(find(&drives, true).unwrap().shape(), None);
         for (losses, owed) in [(0.0, 0.0), (3.0, 1.0)] {
             let lossy: AnyPolicy = Box::new(Lossy(losses));

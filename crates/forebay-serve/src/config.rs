@@ -60,12 +60,23 @@ pub struct Back {
     pub measures_capacity: bool,
     /// Whether blocks are at their addresses or rearranged.
     pub blocks: Blocks,
+    /// How often everything on a volume is read and repaired; never by default.
+    pub scrub: Option<Scrub>,
     /// Where to write a trace of clients' requests; it is complete when the server has ended.
     pub trace: Option<PathBuf>,
     /// Where to write a trace of the disks' I/Os.
     pub trace_issued: Option<PathBuf>,
     /// The exports, at least one.
     pub exports: Vec<Named>,
+}
+
+/// Regular checks of a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scrub {
+    /// The time from the start of the server, or the beginning of a check, to the next check.
+    pub every: Nanos,
+    /// The maximum rate in bytes of data per second.
+    pub bytes_per_s: u64,
 }
 
 /// The placement of a disk's blocks (docs/serve.md).
@@ -251,6 +262,7 @@ impl Back {
             capacity_iops: None,
             measures_capacity: false,
             blocks: Blocks::InPlace,
+            scrub: None,
             trace: None,
             trace_issued: None,
             exports: vec![Named::all(name)],

@@ -5,6 +5,7 @@ use std::io;
 use std::rc::Rc;
 
 use forebay_core::contract::policy::{AnyPolicy, Done};
+use forebay_core::contract::volume::VolumeEvent;
 use forebay_core::{Bytes, Completion, Cx, Lane, Nanos, Piece, Policy, Request, Slots, Workload};
 use forebay_live::{Ended, Lanes, Waker, Wired};
 
@@ -120,6 +121,9 @@ impl Policy for Shared {
     }
     fn begin_stream(&mut self, stream: u32) {
         self.0.borrow_mut().begin_stream(stream);
+    }
+    fn take_events(&mut self) -> Vec<VolumeEvent> {
+        self.0.borrow_mut().take_events()
     }
 }
 

@@ -46,6 +46,8 @@ pub(crate) struct Driver {
     pub(crate) newcomers: Sender<Newcomer>,
     pub(crate) orders: Sender<Order>,
     pub(crate) waker: Waker,
+    /// Held while a drive of a volume is being replaced.
+    pub(crate) replacing: Mutex<()>,
     stop: Arc<AtomicBool>,
     /// None once the thread has been joined.
     thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
@@ -119,6 +121,7 @@ impl Driver {
             newcomers,
             orders,
             waker,
+            replacing: Mutex::default(),
             stop,
             thread: Mutex::new(Some(thread)),
         };
@@ -165,10 +168,14 @@ impl Driver {
 
     /// Returns the counts since the start; None if the thread has ended.
     pub(crate) fn figures(&self) -> Option<BackFigures> {
+        Some(BackFigures::of(&self.name, &self.tally()?))
+    }
+
+    /// Returns the counts themselves.
+    pub(crate) fn tally(&self) -> Option<Tally> {
         let (told, telling) = channel();
         self.order(Order::Tell(told)).ok()?;
-        let tally = telling.recv_timeout(PATIENCE).ok()?;
-        Some(BackFigures::of(&self.name, &tally))
+        telling.recv_timeout(PATIENCE).ok()
     }
 
     /// Returns whether the thread has ended by itself.
@@ -249,6 +256,7 @@ fn drive<L: Wired>(
     let tally = if back.on.is_emulated() { tally.emulated() } else { tally };
     let mut front = Front::new(exports, back.who(), stored, arriving, ordered, tally, lanes.pool());
     front.share(memory);
+    front.scrub(back.scrub);
     front.traces = Traces::new(outputs.client_trace(back)?, outputs.issued_trace(back)?);
     let Beginning { told, goes, opened } = begun;
     // If nobody receives this, another back has failed and nothing is served.
@@ -289,10 +297,11 @@ fn take_turns<L: Wired>(
         let mut policy = Shared(policy);
         let mut arrivals = Arrivals(Rc::clone(&front));
         run(&mut policy, lanes, &mut arrivals, counting).map_err(system("driving the disks"))?;
+        counting.tell_events();
         counting.journal.end(lanes.wall());
         let mut front = front.borrow_mut();
         front.let_policy_go();
-        policies = policies.after(&policy.0.borrow(), front.own_stream());
+        policies = policies.after(&policy.0.borrow(), front.own_stream()).joined(front.joined());
         let gauges = policy.0.borrow().gauges();
         drop(policy);
         if front.course() == Course::Closing {

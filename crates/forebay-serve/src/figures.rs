@@ -3,6 +3,7 @@
 
 use forebay_core::Lane;
 use forebay_core::contract::policy::{Gauge, GaugeOf};
+use forebay_core::contract::volume::VolumeState;
 use forebay_metrics::Page;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -107,6 +108,33 @@ pub struct VolumeFigures {
     /// 1 while the drives have no room for new data, so that writes wait or fail; 0 otherwise.
     #[serde(default)]
     pub lacks_room: u64,
+    /// Chunks, copies and parities that no drive has; 0 if everything has full redundancy.
+    #[serde(default)]
+    pub lacking_chunks: u64,
+    /// Drives that failed since the volume was opened.
+    #[serde(default)]
+    pub drives_failed: u64,
+    /// Blocks that were found damaged since the volume was opened.
+    #[serde(default)]
+    pub rotten_blocks: u64,
+    /// Chunks that were restored since the volume was opened.
+    #[serde(default)]
+    pub repaired_chunks: u64,
+    /// Chunks that were moved between drives since the volume was opened.
+    #[serde(default)]
+    pub moved_chunks: u64,
+    /// Checks that were completed since the volume was opened.
+    #[serde(default)]
+    pub checks: u64,
+    /// 1 while a check is in progress; 0 otherwise.
+    #[serde(default)]
+    pub checking: u64,
+    /// Records that have yet to be rewritten after a drive failed or was replaced.
+    #[serde(default)]
+    pub records_left: u64,
+    /// The percentage of the background work in progress that is done; None if there is none.
+    #[serde(default)]
+    pub work_percent: Option<f64>,
 }
 
 /// Figures of an export.
@@ -219,7 +247,7 @@ impl BackFigures {
             window: WindowFigures::of(&tally.gauges),
             rearranged: all(&tally.gauges, "rearranged", GaugeOf::All).map(|holds| holds > 0),
             late: tally.late_us.as_ref().map(LateFigures::of),
-            volume: VolumeFigures::of(&tally.gauges),
+            volume: VolumeFigures::of(&tally.gauges, tally.volume.as_ref()),
             counted: tally.counted.iter().map(|(name, value)| (name.to_string(), *value)).collect(),
         }
     }
@@ -251,7 +279,8 @@ impl LateFigures {
 }
 
 impl VolumeFigures {
-    fn of(gauges: &[Gauge]) -> Option<VolumeFigures> {
+    fn of(gauges: &[Gauge], state: Option<&VolumeState>) -> Option<VolumeFigures> {
+        let state = state?;
         let all = |name| all(gauges, name, GaugeOf::All);
         let level = |gauge: &Gauge| match gauge.of {
             GaugeOf::Part(level) if gauge.name == "units" => {
@@ -267,6 +296,15 @@ impl VolumeFigures {
             care_units_left: all("care_units_left")?,
             lost_units: all("lost_units")?,
             lacks_room: all("lacks_room")?,
+            lacking_chunks: state.lacking_chunks,
+            drives_failed: state.drives_failed,
+            rotten_blocks: state.rotten_blocks,
+            repaired_chunks: state.repaired_chunks,
+            moved_chunks: state.moved_chunks,
+            checks: state.checks,
+            checking: state.is_checking.into(),
+            records_left: state.records_left,
+            work_percent: state.work.map(|work| work.percent()),
         })
     }
 }
@@ -476,19 +514,34 @@ impl Figures {
             }
         }
         type Of = fn(&VolumeFigures) -> u64;
-        let figures: [(&str, &str, Of); 6] = [
-            ("serve_volume_all_units", "Units that it promises.", |one| one.all_units),
-            ("serve_volume_drives", "Its drives.", |one| one.drives),
-            ("serve_volume_drives_present", "Drives that are there.", |one| one.drives_present),
-            ("serve_volume_care_units_left", "Units before a rebuild.", |one| one.care_units_left),
-            ("serve_volume_lost_units", "Units with lost bytes.", |one| one.lost_units),
-            ("serve_volume_lacks_room", "Whether drives lack room.", |one| one.lacks_room),
+        let (gauge, counter) = ("gauge", "counter");
+        let figures: [(&str, &str, &str, Of); 14] = [
+            ("all_units", gauge, "Units that it promises.", |one| one.all_units),
+            ("drives", gauge, "Its drives.", |one| one.drives),
+            ("drives_present", gauge, "Drives that are there.", |one| one.drives_present),
+            ("care_units_left", gauge, "Units before a rebuild.", |one| one.care_units_left),
+            ("lost_units", gauge, "Units with lost bytes.", |one| one.lost_units),
+            ("lacks_room", gauge, "Whether drives lack room.", |one| one.lacks_room),
+            ("lacking_chunks", gauge, "Chunks that no drive has.", |one| one.lacking_chunks),
+            ("drives_failed_total", counter, "Drives that failed.", |one| one.drives_failed),
+            ("rotten_blocks_total", counter, "Damaged blocks found.", |one| one.rotten_blocks),
+            ("repaired_chunks_total", counter, "Chunks restored.", |one| one.repaired_chunks),
+            ("moved_chunks_total", counter, "Chunks moved.", |one| one.moved_chunks),
+            ("checks_total", counter, "Completed checks.", |one| one.checks),
+            ("checking", gauge, "Whether a check is in progress.", |one| one.checking),
+            ("records_left", gauge, "Records to be rewritten.", |one| one.records_left),
         ];
-        for (name, help, of) in figures {
-            page.head(name, "gauge", help);
+        for (name, kind, help, of) in figures {
+            let name = format!("serve_volume_{name}");
+            page.head(&name, kind, help);
             for (back, volume) in volumes() {
-                page.sample(name, &format!("{{back=\"{back}\"}}"), of(&volume) as f64);
+                page.sample(&name, &format!("{{back=\"{back}\"}}"), of(&volume) as f64);
             }
+        }
+        let name = "serve_volume_work_ratio";
+        page.head(name, gauge, "The part of a rebuild, a check or a move that is done.");
+        for (back, percent) in volumes().filter_map(|(back, one)| Some((back, one.work_percent?))) {
+            page.sample(name, &format!("{{back=\"{back}\"}}"), percent / 100.0);
         }
         type OfDrive = fn(&DriveFigures) -> u64;
         let figures: [(&str, &str, &str, OfDrive); 3] = [
@@ -561,7 +614,11 @@ mod tests {
             window: Some(WindowFigures::default()),
             rearranged: Some(true),
             late: Some(LateFigures::default()),
-            volume: Some(VolumeFigures { units, ..VolumeFigures::default() }),
+            volume: Some(VolumeFigures {
+                units,
+                work_percent: Some(0.0),
+                ..VolumeFigures::default()
+            }),
         };
         let figures = Figures { schema_version: 1, uptime_s: 0.0, backs: vec![back] };
         let mut value = serde_json::to_value(&figures).unwrap();

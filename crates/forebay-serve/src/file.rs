@@ -11,7 +11,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::address::{Address, address};
-use crate::config::{Back, Blocks, Config, MEMORY_BYTES, Named, On, Promise, SocketAccess};
+use crate::config::{Back, Blocks, Config, MEMORY_BYTES, Named, On, Promise, Scrub, SocketAccess};
 use crate::error::{Error, unfit};
 use crate::front::Streams;
 use crate::protocol::PAYLOAD_MAX;
@@ -74,6 +74,8 @@ struct VolumeTable {
     capacity_iops: Option<u64>,
     #[serde(default)]
     capacity: Capacity,
+    scrub: Option<String>,
+    scrub_rate: Option<String>,
     trace: Option<PathBuf>,
     trace_issued: Option<PathBuf>,
 }
@@ -281,6 +283,7 @@ impl VolumeTable {
             streams: self.streams.map(streams),
             capacity_iops: self.capacity_iops,
             measures_capacity: matches!(self.capacity, Capacity::Measured),
+            scrub: scrub(self.scrub.as_deref(), self.scrub_rate.as_deref())?,
             trace: self.trace,
             trace_issued: self.trace_issued,
             ..base
@@ -335,6 +338,41 @@ fn streams(who: Who) -> Streams {
     match who {
         Who::Exports => Streams::Exports,
         Who::Connections => Streams::Connections,
+    }
+}
+
+/// The rate of regular checks, unless another one is set.
+const SCRUB_RATE_BYTES: u64 = 50_000_000;
+
+/// Parses the schedule of regular checks, and their rate.
+fn scrub(every: Option<&str>, rate: Option<&str>) -> Result<Option<Scrub>, String> {
+    let Some(every) = every else {
+        return match rate {
+            None => Ok(None),
+            Some(_) => Err("scrub_rate: has no effect without scrub = \"weekly\"".into()),
+        };
+    };
+    let hours = match (every, parts(every)) {
+        ("daily", _) => 24.0,
+        ("weekly", _) => 7.0 * 24.0,
+        ("monthly", _) => 30.0 * 24.0,
+        (_, Some((hours, "h"))) => hours,
+        (_, Some((days, "d"))) => 24.0 * days,
+        _ => 0.0,
+    };
+    if !(1.0..=24.0 * 3660.0).contains(&hours) {
+        return Err(format!(
+            "scrub: got '{every}', expected \"daily\", \"weekly\", \"monthly\", or from 1 hour on, as in \
+             \"12h\" or \"10d\""
+        ));
+    }
+    let bytes_per_s = match rate {
+        None => SCRUB_RATE_BYTES,
+        Some(rate) => bytes(rate).map_err(|what| format!("scrub_rate: {what}"))?,
+    };
+    match bytes_per_s {
+        0 => Err("scrub_rate: got 0, expected a size per second, as in \"50MB\"".into()),
+        _ => Ok(Some(Scrub { every: Nanos::from_millis_f64(hours * 3.6e6), bytes_per_s })),
     }
 }
 
@@ -519,6 +557,27 @@ on = "safe"
             assert!(said.contains("line 1") && said.contains(what), "{said}");
         }
         assert_eq!(told(&format!("memory = '64MiB'\n{disk}")).unwrap().memory_bytes, 64 << 20);
+    }
+
+    #[test]
+    fn a_volume_is_checked_regularly() {
+        let of = |every: Option<&str>, rate| scrub(every, rate);
+        let hours = |hours: u64| Nanos::from_millis(hours * 3_600_000);
+        let every = |text| of(Some(text), None).unwrap().unwrap().every;
+        assert_eq!(["daily", "weekly", "12h", "10d"].map(every), [24, 168, 12, 240].map(hours));
+        let rate = of(Some("weekly"), Some("1MiB")).unwrap().unwrap().bytes_per_s;
+        assert_eq!((rate, of(None, None).unwrap()), (1 << 20, None));
+        for (every, rate, what) in [
+            (Some("often"), None, "got 'often', expected \"daily\""),
+            (Some("10m"), None, "got '10m'"),
+            (Some("0h"), None, "from 1 hour on"),
+            (Some("weekly"), Some("50"), "scrub_rate: got '50'"),
+            (Some("weekly"), Some("0MB"), "scrub_rate: got 0"),
+            (None, Some("50MB"), "has no effect without scrub"),
+        ] {
+            let said = of(every, rate).unwrap_err();
+            assert!(said.contains(what), "{said}");
+        }
     }
 
     #[test]

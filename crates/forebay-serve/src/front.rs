@@ -12,6 +12,7 @@ mod device;
 mod gone;
 mod memory;
 mod permitted;
+mod volume;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -30,8 +31,8 @@ use forebay_core::{
 };
 use forebay_live::{Memory, Moved, Plug, Pool, Wired};
 
-use crate::back::CLIENTS_MAX;
-use crate::config::MEMORY_BYTES;
+use crate::back::{CLIENTS_MAX, JoinedDrive};
+use crate::config::{MEMORY_BYTES, Scrub};
 use crate::connection::{Connection, Next, Payload, Reply, ReplyContent};
 use crate::export::Export;
 use crate::handshake::Agreed;
@@ -46,6 +47,7 @@ pub(crate) use device::{Attachment, header_of};
 use gone::Gone;
 use memory::MemoryWatch;
 use permitted::permitted;
+pub(crate) use volume::Replacement;
 
 /// The size of the pieces in which zeros are written.
 const ZEROS_BYTES: u32 = 1 << 20;
@@ -140,6 +142,14 @@ pub(crate) struct Front {
     pub(crate) notes: Vec<String>,
     /// The policy, from which counters are read.
     policy: Option<Rc<RefCell<AnyPolicy>>>,
+    /// Requests of the server's own that only make the driver look at what is due.
+    nudges: u32,
+    /// The drives that joined a volume since the start.
+    joined: Vec<JoinedDrive>,
+    /// Regular checks, and when the next one is due.
+    scrub: Option<(Scrub, Nanos)>,
+    /// Drives that the next policy has to move data from, because its predecessor did.
+    retiring: Vec<u8>,
 }
 
 impl Front {
@@ -157,6 +167,10 @@ impl Front {
             traces: Traces::default(),
             notes: Vec::new(),
             policy: None,
+            nudges: 0,
+            joined: Vec::new(),
+            scrub: None,
+            retiring: Vec::new(),
             exports,
             streams,
             stored,

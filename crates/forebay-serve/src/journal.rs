@@ -10,6 +10,7 @@ use std::sync::mpsc::Sender;
 use crate::broken::BrokenPromises;
 use crate::figures::ExportFigures;
 use forebay_core::contract::policy::{Done, Gauge, GaugeOf};
+use forebay_core::contract::volume::{VolumeEvent, VolumeState, VolumeWork};
 use forebay_core::{Fault, Lane, Nanos, Op, Request};
 use forebay_live::Failure;
 use forebay_show::plural::{counted, verb};
@@ -18,6 +19,10 @@ use forebay_show::plural::{counted, verb};
 const EVERY: Nanos = Nanos::from_millis(10_000);
 /// The interval between checks for lost or returned drives.
 const LOOKS: Nanos = Nanos::from_millis(1000);
+/// The interval between checks for events on a volume.
+const LISTENS: Nanos = Nanos::from_millis(100);
+/// The maximum number of units whose damage is reported one by one within [`EVERY`].
+const UNITS_MAX: u64 = 20;
 
 /// Limits repeated messages: the first event of a kind is reported, then one every [`EVERY`].
 #[derive(Clone, Debug)]
@@ -87,6 +92,8 @@ pub(crate) struct Journal {
     tells_answers: bool,
     drives: Drives,
     looks_at: Nanos,
+    listens_at: Nanos,
+    units: UnitLimiter,
     promises: BrokenPromises,
 }
 
@@ -106,6 +113,8 @@ impl Journal {
             tells_answers: false,
             drives: Drives::default(),
             looks_at: Nanos::ZERO,
+            listens_at: Nanos::ZERO,
+            units: UnitLimiter::default(),
             promises: BrokenPromises::default(),
         }
     }
@@ -163,6 +172,41 @@ impl Journal {
         wall >= self.looks_at && self.says.is_some()
     }
 
+    /// Returns whether it is time to ask for events on a volume.
+    #[inline]
+    pub(crate) fn listens(&mut self, wall: Nanos) -> bool {
+        let listens = wall >= self.listens_at && self.says.is_some();
+        if listens {
+            self.listens_at = wall + LISTENS;
+        }
+        listens
+    }
+
+    /// Learns the names of disks that were added.
+    pub(crate) fn name_disks<'a>(&mut self, files: impl ExactSizeIterator<Item = &'a str>) {
+        if files.len() > self.disks.len() {
+            self.disks = files.map(PathBuf::from).collect();
+        }
+    }
+
+    /// Reports events on a volume, whose state is now `state`.
+    pub(crate) fn tell_events(&mut self, events: &[VolumeEvent], state: &VolumeState) {
+        let name = |number: u8| {
+            let lane = state.drives.iter().find(|drive| drive.number == number)?.lane;
+            Some(format!("drive {number} ({})", self.disk(lane)))
+        };
+        let name = |number: u8| name(number).unwrap_or_else(|| format!("drive {number}"));
+        let mut units = self.units;
+        let mut lines = Vec::new();
+        for event in events {
+            if units.reports(event, self.listens_at) {
+                lines.extend(volume_line(event, state, &name));
+            }
+        }
+        self.units = units;
+        lines.into_iter().for_each(|line| self.say(line));
+    }
+
     /// Checks the drives, through the policy's gauges.
     pub(crate) fn look(&mut self, wall: Nanos, gauges: &[Gauge]) {
         self.looks_at = wall + LOOKS;
@@ -187,6 +231,11 @@ impl Journal {
     }
 
     fn tell_due(&mut self, now: Nanos, is_end: bool) {
+        let omitted = self.units.due(now, is_end);
+        if omitted > 0 {
+            let units = counted(omitted, "more unit");
+            self.say(format!("{units} {} restored or lost", verb(omitted, "was", "were")));
+        }
         for (kind, left_out) in self.limiter.due(now, is_end) {
             self.say(match kind {
                 JournalEvent::Failed(lane, op, failure) => {
@@ -221,6 +270,103 @@ fn and_more(left_out: u64) -> String {
     }
 }
 
+/// Limits reports about single units.
+#[derive(Clone, Copy, Debug, Default)]
+struct UnitLimiter {
+    since: Nanos,
+    told: u64,
+    omitted: u64,
+}
+
+impl UnitLimiter {
+    /// Returns whether an event is to be reported by itself.
+    fn reports(&mut self, event: &VolumeEvent, now: Nanos) -> bool {
+        match event {
+            VolumeEvent::Omitted { count } => {
+                self.omitted += count;
+                return false;
+            }
+            VolumeEvent::Mended { .. }
+            | VolumeEvent::Lost { .. }
+            | VolumeEvent::Recovered { .. } => {}
+            _ => return true,
+        }
+        if self.told == 0 {
+            self.since = now;
+        }
+        let reports = self.told < UNITS_MAX;
+        *if reports { &mut self.told } else { &mut self.omitted } += 1;
+        reports
+    }
+
+    /// Returns the number of omitted units if it is to be reported.
+    fn due(&mut self, now: Nanos, is_end: bool) -> u64 {
+        if !is_end && now - self.since < EVERY {
+            return 0;
+        }
+        std::mem::take(self).omitted
+    }
+}
+
+/// Describes an event on a volume.
+fn volume_line(
+    event: &VolumeEvent,
+    state: &VolumeState,
+    name: &dyn Fn(u8) -> String,
+) -> Option<String> {
+    Some(match *event {
+        VolumeEvent::Mended { unit, drive } => {
+            format!("unit {unit}: damaged data on {} were restored and rewritten", name(drive))
+        }
+        VolumeEvent::Lost { unit } => format!(
+            "unit {unit}: DATA ARE LOST: some bytes cannot be read any more; `forebay volume status` on \
+             the stopped volume lists them"
+        ),
+        VolumeEvent::Recovered { unit } => {
+            format!("unit {unit}: lost data can be read again, or were overwritten")
+        }
+        VolumeEvent::Omitted { .. } => return None,
+        VolumeEvent::Began(work) => match work {
+            VolumeWork::Rebuild => "the rebuild begins: missing data are restored".into(),
+            VolumeWork::Check => "the check begins: everything is read".into(),
+            VolumeWork::Move => "data begin to move between drives".into(),
+        },
+        VolumeEvent::Progress(work, percent) => format!("{}: {percent} % done", work.name()),
+        VolumeEvent::Ended { work, chunks, lacking } => ended(work, chunks, lacking, state),
+        VolumeEvent::Cancelled => "the check was cancelled".into(),
+        VolumeEvent::Joined { drive } => format!("{} has joined the volume", name(drive)),
+        VolumeEvent::Left { drive } => {
+            format!("{} is no longer part of the volume and can be removed", name(drive))
+        }
+    })
+}
+
+/// Describes the end of background work.
+fn ended(work: VolumeWork, chunks: u64, lacking: u64, state: &VolumeState) -> String {
+    let count = counted(chunks, "chunk");
+    let were = verb(chunks, "was", "were");
+    let done = match work {
+        VolumeWork::Rebuild => format!("the rebuild ends: {count} {were} restored"),
+        VolumeWork::Check if chunks == 0 => "the check ends: nothing was wrong".into(),
+        VolumeWork::Check => format!("the check ends: {count} {were} rewritten"),
+        VolumeWork::Move => format!("{count} {were} moved"),
+    };
+    match (lacking, state.lost_units) {
+        (0, 0) if work == VolumeWork::Rebuild => {
+            format!("{done}, and all data have full redundancy again")
+        }
+        (0, 0) => done,
+        (0, lost) => format!("{done}; {} with lost data", counted(lost, "unit")),
+        (lacking, _) => format!(
+            "{done}; {} still {} redundancy, because the drives have no room for {}: replace the \
+             missing drive",
+            counted(lacking, "chunk"),
+            verb(lacking, "lacks", "lack"),
+            verb(lacking, "it", "them"),
+        ),
+    }
+}
+
 /// The last known state of a volume's drives.
 #[derive(Clone, Debug, Default)]
 struct Drives {
@@ -242,6 +388,7 @@ impl Drives {
         }
         let lane = |lane| of("present", GaugeOf::Lane(lane)) == Some(1);
         let now: Vec<bool> = (0..names.len() as Lane).map(lane).collect();
+        let has_left = |lane: usize| of("member", GaugeOf::Lane(lane as Lane)) == Some(0);
         let Some(before) = self.present.replace(now.clone()) else {
             if present >= members {
                 return Vec::new();
@@ -258,7 +405,8 @@ impl Drives {
                 verb(present, "is", "are")
             )];
         };
-        let lanes = names.iter().zip(before.into_iter().zip(now));
+        let lanes = names.iter().zip(before.into_iter().zip(now)).enumerate();
+        let lanes = lanes.filter(|(lane, _)| !has_left(*lane)).map(|(_, drive)| drive);
         let are = verb(present, "is", "are");
         let line = |(name, (before, now)): (&String, (bool, bool))| match (before, now) {
             (true, false) => {

@@ -5,6 +5,7 @@
 
 mod client;
 mod cuts;
+mod kept_up;
 mod losses;
 mod promises;
 mod switches;
@@ -17,13 +18,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, channel};
 
+use forebay_core::contract::policy::AnyPolicy;
 use forebay_core::{Lane, Nanos, Piece, Policy, Request, Slots};
 use forebay_live::{Ended, Lanes, Moved, Plug, Pool, Waker, Wired, run};
 use forebay_rig::Crash;
 use forebay_testing::longer;
 
 use crate::config::Named;
-use crate::drive::{Arrivals, Fronted};
+use crate::drive::{Arrivals, Fronted, Shared};
 use crate::export::Export;
 use crate::front::{Front, Newcomer, Order, Streams};
 use crate::handshake::Agreed;
@@ -148,10 +150,35 @@ fn serve<P: Policy + ?Sized>(
     serve_ordered(policy, crash, client, stop, meddle, orders)
 }
 
+/// Serves a client through a policy that orders can reach.
+fn serve_reachable(
+    policy: &Rc<RefCell<AnyPolicy>>,
+    crash: Crash,
+    client: Client,
+    stop: Arc<AtomicBool>,
+    meddle: Meddle,
+    orders: Receiver<Order>,
+) -> Served {
+    let mut shared = Shared(Rc::clone(policy));
+    serve_as(&mut shared, Some(policy), crash, client, stop, meddle, orders)
+}
+
 /// Serves a client as [`serve`] does, with orders from another thread; also ends when the policy is
 /// to be switched.
 fn serve_ordered<P: Policy + ?Sized>(
     policy: &mut P,
+    crash: Crash,
+    client: Client,
+    stop: Arc<AtomicBool>,
+    meddle: Meddle,
+    orders: Receiver<Order>,
+) -> Served {
+    serve_as(policy, None, crash, client, stop, meddle, orders)
+}
+
+fn serve_as<P: Policy + ?Sized>(
+    policy: &mut P,
+    reachable: Option<&Rc<RefCell<AnyPolicy>>>,
     crash: Crash,
     client: Client,
     stop: Arc<AtomicBool>,
@@ -176,6 +203,7 @@ fn serve_ordered<P: Policy + ?Sized>(
     let tally = Tally::new(&[Named::all("")], "noop", &[]);
     let streams = Streams::Connections;
     let mut front = Front::new(vec![export], streams, None, newcomers, orders, tally, lanes.pool());
+    reachable.iter().for_each(|policy| front.follow(policy, "noop"));
     front.open(stop, || true);
     let front = Rc::new(RefCell::new(front));
     let mut lanes = Fronted::new(lanes, Rc::clone(&front));

@@ -52,12 +52,14 @@ mod stored;
 mod tally;
 mod traced;
 mod traces;
+mod volume;
 
 pub use address::{Address, address};
 pub use attach::{Attach, AttachEvent, Attached};
-pub use config::{Back, Blocks, Config, Named, On, Promise, SocketAccess};
+pub use config::{Back, Blocks, Config, Named, On, Promise, Scrub, SocketAccess};
 pub use devices::detach;
 pub use error::Error;
 pub use export::Export;
 pub use front::Streams;
 pub use server::Server;
+pub use volume::{ServedDrive, ServedDriveState, ServedVolume, VolumeHealth};

@@ -196,6 +196,7 @@ impl Back {
             ("page_cache", self.page_cache != now.page_cache),
             ("read_only", self.read_only != now.read_only),
             ("force", self.force != now.force),
+            ("scrub", self.scrub != now.scrub),
             ("rearrange", is_in_place(self) != is_in_place(now)),
         ];
         let keys = changed.into_iter().filter(|(_, changed)| *changed);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use forebay_core::contract::policy::{Done, Figure, Gauge};
+use forebay_core::contract::volume::VolumeState;
 use forebay_core::{Completion, Nanos, Observer, Op, Request};
 use forebay_live::{Failure, Watch};
 use hdrhistogram::Histogram;
@@ -50,6 +51,7 @@ pub(crate) struct Tally {
     pub(crate) last_pause: Nanos,
     pub(crate) counted: Vec<Figure>,
     pub(crate) gauges: Vec<Gauge>,
+    pub(crate) volume: Option<VolumeState>,
 }
 
 /// How a request was answered.
@@ -159,6 +161,7 @@ impl Tally {
             last_pause: Nanos::ZERO,
             counted: Vec::new(),
             gauges: Vec::new(),
+            volume: None,
         }
     }
 
@@ -214,6 +217,13 @@ impl Tally {
         self.clone()
     }
 
+    /// Counts the I/Os of one more disk.
+    pub(crate) fn add_lane(&mut self, lane: usize, disk: DiskFigures) {
+        self.lanes.resize(self.lanes.len().max(lane + 1), DiskFigures::default());
+        self.busy_since.resize(self.lanes.len(), Nanos::ZERO);
+        self.lanes[lane] = disk;
+    }
+
     fn lane(&mut self, io: &Request) -> &mut DiskFigures {
         let at = usize::from(io.lane);
         if at >= self.lanes.len() {
@@ -257,6 +267,18 @@ pub(crate) struct Counting {
     pub(crate) journal: Journal,
     /// The disk and its flash, if their records must be kept in step.
     pub(crate) pair: Option<Rc<RefCell<Paired>>>,
+}
+
+impl Counting {
+    /// Reports the events on a volume.
+    pub(crate) fn tell_events(&mut self) {
+        let mut front = self.front.borrow_mut();
+        let events = front.take_events();
+        self.journal.name_disks(front.tally.lanes.iter().map(|disk| &*disk.file));
+        if let Some(state) = front.volume_state(!events.is_empty()) {
+            self.journal.tell_events(&events, &state);
+        }
+    }
 }
 
 impl Observer for Counting {
@@ -306,6 +328,10 @@ impl Watch for Counting {
 
     #[inline]
     fn stops(&mut self, wall: Nanos) -> bool {
+        if self.journal.listens(wall) {
+            self.tell_events();
+            self.front.borrow_mut().scrub_if_due(wall);
+        }
         if self.journal.is_due(wall) {
             self.look(wall);
         }

@@ -29,6 +29,8 @@ pub struct Create {
     pub chunks: u8,
     /// The number of solid-state drives, which are listed last and form a set of their own.
     pub ssds: usize,
+    /// The number of drives whose data are to have room on the others when they fail.
+    pub spares: u16,
     /// Whether existing data on the drives may be destroyed.
     pub overwrite: bool,
 }
@@ -117,8 +119,9 @@ fn asked_for(paths: &[PathBuf], how: Create) -> Option<Vec<Label>> {
     let labels: Vec<Label> = paths.iter().map(label).collect::<Option<_>>()?;
     let first = labels.first()?;
     let Geometry { lanes, chunk_bytes, chunks, .. } = first.geometry;
-    let is_asked = (usize::from(lanes), chunk_bytes, chunks, first.first)
-        == (paths.len(), how.chunk_bytes, how.chunks, how.level);
+    let spares = Array::found(first.geometry, first.first, &[]).spare_drives();
+    let is_asked = (usize::from(lanes), chunk_bytes, chunks, first.first, spares)
+        == (paths.len(), how.chunk_bytes, how.chunks, how.level, how.spares.into());
     let is_one = labels.iter().all(|it| is_of(it, first));
     (is_asked && is_one).then_some(labels)
 }
@@ -163,7 +166,14 @@ fn geometry(bytes: &[u64], hdds: usize, how: Create) -> Result<Geometry, Error> 
     };
     let is_wide = sets.iter().all(|set| set.len() >= Level::RAID6.width(how.chunks.into()));
     let leanest = if both && is_wide { Level::RAID6 } else { how.level };
-    Geometry::fitting(sizes, leanest, &sets).ok_or_else(|| {
+    let geometry = match how.spares {
+        0 => Geometry::fitting(sizes, leanest, &sets),
+        spares => {
+            refuse_spares(spares, &sets, leanest.width(how.chunks.into()))?;
+            Geometry::sparing(sizes, leanest, bytes, spares)
+        }
+    };
+    geometry.ok_or_else(|| {
         Error::Volume(format!(
             "got {drives} drives of {} bytes or more and chunks of {} KiB, expected chunks of 4 \
              to 1024 KiB, a multiple of 4, and drives with space for more than 64 of them and \
@@ -172,6 +182,25 @@ fn geometry(bytes: &[u64], hdds: usize, how: Create) -> Result<Geometry, Error> 
             how.chunk_bytes / 1024
         ))
     })
+}
+
+/// Rejects more spare drives than there can be.
+fn refuse_spares(spares: u16, sets: &[&[u64]], width: usize) -> Result<(), Error> {
+    let [drives] = sets else {
+        return Err(Error::Volume(format!(
+            "{}: got hard disks and solid-state drives, expected drives of one kind",
+            named("spares")
+        )));
+    };
+    let most = drives.len().saturating_sub(width);
+    match usize::from(spares) > most {
+        true => Err(Error::Volume(format!(
+            "{}: got {spares}, expected at most {most}: units span {width} of the {} drives",
+            named("spares"),
+            drives.len()
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// Rejects a duplicate drive.

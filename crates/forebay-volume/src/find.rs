@@ -314,7 +314,9 @@ pub(crate) fn lock(target: &Target, writes: bool) -> Result<(), Error> {
     if target.lock(writes)? {
         return Ok(());
     }
-    Err(Error::drive(target.path(), "is in use by another process; nothing was written"))
+    let what = "is in use by another process; nothing was written (if `forebay serve` serves the \
+                volume, use `forebay control volume`, `check` or `replace`)";
+    Err(Error::drive(target.path(), what))
 }
 
 #[cfg(test)]

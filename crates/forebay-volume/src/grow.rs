@@ -39,7 +39,7 @@ pub fn replace(
     if is_whole && !is_own {
         return none_missing();
     }
-    let newcomer = Newcomer::of(new, &volume, &before.census, &asked.drives, overwrite)?;
+    let newcomer = Newcomer::of(new, &volume, &before.census.members, &asked.drives, overwrite)?;
     if is_whole && !newcomer.is_member() {
         return none_missing();
     }
@@ -67,8 +67,9 @@ pub fn grow(
     let asked = NamedDrives::of(paths, new)?.with_joining();
     let before = asked.look()?;
     let volume = asked.volume(&before)?;
-    let newcomer =
-        |path: &PathBuf| Newcomer::of(path, &volume, &before.census, &asked.drives, overwrite);
+    let newcomer = |path: &PathBuf| {
+        Newcomer::of(path, &volume, &before.census.members, &asked.drives, overwrite)
+    };
     let newcomers: Vec<Newcomer> = asked.new.iter().map(newcomer).collect::<Result<_, _>>()?;
     if newcomers.iter().all(Newcomer::is_member) {
         new.iter().try_for_each(|path| refuse_twice(path, &asked.named))?;
@@ -185,7 +186,7 @@ impl Newcomer {
 /// Completes the result once the new drives contain their data.
 fn ended(mut opened: Opened, new: &[Newcomer]) -> Result<Opened, Error> {
     let paths: Vec<PathBuf> = new.iter().map(|it| it.path.clone()).collect();
-    settle(&paths, opened.geometry.volume, &opened.census)?;
+    settle(&paths, opened.geometry.volume, &opened.census.members)?;
     opened.already = new.iter().filter(|it| it.is_member()).map(|it| it.path.clone()).collect();
     Ok(opened)
 }

@@ -48,7 +48,7 @@ impl Newcomer {
     pub(crate) fn of(
         path: &Path,
         volume: &Label,
-        census: &Census,
+        members: &[u8],
         others: &[PathBuf],
         overwrite: bool,
     ) -> Result<Newcomer, Error> {
@@ -58,7 +58,7 @@ impl Newcomer {
             refuse_used(path, overwrite)?;
             return newcomer(Standing::New);
         };
-        let newest = census.members.iter().copied().max().unwrap_or(0);
+        let newest = members.iter().copied().max().unwrap_or(0);
         let is_copy = others.iter().any(|other| {
             labels::read(other).is_ok_and(|it| is_of(&it.label, volume) && it.label.drive == drive)
         });
@@ -73,7 +73,7 @@ impl Newcomer {
                     named("overwrite=true")
                 ),
             )),
-            _ if census.members.contains(&drive) => newcomer(Standing::Member(drive)),
+            _ if members.contains(&drive) => newcomer(Standing::Member(drive)),
             DriveStage::Joining if drive > newest => newcomer(Standing::Joining(drive)),
             DriveStage::Joining => newcomer(Standing::New),
             _ if overwrite => newcomer(Standing::New),
@@ -130,12 +130,7 @@ impl FoundVolume {
         let known = known.chain(new.iter().filter_map(own)).max().unwrap_or(0);
         let fresh = new.iter().filter(|it| it.is == Standing::New).count();
         let given = usize::from(known) + fresh;
-        let Some(given) = u8::try_from(given).ok().filter(|given| *given <= NUMBER_MAX) else {
-            return Err(Error::Volume(format!(
-                "the volume has had {known} drives over time, and drive numbers end at \
-                 {NUMBER_MAX}: no more can be added"
-            )));
-        };
+        let given = within_numbers(given, known)?;
         for ((_, target), labels) in self.drives.iter().zip(&mut self.labels) {
             let label = Label { given, ..labels.label };
             if label != labels.label {
@@ -157,14 +152,24 @@ impl FoundVolume {
     }
 }
 
+/// Returns the highest assigned number if it is possible; `known` is the highest one until now.
+pub(crate) fn within_numbers(given: usize, known: u8) -> Result<u8, Error> {
+    u8::try_from(given).ok().filter(|given| *given <= NUMBER_MAX).ok_or_else(|| {
+        Error::Volume(format!(
+            "the volume has had {known} drives over time, and drive numbers end at {NUMBER_MAX}: \
+             no more can be added"
+        ))
+    })
+}
+
 /// Updates the labels of drives that have become members.
 ///
 /// # Errors
 /// A label cannot be written.
-pub(crate) fn settle(paths: &[PathBuf], volume: u64, census: &Census) -> Result<(), Error> {
+pub(crate) fn settle(paths: &[PathBuf], volume: u64, members: &[u8]) -> Result<(), Error> {
     for path in paths {
         let Ok(Labelled { label, .. }) = labels::read(path) else { continue };
-        let is_member = label.geometry.volume == volume && census.members.contains(&label.drive);
+        let is_member = label.geometry.volume == volume && members.contains(&label.drive);
         if label.stage != DriveStage::Joining || !is_member {
             continue;
         }

@@ -16,6 +16,7 @@ mod joining;
 mod killing;
 mod labels;
 mod moved;
+mod online;
 mod open;
 mod signatures;
 #[cfg(test)]
@@ -27,4 +28,5 @@ pub use error::Error;
 pub use find::{FoundVolume, NonMember, drives_in, find, find_cached, is_drive};
 pub use grow::{grow, replace};
 pub use moved::{Moved, Tell, untold};
+pub use online::{Successor, admit, prepare};
 pub use open::{Opened, Policied, Shape, check, flush, over, status};

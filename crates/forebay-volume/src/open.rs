@@ -12,6 +12,7 @@ use forebay_core::stack::placed::Placed;
 use forebay_core::{Fault, Flags, Nanos, Op, Outcome, Policy, Request, SpecError, Workload};
 use forebay_live::{LEN_MAX, Lanes, Target, run};
 
+use crate::create::DRIVES_MAX;
 use crate::error::Error;
 use crate::find::{Access, FoundVolume, NonMember, drives_in, find, found};
 use crate::joining::settle;
@@ -43,6 +44,8 @@ pub struct Opened {
     pub format: u64,
     /// Whether the volume was only read because its drives had no room for necessary writes.
     pub lacked_room: bool,
+    /// The number of drives whose data have room on the others if the volume is full.
+    pub spare_drives: usize,
     /// Drives too small for the volume to grow, with the number of bytes that each lacks.
     pub too_small: Vec<(u8, u64)>,
 }
@@ -146,15 +149,31 @@ fn quoted(path: &Path) -> String {
 pub struct Shape {
     geometry: Geometry,
     first: Level,
-    /// The numbers of the drives, by lane.
+    /// The numbers of the drives, by lane; 0 for lanes without a drive.
     numbers: Vec<u8>,
     cells: Vec<u32>,
 }
+
+/// The maximum number of lanes of a volume.
+const LANES_MAX: usize = DRIVES_MAX as usize;
 
 impl Shape {
     /// Creates the array of these drives, which has yet to be opened.
     pub fn array(&self) -> Array {
         Array::found(self.geometry, self.first, &self.numbers).with_cells(&self.cells)
+    }
+
+    /// Adds lanes without drives, as many as possible, for drives that join while the volume is in
+    /// use.
+    pub fn with_vacant_lanes(mut self) -> Shape {
+        self.numbers.resize(LANES_MAX.max(self.numbers.len()), 0);
+        self.cells.resize(self.numbers.len(), 0);
+        self
+    }
+
+    /// Adds a drive that has joined on a lane.
+    pub fn joined(&mut self, lane: usize, number: u8, cells: u32) {
+        (self.numbers[lane], self.cells[lane]) = (number, cells);
     }
 }
 
@@ -225,7 +244,7 @@ pub fn check(paths: &[PathBuf], bytes_a_second: u64, tell: Tell<'_>) -> Result<O
         opened => opened?,
     };
     // Drives may have joined while the volume was used by another process.
-    settle(&drives_in(paths)?, opened.geometry.volume, &opened.census)?;
+    settle(&drives_in(paths)?, opened.geometry.volume, &opened.census.members)?;
     Ok(opened)
 }
 
@@ -267,6 +286,7 @@ pub(crate) fn opening(
                 without_end_label,
                 format,
                 lacked_room: false,
+                spare_drives: policy.placement().spare_drives(),
                 too_small: too_small.unwrap_or_default(),
             })
         }

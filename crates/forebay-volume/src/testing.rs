@@ -111,7 +111,7 @@ pub(crate) fn empty(folder: &Path, name: &str) -> PathBuf {
 
 /// Returns the parameters of test volumes.
 pub(crate) fn made(level: Level) -> Create {
-    Create { level, chunk_bytes: 4096, chunks: 4, ssds: 0, overwrite: false }
+    Create { level, chunk_bytes: 4096, chunks: 4, ssds: 0, spares: 0, overwrite: false }
 }
 
 /// Creates a volume of six drives that contains three units.

@@ -142,6 +142,9 @@ pub struct Answered<B = ()> {
     /// The reason that the verb failed although it has a result, as when some I/Os of a trace
     /// failed. Faces show the result first.
     pub failure: Option<String>,
+    /// Whether the verb succeeded and reports a state that monitoring has to notice. The command
+    /// ends with exit status 3.
+    pub is_degraded: bool,
 }
 
 impl Answered {
@@ -151,12 +154,13 @@ impl Answered {
     /// If JSON cannot represent the data, which would be a bug.
     pub fn new(data: &impl Serialize, page: Page) -> Result<Answered, Error> {
         let data = serde_json::to_value(data).map_err(|error| Error::Unfit(error.to_string()))?;
-        Ok(Answered { data, page, beyond: (), failure: None })
+        Ok(Answered { data, page, beyond: (), failure: None, is_degraded: false })
     }
 
     /// Adds further values to the result.
     pub fn with<B>(self, beyond: B) -> Answered<B> {
-        Answered { data: self.data, page: self.page, beyond, failure: self.failure }
+        let Answered { data, page, failure, is_degraded, .. } = self;
+        Answered { data, page, beyond, failure, is_degraded }
     }
 }
 
@@ -164,6 +168,11 @@ impl<B> Answered<B> {
     /// Adds the reason that the verb failed, if it did.
     pub fn failing(self, failure: Option<String>) -> Answered<B> {
         Answered { failure, ..self }
+    }
+
+    /// Marks the reported state as one that monitoring has to notice.
+    pub fn degraded(self, is_degraded: bool) -> Answered<B> {
+        Answered { is_degraded, ..self }
     }
 
     /// Rewrites the options named in sentences in the spelling of the face.

@@ -8,6 +8,7 @@ use super::device::Completion;
 use super::outcome::Outcome;
 use super::request::{Lane, Request};
 use super::time::Nanos;
+use super::volume::{VolumeEvent, VolumeOrder, VolumeState};
 
 /// A client request that is answered, as the policy that answers it tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +114,25 @@ pub trait Policy {
         Vec::new()
     }
 
+    /// Returns the state of the volume that the policy manages, if any.
+    fn volume(&self) -> Option<VolumeState> {
+        None
+    }
+
+    /// Passes an order to the policy of a volume. The policy acts on it in its next call, so the
+    /// driver has to submit a request or wake it.
+    ///
+    /// # Errors
+    /// Says why the order cannot be carried out; nothing changes.
+    fn order(&mut self, _now: Nanos, _order: &VolumeOrder) -> Result<(), &'static str> {
+        Err("it is not a volume")
+    }
+
+    /// Removes and returns the events on the volume since the last call.
+    fn take_events(&mut self) -> Vec<VolumeEvent> {
+        Vec::new()
+    }
+
     /// Returns the classes of service that [`Done::class`] names; none unless the policy shapes.
     fn classes(&self) -> &[Class] {
         &[]
@@ -187,6 +207,15 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
     }
     fn gauges(&self) -> Vec<Gauge> {
         (**self).gauges()
+    }
+    fn volume(&self) -> Option<VolumeState> {
+        (**self).volume()
+    }
+    fn order(&mut self, now: Nanos, order: &VolumeOrder) -> Result<(), &'static str> {
+        (**self).order(now, order)
+    }
+    fn take_events(&mut self) -> Vec<VolumeEvent> {
+        (**self).take_events()
     }
     fn classes(&self) -> &[Class] {
         (**self).classes()

@@ -11,6 +11,7 @@ use crate::contract::device::{Completion, Mechanics};
 use crate::contract::policy::{Class, Cx, Figure, Finished, Gauge, Policy};
 use crate::contract::request::{Lane, Request, RequestId};
 use crate::contract::time::Nanos;
+use crate::contract::volume::{VolumeEvent, VolumeOrder, VolumeState};
 use crate::slab::Slab;
 
 /// The policy `shaper` above the policy `beneath`.
@@ -92,6 +93,18 @@ impl<R: Recombine, P: Policy> Policy for Above<R, P> {
     fn gauges(&self) -> Vec<Gauge> {
         let shaper = self.shaper.gauges();
         shaper.into_iter().chain(self.beneath.gauges()).collect()
+    }
+
+    fn volume(&self) -> Option<VolumeState> {
+        self.beneath.volume()
+    }
+
+    fn order(&mut self, now: Nanos, order: &VolumeOrder) -> Result<(), &'static str> {
+        self.beneath.order(now, order)
+    }
+
+    fn take_events(&mut self) -> Vec<VolumeEvent> {
+        self.beneath.take_events()
     }
 
     fn classes(&self) -> &[Class] {

@@ -31,6 +31,7 @@ mod caring;
 mod census;
 mod commit;
 mod drives;
+mod events;
 mod full;
 mod geometry;
 mod hints;
@@ -46,6 +47,7 @@ mod lost;
 mod making;
 mod method;
 mod opening;
+mod ordered;
 mod reading;
 mod reclaiming;
 mod record;
@@ -66,6 +68,7 @@ use crate::contract::outcome::{Fault, Outcome};
 use crate::contract::policy::{Figure, Gauge};
 use crate::contract::request::{BACKGROUND, Flags, Op, Request};
 use crate::contract::time::Nanos;
+use crate::contract::volume::{VolumeEvent, VolumeOrder, VolumeState};
 use crate::stack::placed::{Owner, Placement, Plan, Planned};
 
 use adapting::Adapting;
@@ -169,6 +172,7 @@ pub struct Array {
     full: full::Full,
     reads_only: bool,
     counts: Counts,
+    events: events::Events,
 }
 
 impl Array {
@@ -372,6 +376,18 @@ impl Placement for Array {
 
     fn gauges(&self) -> Vec<Gauge> {
         self.gauged()
+    }
+
+    fn volume(&self) -> Option<VolumeState> {
+        Some(self.state())
+    }
+
+    fn order(&mut self, now: Nanos, order: &VolumeOrder) -> Result<(), &'static str> {
+        self.ordered(now, order)
+    }
+
+    fn take_events(&mut self) -> Vec<VolumeEvent> {
+        self.events.take()
     }
 }
 

@@ -19,6 +19,7 @@ use crate::contract::outcome::Outcome;
 use crate::contract::policy::{Class, Cx, Done, Figure, Finished, Gauge, Policy};
 use crate::contract::request::{Lane, Request, RequestId};
 use crate::contract::time::Nanos;
+use crate::contract::volume::{VolumeEvent, VolumeOrder, VolumeState};
 use crate::outstanding::{Outstanding, Release, is_parted, preflush};
 use crate::slab::Slab;
 
@@ -67,6 +68,24 @@ pub trait Placement {
 
     /// How things are with it now; nothing for most.
     fn gauges(&self) -> Vec<Gauge> {
+        Vec::new()
+    }
+
+    /// Returns the state of the volume that it is, if it is one ([`Policy::volume`]).
+    fn volume(&self) -> Option<VolumeState> {
+        None
+    }
+
+    /// Receives an order to a volume ([`Policy::order`]).
+    ///
+    /// # Errors
+    /// Says why the order cannot be carried out.
+    fn order(&mut self, _now: Nanos, _order: &VolumeOrder) -> Result<(), &'static str> {
+        Err("it is not a volume")
+    }
+
+    /// Removes and returns the events on the volume ([`Policy::take_events`]).
+    fn take_events(&mut self) -> Vec<VolumeEvent> {
         Vec::new()
     }
 }
@@ -156,6 +175,12 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
     /// Returns the placement, for its figures.
     pub fn placement(&self) -> &A {
         &self.placement
+    }
+
+    /// Returns the placement alone.
+    #[cfg(test)]
+    pub(crate) fn into_placement(self) -> A {
+        self.placement
     }
 
     /// Returns whether nothing is outstanding, for clients or in the background.
@@ -373,6 +398,18 @@ impl<A: Placement, P: Beneath> Policy for Placed<A, P> {
         let mut gauges = self.only().map_or_else(Vec::new, Policy::gauges);
         gauges.extend(self.placement.gauges());
         gauges
+    }
+
+    fn volume(&self) -> Option<VolumeState> {
+        self.placement.volume()
+    }
+
+    fn order(&mut self, now: Nanos, order: &VolumeOrder) -> Result<(), &'static str> {
+        self.placement.order(now, order)
+    }
+
+    fn take_events(&mut self) -> Vec<VolumeEvent> {
+        self.placement.take_events()
     }
 
     fn classes(&self) -> &[Class] {

@@ -9,6 +9,7 @@ mod lanes;
 mod lost;
 mod oracle;
 mod rearranged;
+mod replacing;
 mod sets;
 mod stacks;
 mod surviving;

@@ -168,9 +168,12 @@ fn figures(answer: &VolumeAnswer) -> Table {
     let size = |value: u64| Cell::from(Figure::new(value as f64, Unit::Bytes));
     let units: Vec<String> =
         answer.units.iter().map(|(level, count)| format!("{count} {level}")).collect();
-    let drives = match answer.ssds {
-        0 => answer.drives.to_string(),
-        ssds => format!("{}, {ssds} of them solid-state drives", answer.drives),
+    let drives = match (answer.ssds, answer.spare_drives) {
+        (0, 0) => answer.drives.to_string(),
+        (0, spares) => {
+            format!("{}, {spares} of which can be restored on the others", answer.drives)
+        }
+        (ssds, _) => format!("{}, {ssds} of them solid-state drives", answer.drives),
     };
     let units = match (&units[..], answer.ssd_units) {
         ([], _) => "none".into(),

@@ -867,6 +867,7 @@ def volume_create(
     level: Literal["raid0", "raid5", "raid6", "raid10", "raid10x3", "raid10x4"] = "raid6",
     chunk_kib: int = 64,
     chunks: int = 4,
+    spares: int = 0,
     overwrite: bool = False,
 ) -> dict[str, Any]:
     """Create a volume from drives."""

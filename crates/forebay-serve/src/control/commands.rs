@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use forebay_core::contract::volume::VolumeOrder;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::VERSION;
 use crate::error::Error;
 use crate::running::Running;
+use crate::volume::ServedVolume;
 
 /// A command to a running server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +50,51 @@ pub enum Command {
         #[serde(default)]
         disk: Option<String>,
     },
+    /// Returns the state of a volume.
+    VolumeStatus {
+        /// The volume's name; may be left out if there is only one.
+        #[serde(default)]
+        disk: Option<String>,
+    },
+    /// Reads everything on a volume and repairs damage; reports progress until that is done.
+    VolumeCheck {
+        /// The volume's name; may be left out if there is only one.
+        #[serde(default)]
+        disk: Option<String>,
+        /// The maximum rate in MB of data per second; unlimited by default.
+        #[serde(default)]
+        rate: Option<u32>,
+    },
+    /// Ends a check early.
+    CancelVolumeCheck {
+        /// The volume's name; may be left out if there is only one.
+        #[serde(default)]
+        disk: Option<String>,
+    },
+    /// Limits rebuilding and moving.
+    LimitVolume {
+        /// The volume's name; may be left out if there is only one.
+        #[serde(default)]
+        disk: Option<String>,
+        /// The maximum rate in MB of data per second; unlimited by default.
+        #[serde(default)]
+        rate: Option<u32>,
+    },
+    /// Replaces a drive of a volume; reports progress until all data are on the new drive or
+    /// elsewhere.
+    ReplaceDrive {
+        /// The volume's name; may be left out if there is only one.
+        #[serde(default)]
+        disk: Option<String>,
+        /// The number or path of the drive to replace; by default the only one that is missing.
+        #[serde(default)]
+        drive: Option<String>,
+        /// The new drive.
+        with: PathBuf,
+        /// Whether data on the new drive may be destroyed.
+        #[serde(default)]
+        overwrite: bool,
+    },
 }
 
 impl Command {
@@ -80,9 +127,36 @@ impl Command {
     pub(super) fn run(
         &self,
         running: &Running,
-        _progress: &mut dyn FnMut(Value) -> bool,
+        progress: &mut dyn FnMut(Value) -> bool,
     ) -> Result<Value, Error> {
+        let bytes_per_s = |rate: Option<u32>| u64::from(rate.unwrap_or(0)) * 1_000_000;
+        let mut progress = |state: &ServedVolume| progress(json!(state));
         Ok(match self {
+            Command::VolumeStatus { disk } => json!(running.named(disk.as_deref())?.volume()?),
+            Command::VolumeCheck { disk, rate } => {
+                let driver = running.named(disk.as_deref())?;
+                driver.volume()?;
+                driver.order_volume(VolumeOrder::Check { bytes_per_s: bytes_per_s(*rate) })?;
+                json!(driver.wait_for_volume(&mut progress, |state| state.is_checking)?)
+            }
+            Command::CancelVolumeCheck { disk } => {
+                let driver = running.named(disk.as_deref())?;
+                driver.order_volume(VolumeOrder::EndCheck)?;
+                json!(driver.volume()?)
+            }
+            Command::LimitVolume { disk, rate } => {
+                let driver = running.named(disk.as_deref())?;
+                driver.order_volume(VolumeOrder::Limit { bytes_per_s: bytes_per_s(*rate) })?;
+                json!(driver.volume()?)
+            }
+            Command::ReplaceDrive { disk, drive, with, overwrite } => {
+                let driver = running.named(disk.as_deref())?;
+                let (old, new) = driver.replace_drive(drive.as_deref(), with, *overwrite)?;
+                let state = driver.wait_for_volume(&mut progress, |state| {
+                    state.work.is_some() || state.records_left > 0
+                })?;
+                json!({ "replaced": old, "new": new, "volume": state })
+            }
             Command::Figures {} => json!(running.figures()),
             Command::Reload {} => json!({ "changes": running.reload(false)? }),
             Command::Policy { disk, policy } => {

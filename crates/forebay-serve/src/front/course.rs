@@ -13,10 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
 use forebay_core::contract::policy::{AnyPolicy, Gauge};
+use forebay_core::contract::volume::VolumeOrder;
 use forebay_core::{Fault, Nanos, Op, Outcome};
 use forebay_live::{Plug, Wired};
 
-use super::{Attachment, Front, PendingRequest, Streams};
+use super::volume::Carried;
+use super::{Attachment, Front, PendingRequest, Replacement, Streams};
 use crate::config::{Named, shown};
 use crate::export::Export;
 use crate::protocol::Header;
@@ -40,6 +42,10 @@ pub(crate) enum Order {
     Tell(Sender<Tally>),
     /// Changes the exports: those that exist keep their order, and new ones follow.
     Exports(Vec<Named>, Vec<Export>),
+    /// Passes an order to the policy of a volume.
+    Volume(VolumeOrder, Carried),
+    /// Adds a drive to a volume.
+    Replace(Replacement),
     /// Exchanges the trace of clients' requests.
     ClientTrace(TraceExchange<ClientTrace>),
     /// Exchanges the trace of the disks' I/Os.
@@ -102,6 +108,10 @@ impl Front {
                 Order::ClientTrace(exchange) => self.traces.client.exchange(exchange),
                 Order::IssuedTrace(exchange) => self.traces.issued.exchange(exchange),
                 Order::Attach(attachment) => self.attach(attachment, lanes),
+                Order::Volume(order, done) => drop(done.send(self.order(&order, lanes.wall()))),
+                Order::Replace(Replacement { successor, member, done }) => {
+                    drop(done.send(self.replace(successor, member, lanes)));
+                }
                 Order::Switch(switch) => self.switches.push_back(switch),
             }
         }
@@ -113,6 +123,12 @@ impl Front {
             (self.course, self.now) = (Course::Held, self.now.max(lanes.wall()));
             let flush = if switch.flushes { Flush::Owed } else { Flush::Done };
             self.next = Some(Ordered { switch, since: self.now, flush });
+        }
+        if self.course == Course::Open {
+            for member in std::mem::take(&mut self.retiring) {
+                // If the drive has failed meanwhile, there is nothing to move.
+                let _ = self.order(&VolumeOrder::Retire { member }, lanes.wall());
+            }
         }
         if self.course != Course::Held && !self.flushing {
             std::mem::take(&mut self.held).into_iter().for_each(|name| self.begin(name));
@@ -152,7 +168,10 @@ impl Front {
 
     /// Releases the policy.
     pub(crate) fn let_policy_go(&mut self) {
-        self.policy = None;
+        let state = self.policy.take().and_then(|policy| policy.borrow().volume());
+        let drives = state.into_iter().flat_map(|state| state.drives);
+        let leaving = drives.filter(|drive| drive.is_leaving).map(|drive| drive.number);
+        self.retiring = leaving.collect();
     }
 
     /// Returns the policy's gauges once it is open.
@@ -166,6 +185,7 @@ impl Front {
         if let Some(policy) = &self.policy {
             self.tally.counted = policy.borrow().figures();
             self.tally.gauges = policy.borrow().gauges();
+            self.tally.volume = policy.borrow().volume();
         }
         self.tally.at(now)
     }
@@ -249,6 +269,7 @@ impl Front {
     /// Handles the answer to a request of the server's own.
     pub(super) fn told(&mut self, op: Op, outcome: Outcome) {
         match (op, outcome) {
+            (Op::Open, _) if self.nudges > 0 => self.nudges -= 1,
             (Op::Open, Ok(())) => {
                 if self.opened.take().is_some_and(|opened| !opened()) {
                     return self.give_up();

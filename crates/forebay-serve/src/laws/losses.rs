@@ -109,7 +109,7 @@ struct Happened {
     switches_after: u64,
 }
 
-fn gone(lanes: &[Lane]) -> Troubles {
+pub(super) fn gone(lanes: &[Lane]) -> Troubles {
     Troubles { gone: lanes.iter().map(|lane| (*lane, 0)).collect(), ..Troubles::default() }
 }
 

@@ -1,9 +1,15 @@
 //! Background maintenance at a limited rate: restores lost roles when a drive has room for them,
 //! and reads a whole volume on request.
 //!
+//! Several units are worked on at a time if there are more drives than a unit spans, so that all
+//! drives take part and the time of a rebuild falls with their number. A drive then has about as
+//! much to do for a rebuild as in an array that is as wide as its units.
+//!
 //! An array that *grows* has new drives, or larger ones. Roles move from full drives to empty ones,
 //! pass after pass, until all are about equally full; only then does the array provide more units,
 //! with a record that contains their number.
+
+use std::collections::BTreeSet;
 
 use super::Array;
 use super::full::CARE_PAUSE;
@@ -12,6 +18,7 @@ use super::locks::Task;
 use super::lost::Lost;
 use super::unit::Place;
 use crate::contract::time::Nanos;
+use crate::contract::volume::{VolumeEvent, VolumeWork};
 use crate::stack::placed::Plan;
 
 /// Units that are looked at in one go.
@@ -26,15 +33,31 @@ pub(super) struct Care {
     next: u64,
     /// Reads all there is, once.
     pub(super) scrubs: bool,
-    /// Bytes of clients' data a second; 0 is as fast as it goes.
-    rate: u64,
+    /// A check goes on after a rebuild that interrupted it.
+    scrubs_next: bool,
+    /// The maximum number of bytes of clients' data per second, and another one for checks; 0 means
+    /// no limit.
+    pub(super) rate: u64,
+    pub(super) scrub_rate: Option<u64>,
     /// Has roles move until drives are alike, then promises more, and of which kind new drives are; whether
     /// any moved in this pass; and the units whose old cells are not free yet.
     pub(super) grows: Option<DriveKind>,
+    /// Whether roles move from full drives to empty ones because a drive is new.
+    pub(super) balances: bool,
     has_moved: bool,
     moved: Vec<u64>,
-    /// A unit is being looked after.
-    pub(super) busy: bool,
+    /// Units being worked on, at most `window` at a time, and whether they are the last ones of this
+    /// pass.
+    under_way: BTreeSet<u64>,
+    window: usize,
+    is_last: bool,
+    /// The work that was announced, its completed tenths, and the number of chunks rewritten before
+    /// it.
+    told: Option<(VolumeWork, u8, u64)>,
+    /// Completed checks.
+    pub(super) checks: u64,
+    /// The number of roles that no drive had after the last pass; none after the first one.
+    lacking: Option<u64>,
     /// Whether opening completes only after all maintenance is done: the waiters, with their
     /// streams.
     pub(super) waits: bool,
@@ -45,7 +68,45 @@ pub(super) struct Care {
 
 impl Care {
     pub(super) fn due(&self) -> Option<Nanos> {
-        self.due.filter(|_| !self.busy)
+        let waits = self.under_way.len() >= self.window.max(1)
+            || self.is_last && !self.under_way.is_empty();
+        self.due.filter(|_| !waits)
+    }
+
+    /// Work on a unit has ended.
+    pub(super) fn ended(&mut self, unit: u64) {
+        self.under_way.remove(&unit);
+    }
+
+    /// A drive has failed: units are restored before a check goes on.
+    pub(super) fn rebuild(&mut self, now: Nanos) {
+        if self.scrubs && !self.waits {
+            (self.scrubs, self.scrubs_next) = (false, true);
+        }
+        self.begin(now);
+    }
+
+    /// Reads everything once, from the first unit on, maybe after units were restored.
+    pub(super) fn scrub(&mut self, now: Nanos, rate: u64, rebuilds_first: bool) {
+        (self.scrubs, self.scrubs_next) = (!rebuilds_first, rebuilds_first);
+        self.scrub_rate = Some(rate);
+        self.begin(now);
+    }
+
+    /// Returns whether a check is in progress or interrupted.
+    pub(super) fn is_scrubbing(&self) -> bool {
+        self.scrubs || self.scrubs_next
+    }
+
+    /// Ends a check; other maintenance continues.
+    pub(super) fn end_scrub(&mut self) {
+        (self.scrubs, self.scrubs_next) = (false, false);
+        self.told = self.told.filter(|(work, ..)| *work != VolumeWork::Check);
+    }
+
+    /// Returns the announced work, and the first unit that it has not reached yet.
+    pub(super) fn progress(&self) -> Option<(VolumeWork, u64)> {
+        self.told.map(|(work, ..)| (work, self.next))
     }
 
     /// A role of a unit has another cell.
@@ -57,6 +118,7 @@ impl Care {
     /// From the first unit on.
     pub(super) fn begin(&mut self, now: Nanos) {
         (self.due, self.next, self.retries_from) = (Some(now), 0, None);
+        self.is_last = false;
     }
 
     /// Drives had no room for something: it is tried again later, unless somebody waits for the end. No clock says
@@ -112,14 +174,23 @@ impl Array {
 
     /// Units that were not looked after yet; 0 where all were, and nothing has changed since.
     pub(super) fn care_left(&self) -> u64 {
-        match self.care.due.is_some() || self.care.busy {
+        match self.care.due.is_some() || !self.care.under_way.is_empty() {
             true => self.table.units() - self.care.next.min(self.table.units()),
             false => 0,
         }
     }
 
+    /// Returns the number of units to work on at a time.
+    fn care_window(&self) -> usize {
+        let width = self.leanest.width(self.chunks()).max(1);
+        (self.drives.present().count() / width).max(1)
+    }
+
     /// Looks after the next unit that needs it.
     pub(super) fn take_care(&mut self, plan: &mut Plan<'_>) {
+        if self.log.owes {
+            self.commit(plan);
+        }
         let units = self.table.units();
         let is_over = self.care.next == units;
         if self.care.moved.len() >= MOVES_MAX || is_over && !self.care.moved.is_empty() {
@@ -128,21 +199,68 @@ impl Array {
         if is_over {
             return self.end_care(plan);
         }
+        self.care.window = self.care_window();
         let end = (self.care.next + LOOK).min(units);
         let needy = (self.care.next..end).find_map(|at| Some((at, self.care_for(at)?)));
         let Some((at, task)) = needy else {
             self.care.next = end;
+            self.care.is_last = end == units;
             self.care.due = Some(plan.now + Nanos(1));
-            return;
+            return self.tell_progress();
         };
-        (self.care.next, self.care.busy) = (at + 1, true);
+        self.announce(task);
+        self.care.next = at + 1;
+        self.care.is_last = self.care.next == units;
+        self.care.under_way.insert(at);
         self.locks.ask(at, task);
         self.ready.push(at);
-        let pause = match self.care.rate {
+        let rate = self.care.scrub_rate.filter(|_| self.care.scrubs).unwrap_or(self.care.rate);
+        let pause = match rate {
             0 => 1,
             rate => (self.geometry.unit_bytes() as f64 / rate as f64 * 1e9) as u64,
         };
         self.care.due = Some(plan.now + Nanos(pause.max(1)));
+        self.tell_progress();
+    }
+
+    /// Reports the beginning of work, unless it was reported.
+    fn announce(&mut self, task: Task) {
+        let work = match task {
+            _ if self.care.scrubs => VolumeWork::Check,
+            Task::Repair { .. } if self.room.lacking > 0 => VolumeWork::Rebuild,
+            Task::Move { .. } => VolumeWork::Move,
+            // Single units are reported by themselves.
+            _ => return,
+        };
+        if self.care.told.is_none_or(|(told, ..)| told != work && told != VolumeWork::Rebuild) {
+            self.care.told = Some((work, 0, self.rewritten()));
+            self.events.push(VolumeEvent::Began(work));
+        }
+    }
+
+    /// Returns the number of chunks that maintenance has written.
+    fn rewritten(&self) -> u64 {
+        self.counts.repaired_roles + self.counts.moved_roles
+    }
+
+    /// Reports each tenth of the work.
+    fn tell_progress(&mut self) {
+        let tenths = (self.care.next * 10 / self.table.units().max(1)).min(9) as u8;
+        if let Some((work, told, _)) = &mut self.care.told
+            && *told < tenths
+        {
+            *told = tenths;
+            self.events.push(VolumeEvent::Progress(*work, 10 * tenths));
+        }
+    }
+
+    /// Reports the end of work.
+    fn tell_end(&mut self) {
+        let chunks = self.rewritten();
+        if let Some((work, _, before)) = self.care.told.take() {
+            let (chunks, lacking) = (chunks - before, self.room.lacking);
+            self.events.push(VolumeEvent::Ended { work, chunks, lacking });
+        }
     }
 
     /// How full drives are is known only when cells that roles have left are free.
@@ -157,11 +275,33 @@ impl Array {
 
     /// All units were looked at: once more, or it is done.
     fn end_care(&mut self, plan: &mut Plan<'_>) {
-        self.care.scrubs = false;
-        if std::mem::take(&mut self.care.has_moved) {
+        if std::mem::take(&mut self.care.scrubs) {
+            self.care.checks += 1;
+            self.tell_end();
+        }
+        // What had no room, or was being changed, may be restored now.
+        let lacking = self.room.lacking;
+        let restored = self.care.lacking.is_none_or(|before| lacking < before);
+        let goes_on = lacking > 0 && restored && !self.full.is_full();
+        self.care.lacking = goes_on.then_some(lacking);
+        if std::mem::take(&mut self.care.has_moved) || goes_on {
             return self.care.begin(plan.now + Nanos(1));
         }
-        self.care.due = None;
+        if self.room.lacking > 0 && self.drives.is_whole() {
+            self.care.postpone(plan.now);
+        }
+        if self.renews_records(plan) {
+            return;
+        }
+        if self.log.renews == 0 {
+            self.dismiss();
+        }
+        self.tell_end();
+        if std::mem::take(&mut self.care.scrubs_next) {
+            self.care.scrubs = true;
+            return self.care.begin(plan.now + Nanos(1));
+        }
+        (self.care.due, self.care.balances) = (None, false);
         if self.care.grows.take().is_some() {
             self.promise_more();
         }
@@ -169,6 +309,22 @@ impl Array {
             self.log.wait(client, Some(stream));
         }
         self.commit(plan);
+    }
+
+    /// Has records written until all pages of the table are on the present drives again; returns
+    /// whether that is still going on.
+    fn renews_records(&mut self, plan: &mut Plan<'_>) -> bool {
+        if self.log.renews == 0 {
+            return false;
+        }
+        if self.full.is_full() {
+            self.care.postpone(plan.now);
+            return false;
+        }
+        self.log.owes = true;
+        self.commit(plan);
+        self.care.due = Some(plan.now + Nanos::from_millis(1));
+        true
     }
 
     /// Increases the capacity to the units that fit, once a record says so.
@@ -196,11 +352,128 @@ impl Array {
         if reads_all || (0..level.roles(self.chunks())).any(is_lost) {
             return Some(Task::Repair { reads_all });
         }
+        if let Some((role, lane)) = self.leaves(at, &unit, level) {
+            return Some(Task::Move { role, lane });
+        }
         if let Some(task) = self.heed(at) {
             return Some(task);
         }
-        let (role, lane) =
-            self.drives.roomier(&unit, self.chunks()).filter(|_| self.care.grows.is_some())?;
+        let balances = self.care.grows.is_some() || self.care.balances;
+        let (role, lane) = self.drives.roomier(&unit, self.chunks()).filter(|_| balances)?;
         Some(Task::Move { role, lane })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::geometry::Geometry;
+    use super::super::level::Level;
+    use super::*;
+    use crate::catalog::build;
+    use crate::contract::bytes::{Bytes, Null};
+    use crate::contract::device::{Completion, Mechanics};
+    use crate::contract::outcome::Fault;
+    use crate::contract::policy::{Cx, Finished, Policy};
+    use crate::contract::request::{Flags, Lane, Op, Request};
+    use crate::stack::placed::Placed;
+
+    /// The duration of an I/O.
+    const SERVICE: Nanos = Nanos::from_millis(10);
+
+    /// Drives that do one I/O at a time, below an array; the first one is gone.
+    struct Rebuild {
+        policy: Placed<Array, Box<dyn Policy + Send>>,
+        now: Nanos,
+        busy: Vec<Option<(Nanos, Request)>>,
+    }
+
+    impl Rebuild {
+        fn new(array: Array) -> Rebuild {
+            let lanes = array.lanes();
+            let below = (0..lanes).map(|_| build("noop", 1 << 20).unwrap()).collect();
+            let policy = Placed::over(array, below);
+            Rebuild { policy, now: Nanos::ZERO, busy: vec![None; lanes] }
+        }
+
+        fn call(&mut self, call: impl FnOnce(&mut dyn Policy, &mut Cx<'_>)) {
+            let (now, mut finished) = (self.now, Finished::new());
+            call(&mut self.policy, &mut Cx { now, slots: &mut Null, finished: &mut finished });
+            for lane in 0..self.busy.len() {
+                if self.busy[lane].is_none() {
+                    let io = self.policy.dispatch(now, lane as Lane);
+                    self.busy[lane] = io.map(|io| (now + SERVICE, io));
+                }
+            }
+        }
+
+        /// Runs until nothing is left to do; returns the time that it took.
+        fn run(mut self) -> (Nanos, Array) {
+            let unit_bytes = self.policy.placement().geometry().unit_bytes();
+            for unit in 0..self.busy.len() as u64 {
+                // Reads until one of them touches the drive.
+                let (at, offset, len) = (self.now, unit * unit_bytes, unit_bytes as u32);
+                let (op, flags) = (Op::Read, Flags::NONE);
+                let read = Request { at, offset, id: unit, len, stream: 0, lane: 0, op, flags };
+                self.call(|policy, cx| policy.submit(cx, read, Bytes::NONE));
+            }
+            loop {
+                let ends = self.busy.iter().flatten().map(|(end, _)| *end).min();
+                let due = self.policy.wakeup();
+                let Some(next) = ends.into_iter().chain(due).min() else { break };
+                self.now = self.now.max(next);
+                if due.is_some_and(|due| due <= self.now) {
+                    self.call(|policy, cx| policy.wake(cx));
+                }
+                for lane in 0..self.busy.len() {
+                    let Some((end, io)) = self.busy[lane].filter(|(end, _)| *end <= self.now)
+                    else {
+                        continue;
+                    };
+                    self.busy[lane] = None;
+                    let outcome = if lane == 0 { Err(Fault::Gone) } else { Ok(()) };
+                    let io = Request { lane: lane as Lane, ..io };
+                    let (started, mechanics) = (end - SERVICE, Mechanics::default());
+                    let done = Completion { io, started, at: self.now, mechanics, outcome };
+                    self.call(|policy, cx| policy.complete(cx, &done));
+                }
+            }
+            let now = self.now;
+            (now, self.policy.into_placement())
+        }
+    }
+
+    /// Returns a full array with room for the data of this many drives.
+    fn full(drives: u16, drive_mib: u64, spares: u16) -> Array {
+        let sizes = vec![drive_mib << 20; drives.into()];
+        let geometry =
+            Geometry::sparing(Geometry::sample(drives), Level::RAID6, &sizes, spares).unwrap();
+        Array::new(geometry, Level::RAID6).filled(geometry.units)
+    }
+
+    #[test]
+    fn a_full_array_is_rebuilt_on_its_spare_room_and_faster_on_more_drives() {
+        let mut per_chunk = Vec::new();
+        for drives in [8, 16, 24] {
+            let array = full(drives, 9, 1);
+            let chunks = array.named(0);
+            let (time, array) = Rebuild::new(array).run();
+            assert_eq!(array.room.lacking, 0, "{drives} drives");
+            let free = (1..drives.into()).map(|lane| array.drives.free(lane));
+            let uneven = free.clone().max().unwrap() - free.min().unwrap();
+            assert!(uneven <= 48, "all drives took part: {uneven}");
+            per_chunk.push(time.0 / u64::from(chunks));
+            println!("{drives} drives: {chunks} chunks in {} ms", time.0 / 1_000_000);
+        }
+        // Two and four units are in work at a time, which meet on some drives.
+        assert!(per_chunk[1] * 10 < per_chunk[0] * 6, "{per_chunk:?}");
+        assert!(per_chunk[2] * 10 < per_chunk[0] * 5, "{per_chunk:?}");
+    }
+
+    #[test]
+    fn without_spare_room_a_full_array_waits_for_a_new_drive() {
+        let array = full(8, 24, 0);
+        let chunks = u64::from(array.named(0));
+        let (_, array) = Rebuild::new(array).run();
+        assert!(array.room.lacking > chunks / 2, "{} of {chunks}", array.room.lacking);
     }
 }

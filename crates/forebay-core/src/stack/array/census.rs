@@ -96,7 +96,9 @@ impl Array {
         for (lane, drive) in self.drives.states().into_iter().enumerate() {
             let of = GaugeOf::Lane(lane as Lane);
             let free_bytes = u64::from(drive.free_cells) * u64::from(self.geometry.chunk_bytes);
+            let is_member = drive.number > 0 && self.drives.members().contains(&drive.number);
             gauges.push(gauge("present", of, u64::from(drive.is_present)));
+            gauges.push(gauge("member", of, u64::from(is_member)));
             gauges.push(gauge("free_bytes", of, free_bytes));
             gauges.push(gauge("faults", of, u64::from(drive.faults)));
         }

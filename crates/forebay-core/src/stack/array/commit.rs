@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 
+use super::geometry::LANES_MAX;
 use super::losses::{Losses, Waiter};
 use super::record::{Record, units_a_record};
 use super::unit::Unit;
@@ -41,6 +42,11 @@ pub(super) struct Log {
     pub(super) page: u64,
     /// Something other than a unit has changed, which a record must contain.
     pub(super) owes: bool,
+    /// The number of records to write until each page of the table is on as many drives as it should
+    /// be, because a drive that had some of them is gone.
+    pub(super) renews: u64,
+    /// The members named by the last durable record.
+    pub(super) members: [u8; LANES_MAX as usize],
     waiters: Vec<Waiter>,
     pub(super) losses: Losses,
     round: Option<Round>,
@@ -57,6 +63,7 @@ struct Round {
     stretches: Vec<Stretch>,
     sum: u64,
     page: u64,
+    members: [u8; LANES_MAX as usize],
     /// Lanes that do not have all records, and those of them that had no space.
     refused: Vec<usize>,
     full: Vec<usize>,
@@ -148,6 +155,7 @@ impl Array {
             stretches: Vec::new(),
             sum: 0,
             page: 0,
+            members: [0; LANES_MAX as usize],
             refused: Vec::new(),
             full: Vec::new(),
             tries: 0,
@@ -182,7 +190,8 @@ impl Array {
         }
         let changed: Vec<(u64, Unit)> = self.round.iter().map(|(at, unit)| (*at, *unit)).collect();
         let each = units_a_record(&self.geometry);
-        let count = changed.len().div_ceil(each).max(1) as u64;
+        let renewed = self.log.renews.min(geometry::ROUND_MAX);
+        let count = (changed.len().div_ceil(each) as u64).max(renewed).max(1);
         let (first, mut before, mut page) = (self.log.sequence + 1, self.log.sum, self.log.page);
         let mut stretches: Vec<Stretch> = Vec::new();
         for sequence in first..first + count {
@@ -219,8 +228,8 @@ impl Array {
         let copies = self.copies();
         if let Some(round) = &mut self.log.round {
             (round.last, round.stretches) = (first + count - 1, stretches);
-            (round.sum, round.page) = (before, page);
-            round.refused = targets(self.drives.present().collect(), first, copies);
+            (round.sum, round.page, round.members) = (before, page, self.drives.members());
+            round.refused = targets(self.drives.recording(copies), first, copies);
         }
         self.send_records(plan);
     }
@@ -263,13 +272,15 @@ impl Array {
         let (tries, last) = (round.tries, round.last);
         let (refused, full) = (round.refused.clone(), round.full.clone());
         for lane in refused.into_iter().filter(|lane| tries > TRIES_MAX && !full.contains(lane)) {
-            self.lose(lane);
+            if self.lose(lane) && matches!(self.phase, Phase::Ready) {
+                self.care.rebuild(plan.now);
+            }
         }
-        let present: Vec<usize> = self.drives.present().collect();
+        let copies = self.copies();
+        let present = self.drives.recording(copies);
         if present.is_empty() {
             return self.give_up(Fault::Gone, plan);
         }
-        let copies = self.copies();
         if let Some(round) = &mut self.log.round {
             // Writes the records to all lanes again; those that have them get the same bytes.
             round.refused = targets(present, last + u64::from(tries), copies);
@@ -304,6 +315,8 @@ impl Array {
     fn end_round(&mut self, plan: &mut Plan<'_>) {
         let Some(round) = self.log.round.take() else { return };
         self.full.took_records();
+        self.log.renews = self.log.renews.saturating_sub(round.last - self.log.sequence);
+        self.recorded_members(round.members);
         (self.log.sequence, self.log.sum, self.log.page) = (round.last, round.sum, round.page);
         round.stretches.iter().for_each(|it| plan.slots.free(it.buf));
         for (at, unit) in std::mem::take(&mut self.round) {
@@ -349,6 +362,10 @@ impl Array {
         let was_used = self.drives.fail(lane);
         if was_used {
             self.counts.drives_failed += 1;
+            self.room.lacking += u64::from(self.named(lane));
+            if matches!(self.phase, Phase::Ready) && self.is_fresh() && !self.reads_only {
+                self.log.renews = self.geometry.pages();
+            }
             self.suspect(lane, Fault::Gone);
         }
         was_used

@@ -30,6 +30,8 @@ pub(super) struct Drive {
     decayed: Nanos,
     /// Which of all flushes that failed was its last.
     lapse: u32,
+    /// Whether its data move to other drives, because it is being replaced.
+    leaves: bool,
 }
 
 /// All drives, by lane.
@@ -45,6 +47,9 @@ pub(super) struct Drives {
     ssds: u32,
     /// Roles go to any drive that has room, whatever it lost.
     pub(super) reckless: bool,
+    /// The number of drives whose cells are not promised, so that as many can fail and be restored on
+    /// the others.
+    pub(super) spares: usize,
     /// By kind: cells of each drive that are kept back from roles that are new there.
     pub(super) reserves: [u32; KINDS.len()],
 }
@@ -63,6 +68,7 @@ impl Drives {
                 recent: 0,
                 decayed: Nanos::ZERO,
                 lapse: 0,
+                leaves: false,
             })
             .collect();
         let mut lanes = vec![None; 256];
@@ -78,6 +84,7 @@ impl Drives {
             members,
             ssds: 0,
             reckless: false,
+            spares: 0,
             reserves: [0; KINDS.len()],
         }
     }
@@ -169,6 +176,59 @@ impl Drives {
         self.lane(place).is_some_and(|lane| self.all[lane].lapse > since)
     }
 
+    /// Returns the lanes that records are written to: not those of drives that are being replaced,
+    /// unless there are too few others.
+    pub(super) fn recording(&self, copies: usize) -> Vec<usize> {
+        let staying: Vec<usize> = self.present().filter(|lane| !self.all[*lane].leaves).collect();
+        if staying.len() < copies { self.present().collect() } else { staying }
+    }
+
+    /// Puts a new drive on a lane that has none.
+    pub(super) fn attach(&mut self, lane: usize, number: u8, kind: DriveKind, cells: u32) {
+        let drive = &mut self.all[lane];
+        (drive.number, drive.kind, drive.present) = (number, kind, true);
+        drive.space = Space::new(cells);
+        self.lanes[usize::from(number)] = Some(lane as u8);
+    }
+
+    /// Makes a drive a member at this place; 0 empties the place.
+    pub(super) fn enlist(&mut self, place: usize, number: u8, kind: DriveKind) {
+        self.members[place] = number;
+        let is_ssd = number > 0 && kind == DriveKind::Ssd;
+        self.ssds = self.ssds & !(1 << place) | u32::from(is_ssd) << place;
+    }
+
+    /// Has the data of a drive move to others.
+    pub(super) fn let_leave(&mut self, lane: usize) {
+        self.all[lane].leaves = true;
+    }
+
+    /// Stops using a drive whose data have moved to others.
+    pub(super) fn dismiss(&mut self, lane: usize) {
+        self.fail(lane);
+        self.all[lane].leaves = false;
+    }
+
+    /// Returns whether the data of a drive move to others.
+    pub(super) fn is_leaving(&self, lane: usize) -> bool {
+        self.all[lane].leaves
+    }
+
+    /// Returns whether the data of any drive move to others.
+    pub(super) fn has_leaving(&self) -> bool {
+        self.all.iter().any(|drive| drive.leaves)
+    }
+
+    /// Returns the kind of the drive on a lane.
+    pub(super) fn kind(&self, lane: usize) -> DriveKind {
+        self.all[lane].kind
+    }
+
+    /// Returns the lane of a present drive.
+    pub(super) fn lane_of(&self, number: u8) -> Option<usize> {
+        self.lanes[usize::from(number)].map(usize::from)
+    }
+
     /// A drive is used no more; answers whether it was until now.
     pub(super) fn fail(&mut self, lane: usize) -> bool {
         let drive = &mut self.all[lane];
@@ -214,7 +274,17 @@ impl Drives {
         units_max: u64,
     ) -> u64 {
         let cells = self.of(kind).map(|lane| self.all[lane].space.cells());
-        units_on(cells, level, chunks, units_max)
+        units_on(self.without_spares(cells), level, chunks, units_max)
+    }
+
+    /// Returns the drives' cells without those of the spare drives, which are as large as any.
+    pub(super) fn without_spares(
+        &self,
+        cells: impl Iterator<Item = u32>,
+    ) -> impl Iterator<Item = u32> {
+        let mut cells: Vec<u32> = cells.collect();
+        cells.sort_unstable_by(|one, other| other.cmp(one));
+        cells.into_iter().skip(self.spares)
     }
 
     /// Does the same including missing drives of that kind, which have this many cells each.
@@ -291,6 +361,7 @@ impl Drives {
     ) -> Option<usize> {
         let chunks = usize::from(geometry.chunks);
         let own = self.lane(unit.places[role]).filter(|lane| self.all[*lane].kind == unit.kind);
+        let own = own.filter(|lane| !self.all[*lane].leaves);
         if let Some(lane) = own.filter(|lane| self.free(*lane) > 0) {
             return Some(lane);
         }
@@ -316,7 +387,8 @@ impl Drives {
         let kept = self.reserves[unit.kind as usize];
         self.of(unit.kind)
             .filter(|lane| self.free(*lane) > kept && barred >> lane & 1 == 0)
-            .min_by_key(rank)
+            // A drive that is being replaced takes data only if no other can.
+            .min_by_key(|lane| (self.all[*lane].leaves, rank(lane)))
     }
 
     /// Returns the lanes, one bit each, of drives that lost a role which must not be on the same
@@ -360,7 +432,7 @@ impl Drives {
         let losers = self.losers(unit, level, role, chunks);
         let lane = self
             .of(unit.kind)
-            .filter(|lane| self.free(*lane) > free + slope)
+            .filter(|lane| !self.all[*lane].leaves && self.free(*lane) > free + slope)
             .filter(|lane| !self.is_barred(*lane, unit, level, role, chunks))
             .filter(|lane| losers >> lane & 1 == 0)
             .max_by_key(|lane| self.free(*lane))?;

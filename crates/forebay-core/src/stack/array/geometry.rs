@@ -120,6 +120,30 @@ impl Geometry {
         with(fits).filter(|_| fits > 0)
     }
 
+    /// Returns the largest array on drives of these sizes that leaves room for everything after
+    /// `spares` of them have failed, or `None` if that cannot be. All drives share the room.
+    pub fn sparing(
+        sizes: Geometry,
+        leanest: Level,
+        drives: &[u64],
+        spares: u16,
+    ) -> Option<Geometry> {
+        let left = drives.len().checked_sub(spares.into())?;
+        let bytes = drives.iter().min()?;
+        let fits = Geometry::fitting(sizes, leanest, &[&vec![*bytes; left]])?;
+        Some(Geometry { lanes: drives.len() as u16, ..fits })
+    }
+
+    /// Returns the number of drives whose data have room on the others, as [`Geometry::sparing`] was
+    /// given it. Only sizes say so: the cells of the promised units, and those that each drive has.
+    pub fn spares(&self, leanest: Level) -> u16 {
+        let bare = bare_cells(self.cells);
+        let roles = self.units * leanest.roles(self.chunks.into()) as u64;
+        let needed = roles.div_ceil(u64::from(bare.max(1)));
+        let needed = u16::try_from(needed).unwrap_or(u16::MAX);
+        self.lanes.saturating_sub(needed.max(leanest.width(self.chunks.into()) as u16))
+    }
+
     /// Returns whether its units can have this level.
     pub fn takes(&self, level: Level) -> bool {
         let chunks = self.chunks.into();
@@ -243,6 +267,17 @@ pub(super) fn spare_cells(cells: u32) -> u32 {
     (cells / 64).max(64)
 }
 
+/// Returns the number of cells of a drive with `cells` that are not spare.
+fn bare_cells(cells: u32) -> u32 {
+    let (mut fits, mut too_many) = (0, cells.saturating_add(1));
+    while too_many - fits > 1 {
+        let bare = fits + (too_many - fits) / 2;
+        let is_fit = bare.saturating_add(spare_cells(bare)) <= cells;
+        *if is_fit { &mut fits } else { &mut too_many } = bare;
+    }
+    fits
+}
+
 /// The ring begins after both labels.
 pub(super) fn ring_at() -> u64 {
     2 * u64::from(BLOCK)
@@ -287,6 +322,28 @@ mod tests {
         assert!((0.99..1.0).contains(&share), "{share}");
         assert!(both.cells_in(disk) > 9 * both.cells);
         assert_eq!(Geometry::fitting(sizes(), Level::RAID6, &[&[disk; 6], &[flash; 5]]), None);
+    }
+
+    #[test]
+    fn spare_drives_follow_from_the_sizes() {
+        for bytes in [64 << 20, 1 << 30, 10_000_000_001, 1 << 40] {
+            for lanes in [6_u16, 7, 8, 12, 24, 32] {
+                let drives = vec![bytes; lanes.into()];
+                let mut before = u64::MAX;
+                for spares in 0..=lanes - 6 {
+                    let all = Geometry::sparing(sizes(), Level::RAID6, &drives, spares).unwrap();
+                    assert_eq!((all.lanes, all.spares(Level::RAID6)), (lanes, spares), "{all:?}");
+                    assert!(all.units < before && all.lane_bytes() <= bytes);
+                    // Without so many drives, all units still have room beside the spare cells.
+                    let left = u64::from(lanes - spares);
+                    let bare = u64::from(bare_cells(all.cells));
+                    assert!(all.units * 6 <= left * bare && all.units * 6 > (left - 1) * bare);
+                    before = all.units;
+                }
+                let most = Geometry::sparing(sizes(), Level::RAID6, &drives, lanes - 5);
+                assert_eq!(most, None, "five drives are too few");
+            }
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl Array {
             let cells: Vec<u32> = lanes.iter().map(|lane| self.drives.cells(*lane)).collect();
             let is_enough = |least: u32| {
                 let cells = cells.iter().map(|cells| least.max(*cells));
-                units_on(cells, level, chunks, most) + others >= wanted
+                units_on(self.drives.without_spares(cells), level, chunks, most) + others >= wanted
             };
             let (mut short, mut enough) = (0, u32::MAX);
             if wanted > most || !is_enough(enough) {

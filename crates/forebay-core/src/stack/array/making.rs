@@ -6,6 +6,7 @@ use super::adapting::Adapting;
 use super::caring::Care;
 use super::commit::Log;
 use super::drives::Drives;
+use super::events::Events;
 use super::full::Full;
 use super::geometry::Geometry;
 use super::hints::Hints;
@@ -86,6 +87,12 @@ impl Array {
         self
     }
 
+    /// Returns the number of drives whose data have room on the others if everything promised is
+    /// written.
+    pub fn spare_drives(&self) -> usize {
+        self.drives.spares
+    }
+
     /// Returns the same, which is only read: nothing at all is written to its drives.
     pub fn reading(self) -> Array {
         Array { reads_only: true, ..self }
@@ -113,12 +120,16 @@ impl Array {
             level.tolerates() >= first.tolerates() && level.width(chunks) <= geometry.lanes.into()
         };
         let leanest = LEVELS.iter().filter(lean).min_by_key(|level| level.roles(chunks));
+        let leanest = leanest.copied().unwrap_or(first);
+        let mut drives = Drives::new(numbers, geometry.cells);
+        let promised = if first.tolerates() == 2 { leanest } else { first };
+        drives.spares = geometry.spares(promised).into();
         Array {
             first,
-            leanest: leanest.copied().unwrap_or(first),
+            leanest,
             phase: Phase::Closed { creates },
             early: Vec::new(),
-            drives: Drives::new(numbers, geometry.cells),
+            drives,
             table: Table::new(&geometry),
             changed: BTreeMap::new(),
             round: BTreeMap::new(),
@@ -143,6 +154,7 @@ impl Array {
             full: Full::default(),
             reads_only: false,
             counts: Counts::default(),
+            events: Events::default(),
             geometry,
         }
     }

@@ -41,6 +41,8 @@ pub(super) struct Room {
     pub(super) forced: BTreeSet<u64>,
     /// By lane: cells that newest states name.
     named: Vec<u32>,
+    /// Roles that no drive has.
+    pub(super) lacking: u64,
     /// By kind: the cells that written units need at the most compact level, and those that they
     /// use in addition.
     lean: [u64; KINDS.len()],
@@ -92,6 +94,7 @@ impl Array {
 
     /// A unit has another level, kind, or places, in what counts.
     pub(super) fn hold(&mut self, number: u64, old: &Unit, new: &Unit) {
+        self.tell_lost(number, old, new);
         self.room.named.resize(self.drives.lanes(), 0);
         self.count(number, old, false);
         self.count(number, new, true);
@@ -121,6 +124,11 @@ impl Array {
             true => self.room.fat[kind].insert(number),
             false => self.room.fat[kind].remove(&number),
         };
+        let roles = level.roles(self.chunks());
+        let is_lacking =
+            |place: &&Place| **place != Place::ZERO && self.drives.lane(**place).is_none();
+        let lacking = unit.places[..roles].iter().filter(is_lacking).count() as u64;
+        change(&mut self.room.lacking, lacking);
         for lane in unit.places.into_iter().filter_map(|place| self.drives.lane(place)) {
             let named = &mut self.room.named[lane];
             *named = if counts { *named + 1 } else { named.saturating_sub(1) };
@@ -187,9 +195,8 @@ impl Array {
     }
 }
 
-#[cfg(test)]
 impl Array {
-    /// Cells of a lane that newest states are counted to name.
+    /// Returns the number of cells of a lane that newest states name.
     pub(super) fn named(&self, lane: usize) -> u32 {
         self.room.named.get(lane).copied().unwrap_or(0)
     }

@@ -74,7 +74,9 @@ impl Array {
             }
             Doing::Repair { reads_all } => !reads_all && !self.is_needy(&old),
             Doing::Move { role, lane } => {
-                self.drives.roomier_by(&old, chunks, 0) != Some((role, lane))
+                let leaves = self.leaves(self.jobs[key as usize].number, &old, level);
+                leaves != Some((role, lane))
+                    && self.drives.roomier_by(&old, chunks, 0) != Some((role, lane))
             }
             _ => true,
         };
@@ -161,7 +163,7 @@ impl Array {
     fn move_to(&mut self, number: u64, new: &mut Unit, role: usize, lane: usize) -> bool {
         let Some(place) = self.drives.take(lane) else { return false };
         new.places[role] = place;
-        if self.care.grows.is_some() {
+        if self.care.grows.is_some() || self.care.balances || self.drives.has_leaving() {
             self.care.moved(number);
         }
         true

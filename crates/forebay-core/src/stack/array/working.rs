@@ -132,7 +132,12 @@ impl Array {
         }
         self.charge(plan.now);
         let is_care = is_repair || matches!(doing, Doing::Move { .. } | Doing::Switch(..));
-        self.care.busy &= !is_care;
+        if is_care {
+            self.care.ended(number);
+        }
+        if is_repair && outcome.is_ok() {
+            self.tell_mended(number, &old, &new, bad);
+        }
         if !is_repair && !self.reads_only {
             if bad != 0 || finds_loss {
                 self.locks.ask(number, Task::Repair { reads_all: true });
@@ -185,7 +190,7 @@ impl Array {
         let lane = usize::from(io.lane);
         let is_over = self.drives.fault(lane, now) || fault == Fault::Gone;
         if is_over && self.lose(lane) && !self.reads_only {
-            self.care.begin(now);
+            self.care.rebuild(now);
         }
     }
 

@@ -1,0 +1,209 @@
+//! A volume that `forebay serve` serves: a drive fails, its data are rebuilt on the others, drives
+//! are replaced, and everything is checked, while a client reads and writes.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Output;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use forebay_rig::nbd::Client;
+use serde_json::Value;
+
+use crate::served::{Folder, Serving, does, ran};
+
+/// The bytes that a client writes at a time.
+const BLOCK: u64 = 32 << 10;
+/// The number of blocks that it uses.
+const BLOCKS: u64 = 800;
+
+/// The content of a block in its `version`; zeros before the first one.
+fn content(block: u64, version: u64) -> Vec<u8> {
+    let word = if version == 0 { 0 } else { block << 32 | version };
+    (0..BLOCK / 8).flat_map(|at| (word * (at + 1)).to_le_bytes()).collect()
+}
+
+/// Writes and reads at random until `over` is set; returns the versions of all blocks.
+fn work(socket: &Path, over: &AtomicBool, done: &AtomicU64) -> Vec<u64> {
+    let mut client = Client::simple(socket, "safe");
+    let (mut versions, mut state) = (vec![0; BLOCKS as usize], 7);
+    while !over.load(Ordering::SeqCst) {
+        let block = forebay_testing::below(&mut state, BLOCKS);
+        let version = &mut versions[block as usize];
+        let at = block * BLOCK;
+        match forebay_testing::below(&mut state, 3) {
+            0 => {
+                *version += 1;
+                client.write(at, &content(block, *version));
+            }
+            1 if block.is_multiple_of(8) => {
+                assert_eq!(client.does((forebay_rig::nbd::FLUSH, 0), (0, 0), b""), 0);
+            }
+            _ => assert!(client.read(at, BLOCK as u32) == content(block, *version), "{block}"),
+        }
+        done.fetch_add(1, Ordering::SeqCst);
+    }
+    for (block, version) in (0..).zip(&versions) {
+        assert!(client.read(block * BLOCK, BLOCK as u32) == content(block, *version), "{block}");
+    }
+    assert_eq!(client.does((forebay_rig::nbd::FLUSH, 0), (0, 0), b""), 0);
+    versions
+}
+
+struct Served {
+    folder: Folder,
+    serving: Option<Serving>,
+}
+
+impl Served {
+    fn start() -> Served {
+        let folder = Folder::new();
+        fs::create_dir(folder.path("v")).unwrap();
+        (1..=8).for_each(|drive| drop(folder.holes(&format!("v/{drive}"), 48 << 20)));
+        let served = Served { folder, serving: None };
+        served.does(&["volume", "create", "v"]);
+        let config = "socket = \"socket\"\n[[volume]]\nname = \"safe\"\ndrives = [\"v\"]\n\
+                      scrub = \"30d\"\nscrub_rate = \"100MB\"\n";
+        fs::write(served.folder.path("serve.toml"), config).unwrap();
+        let serving = Serving::start(&served.folder, &["serve.toml"]);
+        Served { serving: Some(serving), ..served }
+    }
+
+    fn binary() -> String {
+        assert_cmd::cargo::cargo_bin!("forebay").display().to_string()
+    }
+
+    fn does(&self, words: &[&str]) -> String {
+        does(&self.folder, &Served::binary(), words)
+    }
+
+    fn ran(&self, words: &[&str]) -> Output {
+        ran(&self.folder, &Served::binary(), words)
+    }
+
+    /// Returns the exit status and the state of the volume.
+    fn state(&self) -> (i32, Value) {
+        let output = self.ran(&["control", "volume", "socket", "--format", "json"]);
+        (output.status.code().unwrap(), serde_json::from_slice(&output.stdout).unwrap())
+    }
+
+    /// Waits for a state of the volume.
+    fn wait(&self, what: &str, holds: impl Fn(&Value) -> bool) -> (i32, Value) {
+        let since = Instant::now();
+        loop {
+            let (status, state) = self.state();
+            if holds(&state) {
+                return (status, state);
+            }
+            assert!(since.elapsed() < Duration::from_secs(60), "{what}: {state:#}");
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+fn drive(state: &Value, number: u64) -> &Value {
+    let drives = state["drives"].as_array().unwrap();
+    drives.iter().find(|drive| drive["number"] == number).unwrap()
+}
+
+#[test]
+fn a_volume_under_load_survives_failure_rebuild_replacement_and_check() {
+    let mut served = Served::start();
+    let (over, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let client = {
+        let (socket, over, done) =
+            (served.folder.path("socket"), Arc::clone(&over), Arc::clone(&done));
+        thread::spawn(move || work(&socket, &over, &done))
+    };
+    let goes_on = |count: u64| {
+        let until = done.load(Ordering::SeqCst) + count;
+        let since = Instant::now();
+        while done.load(Ordering::SeqCst) < until {
+            assert!(since.elapsed() < Duration::from_secs(60), "the client does not go on");
+            thread::sleep(Duration::from_millis(5));
+        }
+    };
+    goes_on(1000);
+    assert_eq!(served.state().0, 0);
+    // A drive loses everything it has, again and again, until it is given up.
+    let lost = File::options().write(true).open(served.folder.path("v/3")).unwrap();
+    let (status, state) = served.wait("drive 3 fails and is rebuilt", |state| {
+        lost.set_len(0).unwrap();
+        drive(state, 3)["state"] == "missing" && state["lacking_chunks"] == 0
+    });
+    assert_eq!((status, &state["health"]), (3, &"degraded".into()), "{state:#}");
+    goes_on(300);
+    // Without a name, the missing drive is the one to replace.
+    served.folder.holes("new", 48 << 20);
+    let told = served.ran(&["control", "replace", "socket", "--with", "new"]);
+    let said = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(told.status.success() && said.contains("is drive 9 of the volume now"), "{said}");
+    let (status, state) = served.state();
+    assert_eq!((status, &state["health"]), (0, &"healthy".into()), "{state:#}");
+    assert_eq!(drive(&state, 3)["state"], "left");
+    goes_on(300);
+    // One that works is replaced, too.
+    served.folder.holes("v/newer", 48 << 20);
+    let refused = served.ran(&["control", "replace", "socket", "--with", "v/newer"]);
+    assert_eq!(refused.status.code(), Some(2), "no drive is missing");
+    let refused = served.ran(&["control", "replace", "socket", "--with", "v/5", "--drive", "2"]);
+    assert_eq!(refused.status.code(), Some(2), "it is a drive of the volume");
+    served.does(&["control", "replace", "socket", "--with", "v/newer", "--drive", "v/2"]);
+    let (status, state) = served.state();
+    assert_eq!((status, &drive(&state, 2)["state"]), (0, &"left".into()), "{state:#}");
+    assert_eq!((status, &drive(&state, 10)["state"]), (0, &"present".into()), "{state:#}");
+    goes_on(300);
+    served.does(&["control", "limit", "socket", "--rate", "500"]);
+    let told = served.ran(&["control", "check", "socket"]);
+    let said = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(told.status.success() && said.contains("everything was read"), "{said}");
+    // A slow check is cancelled.
+    let checking = thread::spawn({
+        let (root, forebay) = (served.folder.root().to_path_buf(), Served::binary());
+        move || {
+            let mut check = std::process::Command::new(forebay);
+            check.args(["control", "check", "socket", "--rate", "1"]).current_dir(root);
+            check.output().unwrap()
+        }
+    });
+    served.wait("the check begins", |state| state["is_checking"] == true);
+    served.does(&["control", "cancel-check", "socket"]);
+    let output = checking.join().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the check was cancelled"));
+    goes_on(300);
+    over.store(true, Ordering::SeqCst);
+    let versions = client.join().unwrap();
+    let serving = served.serving.take().unwrap();
+    serving.signal("-INT");
+    let (status, said) = serving.ends();
+    assert_eq!(status, Some(0), "{said}");
+    for line in [
+        "is lost: 7 of its 8 drives are left",
+        "the rebuild begins",
+        "and all data have full redundancy again",
+        "new) has joined the volume",
+        "v/2) is no longer part of the volume and can be removed",
+        "the check begins",
+        "the check was cancelled",
+    ] {
+        assert!(said.contains(line), "'{line}' is missing: {said}");
+    }
+    assert!(!said.contains("DATA ARE LOST"), "{said}");
+    // The replaced drives are taken away, and any two others fail: all data are there.
+    for name in ["v/2", "v/3", "v/5", "v/newer"] {
+        fs::remove_file(served.folder.path(name)).unwrap();
+    }
+    fs::rename(served.folder.path("new"), served.folder.path("v/new")).unwrap();
+    let status = served.ran(&["volume", "status", "v", "--format", "json"]);
+    assert_eq!(status.status.code(), Some(3), "{status:?}");
+    let serving = Serving::start(&served.folder, &["serve.toml"]);
+    let mut client = Client::simple(&served.folder.path("socket"), "safe");
+    for (block, version) in (0..).zip(&versions) {
+        assert!(client.read(block * BLOCK, BLOCK as u32) == content(block, *version), "{block}");
+    }
+    drop(client);
+    drop(serving);
+}

@@ -1,0 +1,101 @@
+//! Orders to the policy of a volume, and drives that join it, between two requests.
+
+use std::path::PathBuf;
+use std::sync::mpsc::Sender;
+
+use forebay_core::contract::volume::{VolumeEvent, VolumeOrder, VolumeState};
+use forebay_core::{Nanos, Op};
+use forebay_live::Wired;
+use forebay_volume::Successor;
+
+use super::{Course, Front};
+use crate::back::JoinedDrive;
+use crate::config::Scrub;
+use crate::figures::DiskFigures;
+
+/// The message to the thread that gave an order: nothing, or why it was not carried out.
+pub(crate) type Carried = Sender<Result<(), String>>;
+
+/// A drive that is to take the place of a volume's drive.
+pub(crate) struct Replacement {
+    pub(crate) successor: Successor,
+    /// The number of the drive to be replaced.
+    pub(crate) member: u8,
+    pub(crate) done: Carried,
+}
+
+impl Front {
+    /// Passes an order to the policy.
+    pub(super) fn order(&mut self, order: &VolumeOrder, now: Nanos) -> Result<(), String> {
+        let policy = self.policy.as_ref().filter(|_| self.course == Course::Open);
+        let policy = policy.ok_or("its policy is being switched; try again")?;
+        policy.borrow_mut().order(now, order)?;
+        // A request of the server's own makes the driver look at what is due.
+        (self.now, self.nudges) = (self.now.max(now), self.nudges + 1);
+        self.ask(Op::Open);
+        Ok(())
+    }
+
+    /// Adds a drive and has it take the place of another.
+    pub(super) fn replace<L: Wired + ?Sized>(
+        &mut self,
+        successor: Successor,
+        member: u8,
+        lanes: &mut L,
+    ) -> Result<(), String> {
+        if self.course != Course::Open {
+            return Err("its policy is being switched; try again".into());
+        }
+        let Successor { target, number, cells } = successor;
+        let path = target.path().to_path_buf();
+        let lane = lanes.add(target).map_err(|error| match error.kind() {
+            std::io::ErrorKind::Unsupported => {
+                "its drives are emulated, and cannot be replaced while it is served".to_string()
+            }
+            _ => format!("{}: cannot be added: {error}", path.display()),
+        })?;
+        self.name_lane(lane.into(), path);
+        self.order(&VolumeOrder::Replace { lane, number, cells, member }, lanes.wall())?;
+        self.joined.push(JoinedDrive { lane, number, cells });
+        Ok(())
+    }
+
+    /// Checks the volume regularly from now on.
+    pub(crate) fn scrub(&mut self, scrub: Option<Scrub>) {
+        self.scrub = scrub.map(|scrub| (scrub, scrub.every));
+    }
+
+    /// Begins a regular check if it is due. If another check is in progress, nothing happens.
+    pub(crate) fn scrub_if_due(&mut self, now: Nanos) {
+        let Some((scrub, due)) = &mut self.scrub else { return };
+        if *due > now {
+            return;
+        }
+        *due = now + scrub.every;
+        let bytes_per_s = scrub.bytes_per_s;
+        if self.volume_state(true).is_some_and(|state| !state.is_checking) {
+            // If the policy is being switched, the next check is a period later.
+            let _ = self.order(&VolumeOrder::Check { bytes_per_s }, now);
+        }
+    }
+
+    fn name_lane(&mut self, lane: usize, path: PathBuf) {
+        let file = path.display().to_string();
+        self.tally.add_lane(lane, DiskFigures { file, ..DiskFigures::default() });
+    }
+
+    /// Returns the drives that have joined since the start.
+    pub(crate) fn joined(&self) -> &[JoinedDrive] {
+        &self.joined
+    }
+
+    /// Returns the state of the volume, if `wanted`.
+    pub(crate) fn volume_state(&self, wanted: bool) -> Option<VolumeState> {
+        self.policy.as_ref().filter(|_| wanted)?.borrow().volume()
+    }
+
+    /// Returns the events on a volume since the last call.
+    pub(crate) fn take_events(&mut self) -> Vec<VolumeEvent> {
+        self.policy.as_ref().map_or_else(Vec::new, |policy| policy.borrow_mut().take_events())
+    }
+}

@@ -1,0 +1,315 @@
+//! Maintenance of a volume while it is served: its state, checks, and the replacement of drives.
+
+// This module works with threads.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use forebay_core::contract::volume::{VolumeDrive, VolumeOrder, VolumeState};
+use forebay_volume::{admit, prepare};
+use serde::{Deserialize, Serialize};
+
+use crate::config::On;
+use crate::driver::Driver;
+use crate::error::{Error, unfit};
+use crate::front::{Order, Replacement};
+use crate::tally::Tally;
+
+/// The interval between looks at the progress of work.
+const LOOKS: Duration = Duration::from_millis(250);
+/// How long to wait for a durable record that names a new drive.
+const MEMBER_MAX: Duration = Duration::from_secs(45);
+
+/// The state of a volume that is being served.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServedVolume {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Whether all data can be read and have full redundancy.
+    pub health: VolumeHealth,
+    /// The number of drives that may fail without loss if everything is whole.
+    pub tolerates: u8,
+    /// Its drives, and drives that are no longer part of it.
+    pub drives: Vec<ServedDrive>,
+    /// Chunks, copies and parities that no drive has.
+    pub lacking_chunks: u64,
+    /// Units with bytes that can no longer be read.
+    pub lost_units: u64,
+    /// Blocks that were found damaged since the volume was opened.
+    pub rotten_blocks: u64,
+    /// Chunks that were restored since the volume was opened.
+    pub repaired_chunks: u64,
+    /// Chunks that were moved between drives since the volume was opened.
+    pub moved_chunks: u64,
+    /// Checks that were completed since the volume was opened.
+    pub checks: u64,
+    /// Whether a check is in progress, or waits for a rebuild.
+    pub is_checking: bool,
+    /// The background work in progress: `rebuild`, `check` or `move`.
+    pub work: Option<String>,
+    /// The part of the work that is done.
+    pub work_percent: Option<f64>,
+    /// Records that have yet to be rewritten until all drives have their share of them.
+    pub records_left: u64,
+}
+
+/// A summary of the state of a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum VolumeHealth {
+    /// All data can be read and have full redundancy, and all drives work.
+    Healthy,
+    /// All data can be read, but a drive is missing or some data lack redundancy.
+    Degraded,
+    /// Some data cannot be read any more.
+    Lost,
+}
+
+/// A drive of a volume that is being served.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServedDrive {
+    /// Its number.
+    pub number: u8,
+    /// Its path; None if it was missing when the volume was opened.
+    pub path: Option<PathBuf>,
+    /// Its state.
+    pub state: ServedDriveState,
+    /// Bytes that hold nothing.
+    pub free_bytes: u64,
+    /// I/Os that failed since the volume was opened.
+    pub faults: u64,
+}
+
+/// The state of a drive of a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServedDriveState {
+    /// It is in use.
+    Present,
+    /// It does not work, or is not there.
+    Missing,
+    /// Its data are being moved to other drives, because it is replaced.
+    Leaving,
+    /// It is no longer part of the volume.
+    Left,
+}
+
+impl ServedVolume {
+    fn of(name: &str, tally: &Tally) -> Option<ServedVolume> {
+        let state = tally.volume.as_ref()?;
+        let path = |lane: u16| tally.lanes.get(usize::from(lane)).map(|disk| &*disk.file);
+        let on_lane = |drive: &VolumeDrive| ServedDrive {
+            number: drive.number,
+            path: path(drive.lane).map(PathBuf::from),
+            state: match state.members.contains(&drive.number) {
+                false => ServedDriveState::Left,
+                true if !drive.is_present => ServedDriveState::Missing,
+                true if drive.is_leaving => ServedDriveState::Leaving,
+                true => ServedDriveState::Present,
+            },
+            free_bytes: drive.free_bytes,
+            faults: drive.faults,
+        };
+        let mut drives: Vec<ServedDrive> = state.drives.iter().map(on_lane).collect();
+        let is_known = |number: &u8| state.drives.iter().any(|drive| drive.number == *number);
+        let absent = state.members.iter().filter(|number| !is_known(number));
+        drives.extend(absent.map(|&number| ServedDrive {
+            number,
+            path: None,
+            state: ServedDriveState::Missing,
+            free_bytes: 0,
+            faults: 0,
+        }));
+        drives.sort_by_key(|drive| drive.number);
+        let is_missing = |drive: &ServedDrive| drive.state == ServedDriveState::Missing;
+        let health = match (state.lost_units, state.lacking_chunks) {
+            (1.., _) => VolumeHealth::Lost,
+            (0, 0) if !drives.iter().any(is_missing) => VolumeHealth::Healthy,
+            _ => VolumeHealth::Degraded,
+        };
+        Some(ServedVolume {
+            name: name.to_string(),
+            health,
+            tolerates: state.tolerates,
+            drives,
+            lacking_chunks: state.lacking_chunks,
+            lost_units: state.lost_units,
+            rotten_blocks: state.rotten_blocks,
+            repaired_chunks: state.repaired_chunks,
+            moved_chunks: state.moved_chunks,
+            checks: state.checks,
+            is_checking: state.is_checking,
+            work: state.work.map(|progress| progress.work.name().to_string()),
+            work_percent: state.work.map(|work| work.percent()),
+            records_left: state.records_left,
+        })
+    }
+
+    /// Returns whether background work is in progress.
+    pub fn is_busy(&self) -> bool {
+        let leaves = |drive: &ServedDrive| drive.state == ServedDriveState::Leaving;
+        self.is_checking || self.work.is_some() || self.drives.iter().any(leaves)
+    }
+}
+
+impl Driver {
+    /// Returns the state of the volume.
+    ///
+    /// # Errors
+    /// The back is not a volume, or is no longer served.
+    pub(crate) fn volume(&self) -> Result<ServedVolume, Error> {
+        let tally = self.tally().ok_or_else(|| self.is_gone())?;
+        ServedVolume::of(&self.name, &tally).ok_or_else(|| self.is_no_volume())
+    }
+
+    fn is_no_volume(&self) -> Error {
+        unfit(format!("'{}' is a disk, expected a volume", self.name))
+    }
+
+    /// Gives an order to the policy of the volume.
+    ///
+    /// # Errors
+    /// The order cannot be carried out.
+    pub(crate) fn order_volume(&self, order: VolumeOrder) -> Result<(), Error> {
+        let (done, carried) = channel();
+        self.order(Order::Volume(order, done))?;
+        let carried = carried.recv().map_err(|_| self.is_gone())?;
+        carried.map_err(|why| unfit(format!("'{}': {why}", self.name)))
+    }
+
+    /// Waits while `goes_on` returns true for the state of the volume, and until `progress` returns
+    /// false; returns the last state.
+    pub(crate) fn wait_for_volume(
+        &self,
+        progress: &mut dyn FnMut(&ServedVolume) -> bool,
+        goes_on: impl Fn(&ServedVolume) -> bool,
+    ) -> Result<ServedVolume, Error> {
+        loop {
+            thread::sleep(LOOKS);
+            let state = self.volume()?;
+            if !goes_on(&state) || !progress(&state) {
+                return Ok(state);
+            }
+        }
+    }
+
+    /// Has the drive at `with` take the place of a drive of the volume, named by its number or path,
+    /// or of the only missing one; returns their numbers once a durable record names the new drive.
+    /// The data are then moved or restored in the background.
+    ///
+    /// # Errors
+    /// There is no such drive, or the new drive cannot be used.
+    pub(crate) fn replace_drive(
+        &self,
+        which: Option<&str>,
+        with: &Path,
+        overwrite: bool,
+    ) -> Result<(u8, u8), Error> {
+        // Two new drives must not get the same number.
+        let _alone = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        let tally = self.tally().ok_or_else(|| self.is_gone())?;
+        let volume = ServedVolume::of(&self.name, &tally).ok_or_else(|| self.is_no_volume())?;
+        let state = tally.volume.as_ref().ok_or_else(|| self.is_no_volume())?;
+        let old = volume.drive_to_replace(which)?;
+        let is_there = |drive: &&ServedDrive| {
+            matches!(drive.state, ServedDriveState::Present | ServedDriveState::Leaving)
+        };
+        let present = volume.drives.iter().filter(is_there);
+        let present: Vec<PathBuf> = present.filter_map(|drive| drive.path.clone()).collect();
+        let successor = prepare(&present, &state.members, with, overwrite)?;
+        let (number, member) = (successor.number, old.number);
+        let (done, carried) = channel();
+        self.order(Order::Replace(Replacement { successor, member, done }))?;
+        let carried = carried.recv().map_err(|_| self.is_gone())?;
+        carried.map_err(|why| unfit(format!("'{}': {why}", self.name)))?;
+        let state = self.wait_for_member(number)?;
+        admit(with, &state.members)?;
+        if let On::Volume(drives) = &mut self.current().on {
+            let named = drives.iter().position(|drive| Some(drive) == old.path.as_ref());
+            match named {
+                Some(at) => drives[at] = with.to_path_buf(),
+                None if !drives.iter().any(|folder| with.starts_with(folder)) => {
+                    drives.push(with.to_path_buf());
+                }
+                None => {}
+            }
+        }
+        Ok((member, number))
+    }
+
+    /// Waits until a durable record names a drive.
+    fn wait_for_member(&self, number: u8) -> Result<VolumeState, Error> {
+        let until = Instant::now() + MEMBER_MAX;
+        loop {
+            let tally = self.tally().ok_or_else(|| self.is_gone())?;
+            let state = tally.volume.ok_or_else(|| self.is_no_volume())?;
+            let drive = state.drives.iter().find(|drive| drive.number == number);
+            match drive {
+                Some(drive) if drive.is_member => return Ok(state),
+                Some(drive) if drive.is_present && Instant::now() < until => {
+                    thread::sleep(LOOKS / 10);
+                }
+                _ => {
+                    return Err(unfit(format!(
+                        "'{}': the new drive failed, or no record could be written, before it became part of \
+                         the volume",
+                        self.name
+                    )));
+                }
+            }
+        }
+    }
+}
+
+impl ServedVolume {
+    /// Returns the drive with this number or path, or the only missing one.
+    fn drive_to_replace(&self, which: Option<&str>) -> Result<&ServedDrive, Error> {
+        let name = &self.name;
+        let listed = |drives: &[&ServedDrive]| {
+            let numbers: Vec<String> = drives.iter().map(|it| it.number.to_string()).collect();
+            numbers.join(", ")
+        };
+        let members = || self.drives.iter().filter(|it| it.state != ServedDriveState::Left);
+        let members: Vec<&ServedDrive> = members().collect();
+        let Some(which) = which else {
+            let is_missing = |it: &&&ServedDrive| it.state == ServedDriveState::Missing;
+            let missing: Vec<&ServedDrive> = members.iter().filter(is_missing).copied().collect();
+            return match missing[..] {
+                [one] => Ok(one),
+                [] => Err(unfit(format!(
+                    "'{name}': no drive is missing, so the drive to replace has to be named; its \
+                     drives are {}",
+                    listed(&members)
+                ))),
+                _ => Err(unfit(format!(
+                    "'{name}': drives {} are missing; name the one to replace",
+                    listed(&missing)
+                ))),
+            };
+        };
+        let real = std::fs::canonicalize(which).ok();
+        let is_it = |it: &&&ServedDrive| {
+            let path = it.path.as_deref();
+            let is_path = path.is_some_and(|path| {
+                path == Path::new(which) || real.is_some() && path.canonicalize().ok() == real
+            });
+            which.parse() == Ok(it.number) || is_path
+        };
+        let drive = members.iter().find(is_it).ok_or_else(|| {
+            unfit(format!(
+                "'{name}': got '{which}', expected the number or path of a drive of it: {}",
+                listed(&members)
+            ))
+        })?;
+        match drive.state {
+            ServedDriveState::Leaving => {
+                Err(unfit(format!("'{name}': drive {} is being replaced already", drive.number)))
+            }
+            _ => Ok(drive),
+        }
+    }
+}
