@@ -26,13 +26,14 @@ const ELSEWHERE: [&str; 7] = [
 ];
 
 /// Lines of commands that no test runs, by page.
-const NOT_RUN: [(&str, usize); 6] = [
+const NOT_RUN: [(&str, usize); 7] = [
     ("capture.md", 1),         // root, a disk, a kernel that traces: capture.rs
     ("device-files.md", 2),    // a volume to probe: forebay-play
     ("play.md", 7),            // the same
     ("results.md", 1),         // a trace that is not here
     ("serve-measured.md", 10), // benchmarks
     ("serve.md", 8),           // a virtual machine, the kernel's ublk and nbd modules, certificates
+    ("traces.md", 3),          // a traced kernel, a program to trace
 ];
 
 /// Programs that need not be there. Without one its commands are left out.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -432,6 +433,38 @@ fn a_drive_of_a_volume_is_no_disk_and_is_used_once() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(2) && said.contains(part), "{said}");
     }
+}
+
+#[test]
+fn monitoring_sees_what_is_served_and_sockets_have_a_mode() {
+    let folder = Folder::new();
+    folder.holes("disk", 8 << 20);
+    let port = free_port();
+    let text = format!(
+        "socket = \"socket\"\nsocket_mode = \"0600\"\nmetrics = \"127.0.0.1:{port}\"\n\
+         memory = \"64MiB\"\n[[disk]]\nname = \"data\"\nfile = \"disk\"\npage_cache = true\n"
+    );
+    fs::write(folder.path("serve.toml"), text).unwrap();
+    let serving = Serving::start(&folder, &["serve.toml"]);
+    let mode = fs::metadata(folder.socket()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let get = |path: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.write_all(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes()).unwrap();
+        let mut page = String::new();
+        stream.read_to_string(&mut page).unwrap();
+        page
+    };
+    let healthy = get("/health");
+    assert!(
+        healthy.starts_with("HTTP/1.1 200 OK") && healthy.ends_with("\r\n\r\nok\n"),
+        "{healthy}"
+    );
+    assert!(get("/other").starts_with("HTTP/1.1 404"));
+    // The longest requests fit one after another.
+    let mut client = Client::simple(&folder.socket(), "data");
+    (0..3).for_each(|_| assert!(client.read(0, 8 << 20).iter().all(|byte| *byte == 0)));
+    serving.stop();
 }
 
 #[test]

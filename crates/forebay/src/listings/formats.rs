@@ -87,12 +87,19 @@ fn all_page(rows: &[ListedFormat]) -> Page {
     let mut page = titled(format!("Forebay reads {count}, and recognizes most by their content."));
     let mut table = Table::new(["format", "what it is"].map(Column::words));
     table.rows = rows.iter().map(|row| Row::new([row.name, row.about].map(Cell::from))).collect();
-    let more = format!(
-        "`forebay formats NAME` shows an example, and `forebay formats --explain` one of each. For any other text with \
-         one request per line, declare its columns with {}.",
-        named("columns")
-    );
-    page.add("Formats", Place::FirstScreen, vec![Block::Table(table), Block::Text(more)]);
+    let names = |has_columns: bool| {
+        let group = rows.iter().filter(|row| row.columns.is_some() == has_columns);
+        group.map(|row| row.name).collect::<Vec<_>>().join(", ")
+    };
+    let groups = vec![
+        format!("Tools' own formats: {}", names(false)),
+        format!("Text with one request per line: {}", names(true)),
+        format!("Any other such text: declare its columns with {}", named("columns")),
+    ];
+    let more =
+        "`forebay formats NAME` shows what a format is, with an example; `--explain` all of them.";
+    page.add("Formats", Place::FirstScreen, vec![Block::List(groups), Block::Text(more.into())]);
+    page.add("What they are", Place::Detail, vec![Block::Table(table)]);
     for row in rows {
         page.add(row.name, Place::Detail, vec![row.example()]);
     }
