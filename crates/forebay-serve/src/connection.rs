@@ -112,6 +112,7 @@ impl Connection {
     }
 
     fn with(agreed: Agreed, stream: u32, memory: RequestMemory, inbox: Buf) -> Connection {
+        memory.shared_by(true);
         Connection {
             agreed,
             stream,
@@ -367,6 +368,7 @@ impl Connection {
         debug_assert_eq!(self.under_way, 0, "its name may be another's now");
         self.forget(pool);
         self.stop_starving();
+        self.memory.shared_by(false);
         pool.free(self.inbox);
     }
 }

@@ -1,7 +1,7 @@
 //! The memory for clients' requests and answers, of all drivers together.
 //!
-//! Invariants: no more than the limit is held; one client never holds more than what is left for
-//! all others, apart from its first request, so that a few clients cannot hold everything.
+//! Invariants: no more than the limit is held; no client holds more than an equal share of it, apart
+//! from its first request, so that a few clients cannot hold everything.
 
 // The memory is shared between threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
@@ -24,6 +24,7 @@ pub(crate) struct RequestMemory(Arc<Held>);
 struct Held {
     limit_bytes: u64,
     held_bytes: AtomicU64,
+    clients: AtomicUsize,
     /// The number of clients with a request that waits for memory.
     starving: AtomicUsize,
 }
@@ -31,8 +32,16 @@ struct Held {
 impl RequestMemory {
     /// Creates a memory of which at most `limit_bytes` may be held.
     pub(crate) fn new(limit_bytes: u64) -> RequestMemory {
-        let (held_bytes, starving) = (AtomicU64::new(0), AtomicUsize::new(0));
-        RequestMemory(Arc::new(Held { limit_bytes, held_bytes, starving }))
+        let (held_bytes, clients, starving) = Default::default();
+        RequestMemory(Arc::new(Held { limit_bytes, held_bytes, clients, starving }))
+    }
+
+    /// Registers that a client has come, or has gone.
+    pub(crate) fn shared_by(&self, has_come: bool) {
+        match has_come {
+            true => self.0.clients.fetch_add(1, Ordering::Relaxed),
+            false => self.0.clients.fetch_sub(1, Ordering::Relaxed),
+        };
     }
 
     /// Returns how much memory a buffer of `len` bytes occupies.
@@ -43,13 +52,12 @@ impl RequestMemory {
     /// Reserves memory for a buffer of a client that holds `own_bytes`; returns whether there was
     /// enough.
     pub(crate) fn reserve(&self, bytes: u64, own_bytes: u64) -> bool {
-        let Held { limit_bytes, held_bytes, .. } = &*self.0;
-        let fits = |held: u64| {
-            let now = held + bytes;
-            let kept = if bytes > SHORT_BYTES { limit_bytes / SHORT_ONE_IN } else { 0 };
-            let is_fair = own_bytes == 0 || own_bytes + bytes <= limit_bytes.saturating_sub(now);
-            (now <= limit_bytes - kept && is_fair).then_some(now)
-        };
+        let Held { limit_bytes, held_bytes, clients, .. } = &*self.0;
+        let clients = clients.load(Ordering::Relaxed).max(1) as u64;
+        let kept = if bytes > SHORT_BYTES { limit_bytes / SHORT_ONE_IN } else { 0 };
+        let most = limit_bytes - kept;
+        let is_fair = own_bytes == 0 || own_bytes + bytes <= most / clients;
+        let fits = |held: u64| (is_fair && held + bytes <= most).then_some(held + bytes);
         held_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
     }
 
@@ -82,14 +90,18 @@ mod tests {
     }
 
     #[test]
-    fn one_client_leaves_others_as_much_as_it_holds() {
+    fn clients_have_equal_shares_and_at_least_one_request() {
         let memory = RequestMemory::new(16 << 20);
+        (0..3).for_each(|_| memory.shared_by(true));
         let mut own = 0;
         while memory.reserve(1 << 20, own) {
             own += 1 << 20;
         }
-        assert_eq!(own, 8 << 20);
-        assert!(memory.reserve(7 << 20, 0), "the first request of another");
+        assert_eq!(own, 5 << 20, "a third of 15 MiB");
+        assert!(memory.reserve(10 << 20, 0), "the first request of another");
+        memory.release(15 << 20);
+        memory.shared_by(false);
+        assert!(memory.reserve(7 << 20, 1 << 19), "a half of 15 MiB");
     }
 
     #[test]

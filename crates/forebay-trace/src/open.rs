@@ -39,6 +39,10 @@ pub fn open_counting(
     from: Option<&str>,
     consumed: Consumed,
 ) -> Result<Box<dyn Reader>, TraceError> {
+    if from == Some("") {
+        // Only the settings before a format may stand alone.
+        FormatChoice::new(path, "")?;
+    }
     let (reading, from) = Reading::parse(path, from.unwrap_or_default())?;
     let (reader, doubt) = open_as(path, from, &reading, consumed)?;
     let reader = match reading.volume {

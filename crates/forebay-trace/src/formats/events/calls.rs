@@ -104,7 +104,11 @@ impl<P: CallLine> Log for CallLog<P> {
             Call::Skipped => return Ok(Line::Skipped),
             Call::Other => None,
         };
-        Ok(made.map_or(Line::Other, Line::Request))
+        Ok(match made {
+            Some(record) if is_empty(&record) => Line::Skipped,
+            Some(record) => Line::Request(record),
+            None => Line::Other,
+        })
     }
 
     fn takes_cut(&self, line: &[u8]) -> bool {
@@ -113,7 +117,7 @@ impl<P: CallLine> Log for CallLog<P> {
     }
 
     fn rest(&mut self) -> Vec<Record> {
-        self.calls.rest()
+        self.calls.rest().into_iter().filter(|record| !is_empty(record)).collect()
     }
 
     fn end(&mut self) -> Vec<String> {
@@ -121,6 +125,11 @@ impl<P: CallLine> Log for CallLog<P> {
         sentences.extend(self.parser.sentences());
         sentences
     }
+}
+
+/// Returns whether a request moves nothing, although it should.
+fn is_empty(record: &Record) -> bool {
+    record.len == 0 && record.op != Op::Flush
 }
 
 /// The named fields of a line, and what separates a name from its value: `=`, `:` with a blank, or a
