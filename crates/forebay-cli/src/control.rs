@@ -101,6 +101,10 @@ impl Control {
             What::Reload(Arguments(ReloadAsk { socket })) => {
                 let done = order(&socket, &Command::Reload {})?;
                 texts(&done["changes"]).for_each(tell);
+                let failures: Vec<&str> = texts(&done["failures"]).collect();
+                if !failures.is_empty() {
+                    anyhow::bail!(failures.join("\nforebay: "));
+                }
             }
             What::Policy(Arguments(PolicyAsk { socket, policy, disk })) => {
                 let done = order(&socket, &Command::Policy { disk, policy: policy.clone() })?;

@@ -10,7 +10,7 @@ use forebay::devices;
 use forebay::verb::{DeviceInput, SecondInterruption};
 use forebay_ask::{Value, named};
 use forebay_live::Driver;
-use forebay_serve::{Address, Back, Config, Named, On, Server, address, file};
+use forebay_serve::{Address, Back, Config, Named, On, Reloaded, Server, address, file};
 
 use crate::interrupt;
 use crate::notify::notify;
@@ -74,7 +74,9 @@ impl Value for Loopback {
 /// Follows a SIGHUP: rereads the configuration and rotates the traces.
 fn hung_up(server: &Server) {
     match server.reload() {
-        Ok(changes) => changes.iter().for_each(|change| tell(change)),
+        Ok(Reloaded { changes, failures }) => {
+            changes.iter().chain(&failures).for_each(|line| tell(line));
+        }
         Err(error) => tell(&format!("SIGHUP: {error}; nothing was changed")),
     }
 }

@@ -342,13 +342,20 @@ impl Back {
         Ok(spec)
     }
 
+    /// Rejects a policy that does not exist, in the words of the configuration.
+    pub(crate) fn refuse_unknown_policy(&self) -> Result<(), Error> {
+        // Placements and arrays need their devices.
+        if is_placement(&self.policy) || is_array(&self.policy) {
+            return Ok(());
+        }
+        let built = build(&self.policy, u32::MAX).map(drop);
+        built.map_err(|error| unfit(format!("'{}': policy: {error}", self.name)))
+    }
+
     /// Returns a sentence about its exports and promises.
     fn summary(&self) -> Result<String, Error> {
+        self.refuse_unknown_policy()?;
         self.shaped()?;
-        // Placements and arrays need their devices.
-        if !is_placement(&self.policy) && !is_array(&self.policy) {
-            build(&self.policy, u32::MAX)?;
-        }
         let Back { name, policy, exports, .. } = self;
         let exports = match exports.len() {
             1 => "1 export".to_string(),

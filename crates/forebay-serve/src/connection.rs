@@ -87,6 +87,8 @@ pub(crate) struct Connection {
     pub(crate) under_way: u32,
     /// The request that waits for memory.
     pub(crate) starving: Option<Header>,
+    /// Whether the client held no memory when that request began to wait.
+    is_hungry: bool,
     /// Since when the client has not continued a transfer that has begun.
     pub(crate) stalled: Option<Nanos>,
     /// The memory of the client's requests and answers.
@@ -130,6 +132,7 @@ impl Connection {
             unplugged: false,
             under_way: 0,
             starving: None,
+            is_hungry: false,
             stalled: None,
             held_bytes: 0,
             memory,
@@ -184,16 +187,23 @@ impl Connection {
 
     /// Sets aside a request that does not fit into the memory.
     pub(crate) fn starve(&mut self, header: Header) {
-        if self.starving.replace(header).is_none() {
-            self.memory.starves(true);
-        }
+        self.stop_starving();
+        self.is_hungry = self.held_bytes == 0;
+        self.memory.starves(true, self.is_hungry);
+        self.starving = Some(header);
     }
 
     /// Registers that no request of the client waits for memory.
     pub(crate) fn stop_starving(&mut self) {
         if self.starving.take().is_some() {
-            self.memory.starves(false);
+            self.memory.starves(false, self.is_hungry);
         }
+    }
+
+    /// Returns the length of what is being transferred.
+    pub(crate) fn transfer_bytes(&self) -> u64 {
+        let payload = self.payload.as_ref().map_or(0, |payload| u64::from(payload.len));
+        payload.max(self.sending.unwrap_or(0))
     }
 
     /// Returns whether a request or an answer has been transferred in part.

@@ -48,6 +48,8 @@ pub(crate) struct Driver {
     pub(crate) waker: Waker,
     /// Held while a drive of a volume is being replaced.
     pub(crate) replacing: Mutex<()>,
+    /// Held while traces are started, completed or rotated.
+    pub(crate) tracing: Mutex<()>,
     stop: Arc<AtomicBool>,
     /// None once the thread has been joined.
     thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
@@ -122,6 +124,7 @@ impl Driver {
             orders,
             waker,
             replacing: Mutex::default(),
+            tracing: Mutex::default(),
             stop,
             thread: Mutex::new(Some(thread)),
         };

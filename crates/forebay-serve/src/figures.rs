@@ -5,6 +5,7 @@ use forebay_core::Lane;
 use forebay_core::contract::policy::{Gauge, GaugeOf};
 use forebay_core::contract::volume::VolumeState;
 use forebay_metrics::Page;
+use forebay_show::plural::{counted, verb};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -223,15 +224,24 @@ impl BackFigures {
     /// Returns what an operator should look at, one line each.
     pub(crate) fn remarks(&self) -> String {
         let Some(volume) = &self.volume else { return String::new() };
-        let missing = volume.drives - volume.drives_present;
+        let missing = volume.drives.saturating_sub(volume.drives_present);
         let remarks = [
-            (missing, "drives are missing"),
-            (volume.care_units_left, "units are left to rebuild"),
-            (volume.lost_units, "units have lost data"),
-            (volume.lacks_room, "volume has no room for new data"),
+            (missing, "drive", "missing"),
+            (volume.care_units_left, "unit", "left to rebuild"),
+            (volume.lost_units, "unit", "damaged beyond repair"),
         ];
-        let line = |(count, what): &(u64, &str)| format!("'{}': {count} {what}\n", self.name);
-        remarks.iter().filter(|(count, _)| *count > 0).map(line).collect()
+        let line = |(count, what, state): &(u64, &str, &str)| {
+            format!(
+                "'{}': {} {} {state}\n",
+                self.name,
+                counted(*count, what),
+                verb(*count, "is", "are")
+            )
+        };
+        let lines = remarks.iter().filter(|(count, ..)| *count > 0).map(line);
+        let full =
+            (volume.lacks_room > 0).then(|| format!("'{}': no room for new data\n", self.name));
+        lines.chain(full).collect()
     }
 
     /// Computes the figures from the counts.

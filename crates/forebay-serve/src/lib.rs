@@ -61,5 +61,6 @@ pub use devices::detach;
 pub use error::Error;
 pub use export::Export;
 pub use front::Streams;
+pub use reread::Reloaded;
 pub use server::Server;
 pub use volume::{ServedDrive, ServedDriveState, ServedVolume, VolumeHealth};

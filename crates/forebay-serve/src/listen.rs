@@ -33,6 +33,8 @@ const HANDSHAKE_MAX: Duration = Duration::from_secs(20);
 /// An export that clients may choose, and the path to its driver.
 #[derive(Clone)]
 pub(crate) struct Door {
+    /// The disk or volume.
+    pub(crate) back: String,
     pub(crate) export: Export,
     /// The export's index among those of its driver.
     pub(crate) at: usize,
@@ -50,13 +52,21 @@ impl Doors {
         self.all().extend(doors);
     }
 
-    /// Replaces the exports called so.
-    pub(crate) fn replace(&self, names: &[&str], doors: impl IntoIterator<Item = Door>) {
+    /// Replaces the exports of a disk or volume; returns their names before.
+    pub(crate) fn replace(&self, back: &str, doors: Vec<Door>) -> Vec<String> {
         let mut all = self.all();
-        let begin = all.iter().position(|door| names.contains(&&*door.export.name));
-        all.retain(|door| !names.contains(&&*door.export.name));
+        let begin = all.iter().position(|door| door.back == back);
+        let before = all.extract_if(.., |door| door.back == back).map(|door| door.export.name);
+        let before = before.collect();
         let begin = begin.unwrap_or(all.len()).min(all.len());
         all.splice(begin..begin, doors);
+        before
+    }
+
+    /// Returns the names of the exports of a disk or volume.
+    pub(crate) fn of(&self, back: &str) -> Vec<String> {
+        let all = self.all();
+        all.iter().filter(|door| door.back == back).map(|door| door.export.name.clone()).collect()
     }
 
     pub(crate) fn exports(&self) -> Vec<Export> {

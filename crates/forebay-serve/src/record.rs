@@ -8,11 +8,13 @@
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::{BTreeMap, VecDeque};
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::traced::set_aside;
 use forebay_core::contract::policy::Done;
 use forebay_core::{Completion, Nanos, Op, Request, RequestId};
 use forebay_trace::write::{ProtectedFiles, Writer, create};
@@ -49,6 +51,8 @@ impl StreamNames {
 struct Recording {
     /// None once the trace is complete.
     to: Option<(SyncSender<Bunch>, JoinHandle<Written>)>,
+    /// The name of the file when it is complete.
+    path: PathBuf,
     /// Records in order, beginning with the first that has not ended; later ones that have ended
     /// wait for it.
     waiting: VecDeque<(Record, bool)>,
@@ -83,16 +87,18 @@ impl Recording {
         let kept = ProtectedFiles::default();
         let kept = to.disks.iter().fold(kept, |kept, path| kept.and_file(path));
         let writer = create(to.path, None, &kept)?;
+        let path = to.path.to_path_buf();
         let (says, what) = (to.says, format!("'{}': {}", to.back, to.key));
         let (to, coming) = sync_channel(BUNCHES);
         let thread = thread::spawn(move || {
             write(writer, volumes, coming, streams).inspect_err(|error| {
                 // If nobody receives the error, `finish` reports it.
-                let _ = says.send(format!("{what}: {error}; the server continues without it"));
+                let _ = says.send(format!("{what}: {error}; the server continues without it; what was written is in .forebay-*.partial beside it"));
             })
         });
         Ok(Recording {
             to: Some((to, thread)),
+            path,
             waiting: VecDeque::new(),
             first: 0,
             bunch: Vec::with_capacity(BUNCH),
@@ -146,6 +152,10 @@ impl Recording {
         match self.end() {
             Some(Ok(written)) => {
                 let (writer, dictionary, notes) = written?;
+                if self.path.is_file() {
+                    // An earlier trace of that name is kept. If it cannot be, this one is not lost.
+                    let _ = set_aside(&self.path);
+                }
                 writer.finish(&dictionary, &notes).map(drop)
             }
             Some(Err(panic)) => std::panic::resume_unwind(panic),
@@ -295,11 +305,14 @@ const CHECKPOINTS: Duration = Duration::from_secs(5);
 
 /// Writes the received records.
 fn write(
-    mut writer: Box<dyn Writer>,
+    writer: Box<dyn Writer>,
     volumes: Vec<String>,
     coming: Receiver<Bunch>,
     streams: StreamNames,
 ) -> Written {
+    // If writing fails, for example because the disk is full, what was written so far stays: dropping
+    // the writer would remove it.
+    let mut writer = ManuallyDrop::new(writer);
     let mut dictionary = Dictionary { streams: Vec::new(), volumes };
     let (mut notes, mut due) = (Notes::default(), None);
     loop {
@@ -323,7 +336,7 @@ fn write(
             due = None;
         }
     }
-    Ok((writer, dictionary, notes))
+    Ok((ManuallyDrop::into_inner(writer), dictionary, notes))
 }
 
 #[cfg(test)]

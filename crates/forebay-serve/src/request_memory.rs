@@ -1,7 +1,8 @@
 //! The memory for clients' requests and answers, of all drivers together.
 //!
 //! Invariants: no more than the limit is held; no client holds more than an equal share of it, apart
-//! from its first request, so that a few clients cannot hold everything.
+//! from its first request, so that a few clients cannot hold everything. While a client's first
+//! request waits, nobody gets memory for more than one.
 
 // The memory is shared between threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
@@ -27,13 +28,15 @@ struct Held {
     clients: AtomicUsize,
     /// The number of clients with a request that waits for memory.
     starving: AtomicUsize,
+    /// The number of those that hold nothing.
+    hungry: AtomicUsize,
 }
 
 impl RequestMemory {
     /// Creates a memory of which at most `limit_bytes` may be held.
     pub(crate) fn new(limit_bytes: u64) -> RequestMemory {
-        let (held_bytes, clients, starving) = Default::default();
-        RequestMemory(Arc::new(Held { limit_bytes, held_bytes, clients, starving }))
+        let (held_bytes, clients, starving, hungry) = Default::default();
+        RequestMemory(Arc::new(Held { limit_bytes, held_bytes, clients, starving, hungry }))
     }
 
     /// Registers that a client has come, or has gone.
@@ -52,11 +55,12 @@ impl RequestMemory {
     /// Reserves memory for a buffer of a client that holds `own_bytes`; returns whether there was
     /// enough.
     pub(crate) fn reserve(&self, bytes: u64, own_bytes: u64) -> bool {
-        let Held { limit_bytes, held_bytes, clients, .. } = &*self.0;
+        let Held { limit_bytes, held_bytes, clients, hungry, .. } = &*self.0;
         let clients = clients.load(Ordering::Relaxed).max(1) as u64;
         let kept = if bytes > SHORT_BYTES { limit_bytes / SHORT_ONE_IN } else { 0 };
         let most = limit_bytes - kept;
-        let is_fair = own_bytes == 0 || own_bytes + bytes <= most / clients;
+        let is_hungry = hungry.load(Ordering::Relaxed) > 0;
+        let is_fair = own_bytes == 0 || !is_hungry && own_bytes + bytes <= most / clients;
         let fits = |held: u64| (is_fair && held + bytes <= most).then_some(held + bytes);
         held_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
     }
@@ -65,12 +69,15 @@ impl RequestMemory {
         self.0.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Registers that a client waits for memory, or no longer does.
-    pub(crate) fn starves(&self, is_starving: bool) {
-        match is_starving {
-            true => self.0.starving.fetch_add(1, Ordering::Relaxed),
-            false => self.0.starving.fetch_sub(1, Ordering::Relaxed),
-        };
+    /// Registers that a client waits for memory, or no longer does; `is_hungry` if it holds nothing.
+    pub(crate) fn starves(&self, is_starving: bool, is_hungry: bool) {
+        let Held { starving, hungry, .. } = &*self.0;
+        for counter in [Some(starving), is_hungry.then_some(hungry)].into_iter().flatten() {
+            match is_starving {
+                true => counter.fetch_add(1, Ordering::Relaxed),
+                false => counter.fetch_sub(1, Ordering::Relaxed),
+            };
+        }
     }
 
     /// Returns whether a client of any driver waits for memory.
@@ -102,6 +109,21 @@ mod tests {
         memory.release(15 << 20);
         memory.shared_by(false);
         assert!(memory.reserve(7 << 20, 1 << 19), "a half of 15 MiB");
+    }
+
+    #[test]
+    fn a_long_first_request_is_not_overtaken_by_the_next_ones_of_others() {
+        let memory = RequestMemory::new(64 << 20);
+        (0..7).for_each(|_| memory.shared_by(true));
+        (0..6).for_each(|_| assert!(memory.reserve(8 << 20, 0)));
+        assert!(!memory.reserve(32 << 20, 0));
+        memory.starves(true, true);
+        memory.release(8 << 20);
+        assert!(!memory.reserve(1 << 20, 7 << 20), "more for one that has some");
+        (0..2).for_each(|_| memory.release(8 << 20));
+        assert!(memory.reserve(32 << 20, 0));
+        memory.starves(false, true);
+        assert!(memory.reserve(1 << 20, 1 << 20));
     }
 
     #[test]

@@ -19,18 +19,26 @@ use crate::running::Running;
 use crate::server::refuse_doubles;
 use crate::traced::{TracePaths, completed};
 
+/// The outcome of rereading a configuration, one sentence each.
+#[derive(Clone, Debug)]
+pub struct Reloaded {
+    /// What was changed, and what must wait for a restart.
+    pub changes: Vec<String>,
+    /// What could not be changed.
+    pub failures: Vec<String>,
+}
+
 impl Running {
     /// Rereads the configuration file and applies what can be changed while the server runs;
-    /// `rotates` also the traces that do not change. Returns what was changed and what must wait for
-    /// a restart, one sentence each.
+    /// `rotates` also the traces that do not change. Returns what was changed, and what was not.
     ///
     /// # Errors
     /// There is no configuration file, or it is invalid; nothing changes.
-    pub(crate) fn reload(&self, rotates: bool) -> Result<Vec<String>, Error> {
+    pub(crate) fn reload(&self, rotates: bool) -> Result<Reloaded, Error> {
         let before = self.config().clone();
         let Some(path) = &before.file else {
             return match rotates {
-                true => self.rotate_all(),
+                true => Ok(Reloaded { changes: self.rotate_all()?, failures: Vec::new() }),
                 false => Err(unfit("the server has no configuration file to reload")),
             };
         };
@@ -42,14 +50,14 @@ impl Running {
         }
         refuse_doubles(&now)?;
         outputs::refuse(&now)?;
-        let said = self.reread(&before, &mut now, rotates);
+        let reloaded = self.reread(&before, &mut now, rotates);
         *self.config() = now;
-        Ok(said)
+        Ok(reloaded)
     }
 
     /// Applies the changes from `before` to `now`. What could not be changed is put back in `now`.
-    fn reread(&self, before: &Config, now: &mut Config, rotates: bool) -> Vec<String> {
-        let mut said = Vec::new();
+    fn reread(&self, before: &Config, now: &mut Config, rotates: bool) -> Reloaded {
+        let (mut said, mut failures) = (Vec::new(), Vec::new());
         for driver in self.drivers() {
             let Some(back) = now.backs.iter_mut().find(|back| back.name == driver.name) else {
                 said.push(self.drop_driver(&driver));
@@ -62,20 +70,20 @@ impl Running {
                     said.extend(self.trace_as(&driver, was, back, rotates));
                 }
                 Err(error) => {
-                    said.push(format!("{error}; '{}' was not changed", driver.name));
+                    failures.push(format!("{error}; '{}' was not changed", driver.name));
                     back.clone_from(was.unwrap_or(&*driver.current()));
                 }
             }
         }
         let is_served = |back: &&Back| self.driver(&back.name).is_ok();
         for back in now.backs.iter().filter(|back| !is_served(back)) {
-            said.push(match self.start_driver(back) {
-                Ok(()) => format!("'{}' is served now", back.name),
-                Err(error) => format!("{error}; '{}' is not served", back.name),
-            });
+            match self.start_driver(back) {
+                Ok(()) => said.push(format!("'{}' is served now", back.name)),
+                Err(error) => failures.push(format!("{error}; '{}' is not served", back.name)),
+            }
         }
         said.extend(before.left_of(now));
-        said
+        Reloaded { changes: said, failures }
     }
 
     /// Gives a driver the policy, exports and promises of `back`.
@@ -110,7 +118,7 @@ impl Running {
         let (was, now) = (was.map(TracePaths::of), TracePaths::of(now));
         let current = TracePaths::of(&driver.current());
         completed(match (was.as_ref() == Some(&now), current == TracePaths::default()) {
-            (false, _) if current != now => self.write_traces(driver, now, false),
+            (false, _) if current != now => self.write_traces(driver, now),
             (_, false) if rotates => self.rotate_traces(driver),
             _ => return Vec::new(),
         })
@@ -138,7 +146,9 @@ impl Running {
         let clients = |figures: crate::figures::BackFigures| {
             figures.exports.iter().map(|export| export.clients).sum::<u64>()
         };
-        let clients = figures.map_or(0, clients);
+        let Some(clients) = figures.map(clients) else {
+            return format!("'{name}' does not answer, and was not removed; reload again later");
+        };
         if clients > 0 {
             return format!(
                 "'{name}' accepts no more clients, and is served for {} that {} connected; reload again \
@@ -219,7 +229,7 @@ impl Back {
 impl Named {
     /// Returns whether clients of this export can remain if it becomes `other`: at the same place,
     /// with the same access, and not smaller.
-    fn may_become(&self, other: &Named) -> bool {
+    pub(crate) fn may_become(&self, other: &Named) -> bool {
         let is_shorter = match (self.bytes, other.bytes) {
             (_, None) => false,
             (None, Some(_)) => true,

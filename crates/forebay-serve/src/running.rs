@@ -146,6 +146,7 @@ impl Running {
     pub(crate) fn follow(&self, driver: &Driver, next: Back) -> Result<Option<Duration>, Error> {
         let name = &driver.name;
         let mut served = driver.current();
+        next.refuse_unknown_policy()?;
         let (current, spec) = (served.shaped()?, next.shaped()?);
         driver.policies.build(&spec)?;
         let exports = driver.room.exports(&next, driver.policies.trims_to_zero(&next.policy))?;
@@ -155,10 +156,9 @@ impl Running {
                 "'{name}': exports of a rearranged disk change after a restart"
             )));
         }
-        if changes_exports {
-            driver.order(Order::Exports(next.exports.clone(), exports))?;
-        }
+        let changes = changes_exports.then(|| Order::Exports(next.exports.clone(), exports));
         if current == spec && served.who() == next.who() {
+            changes.map(|order| driver.order(order)).transpose()?;
             *served = next;
             return Ok(None);
         }
@@ -181,6 +181,7 @@ impl Running {
         {
             refuse_overwriting(name, &next.policy, flash)?;
         }
+        changes.map(|order| driver.order(order)).transpose()?;
         let (done, switched) = channel();
         // Caches and tiers remain.
         let flushes = driver.policies.found_by_records();
@@ -199,23 +200,28 @@ impl Running {
     }
 
     /// Lets clients choose those exports of a driver that are in `wanted`, and no others; returns a
-    /// sentence for each that this changes.
+    /// sentence for each that this changes. An export that clients could not choose is offered only
+    /// if its range is the wanted one.
     pub(crate) fn offer(&self, driver: &Driver, wanted: &[Named]) -> Result<Vec<String>, Error> {
         let current = driver.current();
         let trims_to_zero = driver.policies.trims_to_zero(&current.policy);
         let exports = driver.room.exports(&current, trims_to_zero)?;
-        let names: Vec<&str> = current.exports.iter().map(|export| &*export.name).collect();
-        let is_wanted = |name: &str| wanted.iter().any(|export| export.name == name);
-        let offered = exports.into_iter().enumerate().filter(|(_, export)| is_wanted(&export.name));
-        let before = self.doors.exports();
-        self.doors.replace(&names, doors(driver, offered));
-        let change =
-            |name: &&str| match (before.iter().any(|one| one.name == **name), is_wanted(name)) {
-                (false, true) => Some(format!("export '{name}' accepts clients now")),
-                (true, false) => Some(format!("export '{name}' accepts no more clients")),
-                _ => None,
-            };
-        Ok(names.iter().filter_map(change).collect())
+        let before = self.doors.of(&driver.name);
+        let is_wanted = |named: &Named| {
+            let is_same = |other: &&Named| other.name == named.name;
+            let other = wanted.iter().find(is_same);
+            other.is_some_and(|other| before.contains(&named.name) || named.may_become(other))
+        };
+        let offered = current.exports.iter().zip(exports).enumerate();
+        let offered = offered.filter(|(_, (named, _))| is_wanted(named));
+        let offered = doors(driver, offered.map(|(at, (_, export))| (at, export)));
+        self.doors.replace(&driver.name, offered);
+        let change = |named: &Named| match (before.contains(&named.name), is_wanted(named)) {
+            (false, true) => Some(format!("export '{}' accepts clients now", named.name)),
+            (true, false) => Some(format!("export '{}' accepts no more clients", named.name)),
+            _ => None,
+        };
+        Ok(current.exports.iter().filter_map(change).collect())
     }
 }
 
@@ -223,7 +229,7 @@ impl Running {
 fn doors(driver: &Driver, exports: impl Iterator<Item = (usize, Export)>) -> Vec<Door> {
     let door = |(at, export)| {
         let (newcomers, waker) = (driver.newcomers.clone(), driver.waker.clone());
-        Door { export, at, newcomers, waker }
+        Door { back: driver.name.clone(), export, at, newcomers, waker }
     };
     exports.map(door).collect()
 }

@@ -20,6 +20,7 @@ use crate::export::Export;
 use crate::figures::Figures;
 use crate::listen::Listening;
 use crate::outputs;
+use crate::reread::Reloaded;
 use crate::running::Running;
 
 /// A running server.
@@ -143,12 +144,11 @@ impl Server {
         self.running.switch(&*self.running.driver(back)?, policy)
     }
 
-    /// Rereads the configuration file, applies what can be changed, and rotates the traces. Returns
-    /// a sentence for each change, and for what must wait for a restart.
+    /// Rereads the configuration file, applies what can be changed, and rotates the traces.
     ///
     /// # Errors
     /// There is no configuration file, or it is invalid; nothing changes.
-    pub fn reload(&self) -> Result<Vec<String>, Error> {
+    pub fn reload(&self) -> Result<Reloaded, Error> {
         self.running.reload(true)
     }
 

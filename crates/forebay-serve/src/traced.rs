@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::path::{Path, PathBuf};
+use std::sync::{MutexGuard, PoisonError};
 
 use crate::config::{Back, Config};
 use crate::driver::Driver;
@@ -36,6 +37,14 @@ impl Running {
         path: &Path,
         is_issued: bool,
     ) -> Result<(), Error> {
+        let _alone = alone(driver);
+        if std::fs::symlink_metadata(path).is_ok() {
+            return Err(unfit(format!(
+                "'{}': {}: got a file that exists, expected a new name",
+                driver.name,
+                path.display()
+            )));
+        }
         let mut paths = TracePaths::of(&driver.current());
         let (place, key) = match is_issued {
             false => (&mut paths.client, "trace"),
@@ -48,7 +57,7 @@ impl Running {
                 path.display()
             )));
         }
-        self.write_traces(driver, paths, false).map(drop)
+        self.exchange_traces(driver, paths, false).map(drop)
     }
 
     /// Completes the traces of a back, and returns their names.
@@ -56,8 +65,9 @@ impl Running {
     /// # Errors
     /// No trace is being written, or one cannot be completed.
     pub(crate) fn stop_traces(&self, driver: &Driver) -> Result<Vec<PathBuf>, Error> {
+        let _alone = alone(driver);
         traced(driver)?;
-        self.write_traces(driver, TracePaths::default(), false)
+        self.exchange_traces(driver, TracePaths::default(), false)
     }
 
     /// Completes the traces of a back and begins new ones under the same names. Returns the names
@@ -66,7 +76,8 @@ impl Running {
     /// # Errors
     /// No trace is being written, or one cannot be completed.
     pub(crate) fn rotate_traces(&self, driver: &Driver) -> Result<Vec<PathBuf>, Error> {
-        let completed = self.write_traces(driver, traced(driver)?, true)?;
+        let _alone = alone(driver);
+        let completed = self.exchange_traces(driver, traced(driver)?, true)?;
         completed.into_iter().map(|path| set_aside(&path)).collect()
     }
 
@@ -85,12 +96,21 @@ impl Running {
         }
     }
 
-    /// Writes to these files from now on; `restarts` also those that do not change. Returns the
-    /// names of the traces that this completed.
+    /// Writes to these files from now on. Returns the names of the traces that this completed.
     ///
     /// # Errors
     /// A file cannot be begun, in which case nothing changes, or a trace cannot be completed.
     pub(crate) fn write_traces(
+        &self,
+        driver: &Driver,
+        paths: TracePaths,
+    ) -> Result<Vec<PathBuf>, Error> {
+        let _alone = alone(driver);
+        self.exchange_traces(driver, paths, false)
+    }
+
+    /// Does the same, and with `restarts` begins anew also the files that do not change.
+    fn exchange_traces(
         &self,
         driver: &Driver,
         paths: TracePaths,
@@ -133,6 +153,11 @@ impl Running {
     }
 }
 
+/// Keeps other threads from exchanging traces, so that names are chosen and completed in order.
+fn alone(driver: &Driver) -> MutexGuard<'_, ()> {
+    driver.tracing.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Returns a sentence for each completed trace, or for the error.
 pub(crate) fn completed(paths: Result<Vec<PathBuf>, Error>) -> Vec<String> {
     match paths {
@@ -152,7 +177,7 @@ fn traced(driver: &Driver) -> Result<TracePaths, Error> {
 
 /// Renames a completed trace so that its name is free: `came.parquet` becomes `came.1.parquet`, or
 /// the next number that is free.
-fn set_aside(path: &Path) -> Result<PathBuf, Error> {
+pub(crate) fn set_aside(path: &Path) -> Result<PathBuf, Error> {
     let ending = path.extension().map(|ending| ending.to_string_lossy().into_owned());
     let numbered = |number: u64| match &ending {
         Some(ending) => path.with_extension(format!("{number}.{ending}")),

@@ -218,6 +218,18 @@ impl Driver {
         let is_there = |drive: &&ServedDrive| {
             matches!(drive.state, ServedDriveState::Present | ServedDriveState::Leaving)
         };
+        // An interrupted replacement goes on: the new drive is a drive of the volume already.
+        let real = with.canonicalize().ok();
+        let is_new = |drive: &&ServedDrive| {
+            let path = drive.path.as_deref().and_then(|path| path.canonicalize().ok());
+            drive.state == ServedDriveState::Present && path.is_some() && path == real
+        };
+        if let Some(new) = volume.drives.iter().find(is_new).filter(|new| new.number != old.number)
+            && old.state == ServedDriveState::Present
+        {
+            self.order_volume(VolumeOrder::Retire { member: old.number })?;
+            return Ok((old.number, new.number));
+        }
         let present = volume.drives.iter().filter(is_there);
         let present: Vec<PathBuf> = present.filter_map(|drive| drive.path.clone()).collect();
         let successor = prepare(&present, &state.members, with, overwrite)?;

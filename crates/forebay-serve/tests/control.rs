@@ -175,8 +175,8 @@ fn rotated_traces_have_each_request_once_with_its_latency() {
 fn a_trace_replaces_no_disk_and_no_socket() {
     let served = Controlled::new(&["one", "other"]);
     for (name, why) in [
-        ("other", "ending"),
-        ("socket.control", "ending"),
+        ("other", "exists"),
+        ("socket.control", "exists"),
         ("absent/t.csv", "No such file"),
         ("t.txt", "ending"),
     ] {
@@ -347,4 +347,66 @@ fn traces_follow_the_file() {
         let text = std::fs::read_to_string(served.folder.path().join(name)).unwrap();
         assert_eq!(text.matches(",write,").count(), writes, "{name}: {text}");
     }
+}
+
+#[test]
+fn an_export_that_moves_to_another_disk_is_there() {
+    let disks = ONE.to_string() + OTHER;
+    let keep = export("a", "one", "size = '64KiB'") + &export("b", "other", "size = '64KiB'");
+    let served = Configured::new(&(disks.clone() + &keep + &export("x", "other", "size = '8KiB'")));
+    let moved = disks + &keep + &export("x", "one", "size = '16KiB'");
+    for _ in 0..2 {
+        served.reload(&moved);
+        let mut exports = served.exports();
+        exports.sort();
+        let expected = [("a", 64 << 10), ("b", 64 << 10), ("x", 16 << 10)];
+        assert_eq!(exports, expected.map(|(name, bytes)| (name.to_string(), bytes)));
+    }
+    served.client("x").write(0, &pattern(7, 4096));
+    served.server.stop().unwrap();
+    let bytes = std::fs::read(served.folder.path().join("one")).unwrap();
+    assert!(bytes[..4096] == pattern(7, 4096));
+}
+
+#[test]
+fn an_export_that_comes_back_elsewhere_waits_for_a_restart() {
+    let a = ONE.to_string() + &export("a", "one", "size = '64KiB'");
+    let b = |offset: &str| {
+        a.clone() + &export("b", "one", &format!("offset = '{offset}'\nsize = '64KiB'"))
+    };
+    let served = Configured::new(&b("64KiB"));
+    served.reload(&a);
+    let said = served.reload(&b("128KiB"));
+    assert!(said.contains("'b': its offset") && said.contains("after a restart"), "{said}");
+    let names: Vec<String> = served.exports().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["a"], "not at its former place");
+    served.server.stop().unwrap();
+}
+
+#[test]
+fn traces_are_never_replaced_whoever_rotates_them() {
+    let served = Controlled::new(&["disk"]);
+    std::fs::write(served.at("mine.csv"), "mine").unwrap();
+    let said = served.start_trace(None, "mine.csv", false).unwrap_err();
+    assert!(said.contains("got a file that exists"), "{said}");
+    served.start_trace(None, "t.csv", false).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..5 {
+                    served.order(&Command::RotateTrace { disk: None }).unwrap();
+                }
+            });
+        }
+        let mut client = Client::simple(&served.at("socket"), "disk");
+        (0..200).for_each(|nth| client.write(nth * 4096, &pattern(1, 4096)));
+    });
+    // A file of that name that appears meanwhile is kept as well.
+    std::fs::write(served.at("t.csv"), "theirs").unwrap();
+    served.order(&Command::StopTrace { disk: None }).unwrap();
+    let numbered = |number: usize| served.rows(&format!("t.{number}.csv"));
+    let rows = (1..=20).flat_map(numbered).chain(served.rows("t.csv"));
+    assert_eq!(rows.filter(|row| row.contains(",write,")).count(), 200);
+    assert_eq!(std::fs::read_to_string(served.at("t.21.csv")).unwrap(), "theirs");
+    served.server.stop().unwrap();
 }

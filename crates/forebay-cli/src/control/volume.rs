@@ -35,7 +35,7 @@ forebay_ask::ask! {
         /// The socket that the server listens on
         socket: PathBuf [.positional().word("SOCKET")],
         /// The maximum rate in MB of data per second
-        rate: Option<u32> [.word("MB").otherwise("as fast as possible")],
+        rate: Option<u32> [.word("MB").between(1.0, 1e6).otherwise("as fast as possible")],
         /// The volume
         disk: Option<String> [.word("NAME").otherwise("the only one")],
     }
@@ -77,7 +77,7 @@ forebay_ask::ask! {
         /// The socket that the server listens on
         socket: PathBuf [.positional().word("SOCKET")],
         /// The maximum rate in MB of data per second
-        rate: Option<u32> [.word("MB").otherwise("as fast as possible")],
+        rate: Option<u32> [.word("MB").between(1.0, 1e6).otherwise("as fast as possible")],
         /// The volume
         disk: Option<String> [.word("NAME").otherwise("the only one")],
     }
@@ -107,8 +107,9 @@ pub(super) fn check(Arguments(ask): Arguments<CheckAsk>) -> anyhow::Result<()> {
     if volume.checks == before.checks {
         return Err(anyhow::anyhow!("the check was cancelled"));
     }
-    let rotten = volume.rotten_blocks - before.rotten_blocks;
-    let repaired = volume.repaired_chunks - before.repaired_chunks;
+    // A switch of policies begins the counts again.
+    let rotten = volume.rotten_blocks.saturating_sub(before.rotten_blocks);
+    let repaired = volume.repaired_chunks.saturating_sub(before.repaired_chunks);
     tell(&match (rotten, repaired) {
         (0, 0) => "everything was read, and everything is correct".into(),
         _ => format!(

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::VERSION;
-use crate::error::Error;
+use crate::error::{Error, unfit};
+use crate::reread::Reloaded;
 use crate::running::Running;
 use crate::volume::ServedVolume;
 
@@ -135,7 +136,12 @@ impl Command {
             Command::VolumeStatus { disk } => json!(running.named(disk.as_deref())?.volume()?),
             Command::VolumeCheck { disk, rate } => {
                 let driver = running.named(disk.as_deref())?;
-                driver.volume()?;
+                if driver.volume()?.is_checking {
+                    return Err(unfit(format!(
+                        "'{}': a check is in progress; cancel it first",
+                        driver.name
+                    )));
+                }
                 driver.order_volume(VolumeOrder::Check { bytes_per_s: bytes_per_s(*rate) })?;
                 json!(driver.wait_for_volume(&mut progress, |state| state.is_checking)?)
             }
@@ -158,7 +164,10 @@ impl Command {
                 json!({ "replaced": old, "new": new, "volume": state })
             }
             Command::Figures {} => json!(running.figures()),
-            Command::Reload {} => json!({ "changes": running.reload(false)? }),
+            Command::Reload {} => {
+                let Reloaded { changes, failures } = running.reload(false)?;
+                json!({ "changes": changes, "failures": failures })
+            }
             Command::Policy { disk, policy } => {
                 let driver = running.named(disk.as_deref())?;
                 let pause = running.switch(&driver, policy)?;

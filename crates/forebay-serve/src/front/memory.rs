@@ -14,6 +14,9 @@ const LOOKS: Nanos = Nanos::from_millis(100);
 /// any transfer while a client waits for memory.
 const STALLED_MAX: Nanos = Nanos::from_millis(120_000);
 const STALLED_SHORT_MAX: Nanos = Nanos::from_millis(10_000);
+/// The time added for each MiB of the transfer, because its progress cannot be seen.
+const STALLED_PER_MIB: Nanos = Nanos::from_millis(10_000);
+const STALLED_SHORT_PER_MIB: Nanos = Nanos::from_millis(500);
 /// How long no memory must be in use before it is given back.
 const IDLE: Nanos = Nanos::from_millis(5000);
 
@@ -77,7 +80,11 @@ impl Front {
                 connection.stalled = None;
             } else if let Some(since) = connection.stalled {
                 let is_sending = connection.payload.is_some();
-                let too_long = if is_short { STALLED_SHORT_MAX } else { STALLED_MAX };
+                let mib = connection.transfer_bytes() >> 20;
+                let too_long = match is_short {
+                    true => STALLED_SHORT_MAX + Nanos(STALLED_SHORT_PER_MIB.0 * mib),
+                    false => STALLED_MAX + Nanos(STALLED_PER_MIB.0 * mib),
+                };
                 if now - since >= too_long && (is_short || is_sending) && !connection.deaf {
                     let export = connection.agreed.export;
                     stalled.push(Stalled { export, is_sending, is_short });
@@ -112,13 +119,8 @@ impl Front {
                 false => "",
             };
             let name = &self.exports[first.export].name;
-            let span = match first.is_short {
-                true => STALLED_SHORT_MAX,
-                false => STALLED_MAX,
-            };
             self.notes.push(format!(
-                "export '{name}': {clients} disconnected, after {what} for {} s{why}",
-                span.0 / 1_000_000_000
+                "export '{name}': {clients} disconnected, after {what} for too long{why}"
             ));
         }
     }
