@@ -112,7 +112,13 @@ fn excels_line_and_ansi_in_the_header_are_accepted() {
     let rows = b"sep=;\ntime_s;IO Time (\xb5s);op;offset;len\n1;250;R;4096;512\n2;250;R;0;512\n";
     let (records, notes) = read(&rows[..]);
     assert_eq!((records.len(), records[0].offset, records[1].at.0), (2, 4096, 1_000_000_000));
-    assert_eq!(notes.rows_bad, 0);
+    assert_eq!((notes.rows_bad, records[0].latency), (0, Some(Nanos(250_000))));
+}
+
+#[test]
+fn names_of_kernel_events_are_known() {
+    let (records, _) = read("time_us,rwbs,sector,nr_sector\n1,WS,16,8\n");
+    assert_eq!((records[0].op, records[0].offset, records[0].len), (Op::Write, 8192, 4096));
 }
 
 #[test]
