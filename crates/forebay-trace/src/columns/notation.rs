@@ -78,6 +78,10 @@ impl PlainNumber {
                 rest = rest.get(length..)?;
                 continue;
             }
+            // Numbers with an exponent have no groups: 1.000e-01 is not 1000e-01.
+            if is_grouped && matches!(byte, b'e' | b'E') {
+                return None;
+            }
             digits += usize::from(byte.is_ascii_digit());
             is_fraction |= !byte.is_ascii_digit();
             number.push(if *byte == decimal { b'.' } else { *byte })?;
@@ -127,6 +131,12 @@ impl Mark {
     /// Returns the decimal mark that a number without decimals shows by grouping thousands, or by decimals of zero.
     fn of_whole(field: &[u8]) -> Option<Mark> {
         let has = |byte: u8| field.contains(&byte);
+        if has(b'e') || has(b'E') {
+            return Mark::of_exponent(field);
+        }
+        if is_ambiguous(field) {
+            return None;
+        }
         let is_grouped = |mark| {
             let number = PlainNumber::of(field, mark);
             !field.starts_with(b"0") && number.is_some_and(|n| !n.bytes().contains(&b'.'))
@@ -135,15 +145,25 @@ impl Mark {
             (true, true) => Mark::of_decimal(field),
             (true, false) if is_grouped(Mark::Point) => Some(Mark::Point),
             (true, false) => Some(Mark::Comma).filter(|_| is_digits_and(field, b',')),
-            (false, true) if is_grouped(Mark::Comma) && !field.ends_with(b".000") => {
-                Some(Mark::Comma)
-            }
+            (false, true) if is_grouped(Mark::Comma) => Some(Mark::Comma),
+            _ => None,
+        }
+    }
+
+    /// Returns the decimal mark of a number with an exponent, which groups no thousands.
+    fn of_exponent(field: &[u8]) -> Option<Mark> {
+        match (field.contains(&b','), field.contains(&b'.')) {
+            (true, false) => Some(Mark::Comma),
+            (false, true) => Some(Mark::Point),
             _ => None,
         }
     }
 
     /// Returns the decimal mark that a number shows if it cannot be read with the other one.
     fn of_decimal(field: &[u8]) -> Option<Mark> {
+        if field.iter().any(|byte| matches!(byte, b'e' | b'E')) {
+            return Mark::of_exponent(field);
+        }
         let is_of = |mark| {
             let number = PlainNumber::of(field, mark)?;
             let points = number.bytes().iter().filter(|&&byte| byte == b'.').count();
@@ -159,6 +179,16 @@ impl Mark {
             (point, comma) => point.or(comma),
         }
     }
+}
+
+/// Returns whether a number without decimals is either thousands or has three decimals of zero: `512,000`.
+pub(crate) fn is_ambiguous(field: &[u8]) -> bool {
+    let whole = field.strip_suffix(b",000").or_else(|| field.strip_suffix(b".000"));
+    whole.is_some_and(|digits| {
+        (1..=3).contains(&digits.len())
+            && digits.first() != Some(&b'0')
+            && digits.iter().all(u8::is_ascii_digit)
+    })
 }
 
 fn is_digits_and(field: &[u8], mark: u8) -> bool {
@@ -191,6 +221,8 @@ mod tests {
             ("1,5678", Mark::Point, None),
             ("1,", Mark::Point, None),
             ("1.5,000", Mark::Point, None),
+            ("1.000e-01", Mark::Comma, None),
+            ("1,000e-01", Mark::Comma, Some("1.000e-01")),
         ] {
             assert_eq!(plain(field, mark).as_deref(), expected, "{field}");
         }
@@ -209,6 +241,12 @@ mod tests {
         assert_eq!(of("1.500,25;R;0;512;1\n"), Some(Mark::Comma));
         assert_eq!(of("1.5;R;0;512;1\n1,5;R;0;512;1\n"), None);
         assert_eq!(of("1;R;0;4096.0;1e-05\n"), None);
+        assert_eq!(of("1.000e-01;R;0;4.096e+03;1\n"), Some(Mark::Point));
+        assert_eq!(of("1;R;0;4.096e+03;1\n"), Some(Mark::Point));
+        assert_eq!(of("1,000E-01;R;0;4,096E+03;1\n"), Some(Mark::Comma));
+        assert_eq!(of("1,125;R;8192,000;4096,000;1\n2,250;R;0;512,000;1\n"), Some(Mark::Comma));
+        assert_eq!(of("1,125;R;0;512,000;1\n"), None);
+        assert_eq!(of("1,125;R;0;1,512,000;1\n"), Some(Mark::Point));
     }
 
     #[test]

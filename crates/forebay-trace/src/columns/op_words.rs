@@ -23,6 +23,8 @@ pub(crate) struct OpWords {
     keys: Vec<(u64, Op)>,
     /// The multiplier that assigns the slots.
     factor: u64,
+    /// Whether the kernel's RWBS and names of SCSI commands are words too.
+    is_usual: bool,
     /// A description for messages.
     pub(crate) expected: String,
 }
@@ -59,6 +61,8 @@ const USUAL: &[(&str, Op)] = &[
     ("W", Op::Write),
     ("Read", Op::Read),
     ("Write", Op::Write),
+    ("Rd", Op::Read),
+    ("Wr", Op::Write),
     ("RS", Op::Read),
     ("WS", Op::Write),
     ("D", Op::Trim),
@@ -75,10 +79,11 @@ const DECLARED: [Op; 4] = [Op::Read, Op::Write, Op::Trim, Op::Flush];
 impl OpWords {
     pub(crate) fn usual() -> OpWords {
         let known = USUAL.iter().map(|(word, op)| (word.to_string(), *op)).collect();
-        OpWords::new(
+        let words = OpWords::new(
             known,
             "R or W, read or write, trim, flush (0 and 1 need op:0/1 or op:1/0)".into(),
-        )
+        );
+        OpWords { is_usual: true, ..words }
     }
 
     /// Parses `R/W`: words for read, write, trim and flush; several words with the same meaning are
@@ -116,7 +121,7 @@ impl OpWords {
         }
         let (factor, keys) =
             (0..TRIES).find_map(|n| apart(&keys, FACTOR + 2 * n)).unwrap_or_default();
-        OpWords { known, keys, factor, expected }
+        OpWords { known, keys, factor, is_usual: false, expected }
     }
 
     /// Returns the operation of a short word; if `None`, [`OpWords::word`] has to be used.
@@ -130,7 +135,41 @@ impl OpWords {
         // pandas converts columns of numbers to floating point if some are missing.
         let word = word.strip_suffix(b".0").unwrap_or(word);
         let same = |(known, _): &&(String, Op)| known.as_bytes().eq_ignore_ascii_case(word);
-        self.known.iter().find(same).map(|(_, op)| *op)
+        let known = self.known.iter().find(same).map(|(_, op)| *op);
+        known.or_else(|| self.is_usual.then(|| rwbs(word).or_else(|| scsi_name(word))).flatten())
+    }
+}
+
+/// Returns the operation of the kernel's RWBS: `F` for a preflush, the operation, and `FASM` for its flags, in
+/// this order.
+fn rwbs(word: &[u8]) -> Option<Op> {
+    let of = |word: &[u8]| {
+        let (op, mut rest) = match word {
+            [b'R', rest @ ..] => (Op::Read, rest),
+            [b'W', rest @ ..] => (Op::Write, rest),
+            [b'D', b'E', rest @ ..] | [b'D', rest @ ..] => (Op::Trim, rest),
+            [b'F', rest @ ..] => (Op::Flush, rest),
+            _ => return None,
+        };
+        for flag in b"FASM" {
+            rest = rest.strip_prefix(&[*flag]).unwrap_or(rest);
+        }
+        rest.is_empty().then_some(op)
+    };
+    of(word).or_else(|| of(word.strip_prefix(b"F")?))
+}
+
+/// Returns the operation of a SCSI command's name, such as `READ_10` or `WRITE(16)`.
+fn scsi_name(word: &[u8]) -> Option<Op> {
+    let word = word.to_ascii_uppercase();
+    let length = word.iter().take_while(|byte| byte.is_ascii_uppercase()).count();
+    let (name, size) = word.split_at_checked(length)?;
+    let is_size = matches!(size, b"_6" | b"_10" | b"_12" | b"_16" | b"_32")
+        || matches!(size, b"(6)" | b"(10)" | b"(12)" | b"(16)" | b"(32)");
+    match name {
+        b"READ" if is_size => Some(Op::Read),
+        b"WRITE" if is_size => Some(Op::Write),
+        _ => None,
     }
 }
 

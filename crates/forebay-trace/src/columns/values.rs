@@ -4,7 +4,7 @@ use forebay_core::{Flags, Op};
 
 use crate::columns::cursor::{CellError, Cursor};
 use crate::columns::date;
-use crate::columns::notation::{Mark, PlainNumber, hexadecimal, is_unknown};
+use crate::columns::notation::{Mark, PlainNumber, hexadecimal, is_ambiguous, is_unknown};
 use crate::columns::op_words::{OpCode, scsi};
 use crate::columns::spec::Role;
 use crate::columns::unit::TimeUnit;
@@ -42,6 +42,9 @@ pub(crate) fn number(cursor: &mut Cursor<'_>, mark: Option<Mark>) -> Result<u64,
 
 #[cold]
 fn slow_number(field: &[u8], mark: Option<Mark>) -> Result<u64, CellError> {
+    if mark.is_none() && field.contains(&b',') && is_ambiguous(field) {
+        return Err(CellError::Mark);
+    }
     let plain = || {
         let number = PlainNumber::of(field, mark.unwrap_or(Mark::Point))?;
         digits(number.bytes()).or_else(|| whole(number.bytes()))
@@ -138,6 +141,9 @@ fn long_time(unit: TimeUnit, whole: u64, billionths: u64) -> Result<u64, CellErr
 
 #[cold]
 fn slow_decimal(field: &[u8], mark: Option<Mark>) -> Result<(u64, u64), CellError> {
+    if let Some(number) = hexadecimal(field) {
+        return Ok((number, 0));
+    }
     if mark.is_none() && field.contains(&b',') {
         return Err(CellError::Mark);
     }

@@ -97,11 +97,10 @@ enum Values {
 }
 
 impl Values {
-    /// Recognizes fio's log names, `NAME_bw.1.log` or `NAME_bw.log`.
+    /// Recognizes fio's log names, `NAME_bw.1.log` or `NAME_bw.log`, also when renamed (`bw-test.csv`). The last
+    /// word counts, because fio adds its own to the name of the job.
     fn of(path: &Path) -> Values {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-        let stem = name.split(".log").next().unwrap_or_default();
-        let stem = stem.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('.');
         let kinds = [
             ("lat", Values::Latency),
             ("clat", Values::Latency),
@@ -110,8 +109,9 @@ impl Values {
             ("iops", Values::Other("requests/s")),
             ("hist", Values::Other("counts of a histogram")),
         ];
-        let last = stem.rsplit(['_', '-', '.']).next().unwrap_or_default();
-        kinds.into_iter().find(|(kind, _)| *kind == last).map_or(Values::Untold, |(_, kind)| kind)
+        let kind_of = |word: &str| kinds.into_iter().find(|(kind, _)| *kind == word);
+        let mut words = name.rsplit(|c: char| !c.is_alphanumeric());
+        words.find_map(kind_of).map_or(Values::Untold, |(_, kind)| kind)
     }
 
     /// Returns why the values of the log at `path`, which begins with `head`, are not latencies.
@@ -326,6 +326,9 @@ mod tests {
             ("job_lat.3.log.zst", Values::Latency),
             ("lat.log", Values::Latency),
             ("job_slat.1.log", Values::Submission),
+            ("job_bw.1.csv", Values::Other("bandwidths in KiB/s")),
+            ("bw-test.1.log", Values::Other("bandwidths in KiB/s")),
+            ("iops-test_clat.1.log", Values::Latency),
             ("flat.log", Values::Untold),
             ("new_bwana.log", Values::Untold),
             ("-", Values::Untold),

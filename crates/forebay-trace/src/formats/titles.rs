@@ -45,7 +45,8 @@ pub(super) const END: [&str; 10] = [
     "finished",
 ];
 /// Latencies, from arrival to completion.
-pub(super) const LATENCY: [&str; 4] = ["latency", "response_time", "duration", "response"];
+pub(super) const LATENCY: [&str; 6] =
+    ["latency", "response_time", "duration", "response", "lat", "io_time"];
 /// Offsets of the first byte.
 pub(super) const OFFSET: [(&str, u64); 15] = [
     ("offset", 1),
@@ -81,7 +82,8 @@ pub(super) const OFFSET_UNSURE: [&str; 13] = [
     "position",
 ];
 /// Lengths.
-pub(super) const LEN: [(&str, u64); 22] = [
+pub(super) const LEN: [(&str, u64); 23] = [
+    ("nr_sector", SECTOR_BYTES),
     ("size_b", 1),
     ("len_b", 1),
     ("io_size_bytes", 1),
@@ -120,8 +122,8 @@ pub(super) const LEN_UNSURE: [&str; 9] = [
 /// Names of offsets and lengths that only mean bytes if the other of the two has no other unit.
 const BARE: [&str; 6] = ["offset", "file_offset", "len", "length", "size", "io_size"];
 /// Operations as words, or as truth values for write or read.
-pub(super) const OP: [&str; 9] =
-    ["op", "operation", "op_type", "rw", "io_type", "type", "is_write", "is_read", "write"];
+pub(super) const OP: [&str; 10] =
+    ["op", "operation", "op_type", "rw", "io_type", "type", "is_write", "is_read", "write", "rwbs"];
 /// Volumes by number or name.
 pub(super) const VOLUME: [&str; 7] =
     ["volume", "disk", "device", "dev", "lun", "volume_id", "device_id"];

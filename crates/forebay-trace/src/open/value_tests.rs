@@ -82,3 +82,50 @@ fn flushes_at_minus_one_and_quotes_within_quotes_are_read() {
     assert_eq!((records.len(), records[0].op, records[0].offset), (2, Op::Flush, 0));
     assert_eq!(notes.rows_bad, 1);
 }
+
+#[test]
+fn operations_of_the_kernel_and_of_scsi_are_read() {
+    let words =
+        "RA R,RM R,WSM W,WFS W,FWFS W,FF F,DS T,DE T,Rd R,Wr W,READ_10 R,WRITE(16) W,read R";
+    for word in words.split(',') {
+        let (word, op) = word.split_once(' ').unwrap();
+        let (records, _) = read(format!("time_us,op,offset,len\n0,{word},4096,4096\n"));
+        assert_eq!(records[0].op.name()[..1].to_uppercase(), op, "{word}");
+    }
+    for word in ["RX", "true", "MR", "READ_11", "was"] {
+        let text = format!("time_us,op,offset,len\n0,R,0,512\n1,{word},4096,4096\n");
+        assert_eq!(read(text).1.rows_bad, 1, "{word}");
+    }
+}
+
+#[test]
+fn hexadecimal_times_and_numbers_with_exponents_are_read() {
+    let (records, _) = read("time_us,op,offset,len\n0x10,R,0x1000,512\n0x20,R,0,512\n");
+    assert_eq!((records[1].at.0, records[0].offset), (16_000, 4096));
+    let (records, _) =
+        read("time_s,op,offset,len\n1.000e-01,R,0.000e+00,4.096e+03\n2.000e-01,R,0,4.096e+03\n");
+    assert_eq!((records[1].at.0, records[0].len), (100_000_000, 4096));
+}
+
+#[test]
+fn excels_line_and_ansi_in_the_header_are_accepted() {
+    let rows = b"sep=;\ntime_s;IO Time (\xb5s);op;offset;len\n1;250;R;4096;512\n2;250;R;0;512\n";
+    let (records, notes) = read(&rows[..]);
+    assert_eq!((records.len(), records[0].offset, records[1].at.0), (2, 4096, 1_000_000_000));
+    assert_eq!((notes.rows_bad, records[0].latency), (0, Some(Nanos(250_000))));
+}
+
+#[test]
+fn names_of_kernel_events_are_known() {
+    let (records, _) = read("time_us,rwbs,sector,nr_sector\n1,WS,16,8\n");
+    assert_eq!((records[0].op, records[0].offset, records[0].len), (Op::Write, 8192, 4096));
+}
+
+#[test]
+fn decimals_of_zero_show_no_groups() {
+    let (records, _) =
+        read("time_s;op;offset;len\n1,125;R;8192,000;4096,000\n2,250;R;4096,000;512,000\n");
+    assert_eq!((records[1].at.0, records[1].len), (1_125_000_000, 512));
+    let told = read_as("t", "time_s;op;offset;len\n1;R;0;512,000\n2;R;0;512,000\n", None);
+    assert!(told.unwrap_err().contains("decimal"));
+}

@@ -9,6 +9,8 @@ use crate::trace::Record;
 const PLACES_MAX: usize = 32;
 /// The share of requests that shows a step; the others may come from another program.
 const IN_STEPS_SHARE: f64 = 0.97;
+/// The least latency of a request, in nanoseconds. Even memory behind a bus takes longer.
+const LATENCY_NS_LEAST: u64 = 1_000;
 /// The longest request that programs make, in bytes.
 const LEN_MAX: u32 = 1 << 24;
 
@@ -132,7 +134,8 @@ impl Sample {
         let latencies = &mut self.latencies;
         latencies.count += 1;
         latencies.sum_ns = latencies.sum_ns.saturating_add(latency.0);
-        let is_fast = f64::from(record.len) > latency.0 as f64 * RATE_MAX / 1e9;
+        let is_fast = latency.0 < LATENCY_NS_LEAST
+            || f64::from(record.len) > latency.0 as f64 * RATE_MAX / 1e9;
         latencies.too_fast += u64::from(is_fast && record.op.moves_data());
     }
 

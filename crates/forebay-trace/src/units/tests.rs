@@ -333,6 +333,9 @@ fn latencies_are_held_against_arrivals_and_lengths() {
     assert!(warned.is_empty(), "as many as there are in a burst");
     let warned = told(columns, &rows(1000, 3, 256)).unwrap();
     assert!(warned.len() == 1 && warned[0].contains("faster than at 16.0 GB/s"), "{warned:?}");
+    let seconds_as_ms = rows(1000, 0, 8).replace(",0,", ",0.3,");
+    let warned = told(columns, &seconds_as_ms).unwrap();
+    assert!(warned.len() == 1 && warned[0].contains("within 1 us"), "{warned:?}");
 }
 
 /// One or a few distant requests are no sign of a wrong unit; a majority of requests beyond a PiB

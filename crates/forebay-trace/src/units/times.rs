@@ -191,7 +191,7 @@ impl Sample {
         if self.is_faster_than_any() {
             let rate = quantities::rate(RATE_MAX);
             return weak(
-                format!("most requests completed faster than at {rate}"),
+                format!("most requests completed faster than at {rate}, or within 1 us"),
                 "no more than a drive can transfer: the latencies may be in larger units, or the \
                  lengths in smaller ones",
             );

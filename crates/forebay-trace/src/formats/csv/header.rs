@@ -74,10 +74,11 @@ impl Unsure {
     }
 }
 
-/// Returns whether a line is neither blank nor a comment.
+/// Returns whether a line is neither blank nor a comment nor Excel's `sep=;`.
 pub(super) fn says(line: &[u8]) -> bool {
     let line = line.trim_ascii();
-    !line.is_empty() && line.first() != Some(&b'#')
+    let is_excel = line.strip_prefix(b"sep=").is_some_and(|sign| sign.len() <= 1);
+    !line.is_empty() && line.first() != Some(&b'#') && !is_excel
 }
 
 /// Interprets the first line of a text; `None` if it does not name the columns of requests.
@@ -99,15 +100,18 @@ pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
     told
 }
 
-/// Returns the fields of a line; `None` if there are too few or too many, or if a field is not
-/// text.
+/// Returns the fields of a line; `None` if there are too few or too many, or if quotes are
+/// broken.
 fn fields(line: &[u8], separator: Separator) -> Option<Vec<String>> {
     let line = [line.trim_ascii_end(), b"\n"].concat();
     let mut cursor = Cursor::new(&line, separator);
     let mut fields = Vec::new();
     cursor.first();
     loop {
-        fields.push(std::str::from_utf8(cursor.field().ok()?).ok()?.to_owned());
+        let field = cursor.field().ok()?;
+        // Windows' ANSI is close to Latin-1, whose bytes are code points.
+        let latin = || field.iter().map(|&byte| char::from(byte)).collect();
+        fields.push(std::str::from_utf8(field).map_or_else(|_| latin(), str::to_owned));
         if cursor.next().is_err() {
             break;
         }
