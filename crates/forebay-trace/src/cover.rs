@@ -108,6 +108,13 @@ impl Outstanding {
         }
     }
 
+    /// Returns the newest request that awaits a sector.
+    pub fn newest(&self, sector: u64) -> Option<u64> {
+        let (_, segment) = self.segments.range(..=sector).next_back()?;
+        let newest = *segment.younger.back().unwrap_or(&segment.oldest);
+        (segment.end > sector).then_some(newest)
+    }
+
     /// Removes `id`, which was added with these sectors.
     pub fn forget(&mut self, id: u64, start: u64, end: u64) {
         let mut at = start;

@@ -163,10 +163,13 @@ fn task(before: &[u8]) -> &[u8] {
 
 /// Returns the thread id and the name of a task: `name-7` (ftrace), `name 7` or `name 6/7` (perf).
 fn thread(task: &[u8]) -> Option<(u32, &[u8])> {
+    // perf writes -1 for an unknown thread.
+    if task.ends_with(b" -1") {
+        return Some((u32::MAX, b"<...>"));
+    }
     let start = task.iter().rposition(|byte| !byte.is_ascii_digit() && *byte != b'/')?;
     let (name, ids) = task.split_at(start + 1);
     let id = ids.rsplit(|&byte| byte == b'/').next().filter(|id| !id.is_empty());
-    // perf writes -1 for an unknown thread.
     let name = name.strip_suffix(b"-").or_else(|| name.strip_suffix(b" ")).unwrap_or(name);
     let id = digits(id?).and_then(|id| u32::try_from(id).ok())?;
     Some((id, name.trim_ascii()))

@@ -61,6 +61,12 @@ fn detail(details: &[u8], word: &str) -> Option<u64> {
     digits(&field).filter(|_| !rest.starts_with(b"-"))
 }
 
+/// Returns whether the details have an offset that is a place.
+fn has_offset(details: &[u8]) -> bool {
+    memchr::memmem::find(details, b"Offset: ").is_some()
+        && memchr::memmem::find(details, b"Offset: -").is_none()
+}
+
 impl Log for Procmon {
     const NAME: &'static str = "procmon";
     const LINES: &'static str =
@@ -97,6 +103,8 @@ impl Log for Procmon {
             .ok_or_else(|| RowError::new("Time of Day", time, "a time such as 14:15:23.1234567"))?;
         let (offset, len) = match op {
             Op::Flush => (0, 0),
+            // An append, or a pipe.
+            _ if !has_offset(details) => return Ok(Line::Skipped),
             _ => match (detail(details, "Offset: "), detail(details, "Length: ")) {
                 (Some(offset), Some(len)) => (offset, len),
                 _ => return Err(RowError::new("Detail", details, "Offset: and Length:")),
@@ -153,6 +161,12 @@ mod tests {
             (dictionary.streams[1].process, &*dictionary.streams[1].name),
             (Some(13), "b.exe")
         );
+        let appended = text.replace("Offset: 512", "Offset: -1");
+        let piped = text.replace("Offset: 512, ", "");
+        for text in [appended, piped] {
+            let (records, _, notes) = read(open, text.as_bytes());
+            assert_eq!((records.len(), notes.rows_skipped), (2, 2));
+        }
         let bad = text.replace("Length: 1.024", "Size: 7");
         assert!(message(open, bad.as_bytes()).contains("line 4: got \"Offset: 512"), "{bad}");
     }

@@ -13,6 +13,8 @@
 mod files;
 mod line;
 
+use std::collections::BTreeMap;
+
 use forebay_core::{Flags, Op};
 
 use super::Input;
@@ -37,8 +39,35 @@ struct Strace {
     held: std::collections::HashMap<u32, (u64, Vec<u8>)>,
     /// The call of the current line.
     text: Vec<u8>,
+    /// The number of calls that move data in ways that are not read, by name.
+    unread: BTreeMap<&'static str, u64>,
     /// The name of the current volume.
     name: Vec<u8>,
+}
+
+/// Calls that move data of files but are not read.
+const UNREAD: [&str; 10] = [
+    "io_submit",
+    "io_uring_enter",
+    "copy_file_range",
+    "sendfile",
+    "sendfile64",
+    "splice",
+    "sync",
+    "syncfs",
+    "msync",
+    "sync_file_range",
+];
+
+/// Returns the name of a call that moves data in a way that is not read.
+fn unread(call: &Whole<'_>) -> Option<&'static str> {
+    call.result?;
+    let request = call.arguments.get(1).copied().unwrap_or_default();
+    if call.name == b"ioctl" {
+        let all = ["BLKDISCARD", "BLKSECDISCARD", "BLKZEROOUT"];
+        return all.into_iter().find(|one| request == one.as_bytes());
+    }
+    UNREAD.into_iter().find(|one| call.name == one.as_bytes())
 }
 
 /// Returns the operation of a call that transfers data, and the position of the offset among its
@@ -85,6 +114,9 @@ impl CallLine for Strace {
         let Some(call) = line::call(&self.text) else { return Ok(Call::Other) };
         let Some(moved) = moved(&call, thread, &mut self.files) else {
             self.files.follow(thread, &call);
+            if let Some(name) = unread(&call) {
+                *self.unread.entry(name).or_default() += 1;
+            }
             return Ok(Call::Other);
         };
         let Some((op, offset, len, name)) = moved else { return Ok(Call::Skipped) };
@@ -96,7 +128,17 @@ impl CallLine for Strace {
     }
 
     fn sentences(&self) -> Vec<String> {
-        self.files.sentences().into_iter().chain(self.times.0.sentence()).collect()
+        let unread = self.unread.iter().map(|(name, count)| format!("{count} {name}"));
+        let unread = unread.collect::<Vec<_>>().join(", ");
+        let left_out = (!unread.is_empty()).then(|| {
+            format!("calls that move data in ways that are not read are left out: {unread}")
+        });
+        self.files
+            .sentences()
+            .into_iter()
+            .chain(left_out)
+            .chain(self.times.day.sentence())
+            .collect()
     }
 }
 

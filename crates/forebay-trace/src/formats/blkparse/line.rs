@@ -195,7 +195,7 @@ mod tests {
             panic!()
         };
         let (to, from) = (8 << 20, 253 << 20 | 1);
-        assert_eq!(*remap, Remap { to, sector: 2056, from, from_sector: 8 });
+        assert_eq!(*remap, Remap { to, sector: 2056, from, from_sector: 8, bytes: 4096 });
         assert!(matches!(parse(b"8,0 1 7 0.5 5 A WS 2056 + 8"), Ok(Line::Other)));
     }
 

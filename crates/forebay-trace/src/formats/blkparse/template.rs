@@ -74,7 +74,11 @@ impl Template {
                     rest = rest.trim_ascii_start();
                     let end = match self.0.get(place + 1) {
                         Some(Part::Text(text)) => {
-                            end_before(text, rest, place + 2 == self.0.len())?
+                            // A device has a comma of its own.
+                            let own = rest.iter().position(|&byte| byte == b',');
+                            let own = own.filter(|_| *letter == b'D').map_or(0, |at| at + 1);
+                            let is_last = place + 2 == self.0.len();
+                            own + end_before(text, rest.get(own..)?, is_last)?
                         }
                         Some(Part::Field(_)) => word_end(rest),
                         None => rest.len(),

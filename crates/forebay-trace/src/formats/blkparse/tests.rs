@@ -103,7 +103,7 @@ fn a_request_at_two_layers_counts_once() {
     let (records, notes) = read_at(&layers(), Layer::Top).unwrap();
     assert_eq!(offsets(&records), [800, 5000]);
     assert_eq!(records[0].latency.unwrap().0, 1900);
-    let warning = "1 request of volume 8,16 come";
+    let warning = "1 request of volume 8,16 comes";
     assert!(notes.warnings.iter().any(|w| w.starts_with(warning)), "{notes:?}");
     let (records, notes) = read_at(&layers(), Layer::Every).unwrap();
     assert_eq!((records.len(), notes.warnings.len()), (3, 1), "{notes:?}");
@@ -134,6 +134,59 @@ fn layers_are_followed_through_a_partition() {
         let (records, _) = read_at(&text, layer).unwrap();
         assert_eq!((records.len(), records[0].offset / 512), (1, sector));
     }
+}
+
+/// As multipath shows it: the path has no arrivals of its own but those of a checker.
+const PATHS: &str = "8,0 0 1 0.0 9 Q R 0 + 8 [multipathd]\n8,0 0 2 0.001 0 C R 0 + 8 [0]\n\
+    253,0 0 3 1.0 7 Q W 1000 + 8 [db]\n8,0 0 4 1.00001 7 A W 2000 + 8 <- (253,0) 1000\n\
+    8,0 0 5 1.00002 7 D W 2000 + 8 [db]\n8,0 0 6 1.001 0 C W 2000 + 8 [0]\n";
+
+#[test]
+fn a_request_that_arrives_nowhere_below_counts_above() {
+    let own = format!("{PATHS}253,0 0 7 1.00101 0 C W 1000 + 8 [0]\n");
+    let again = own.replace("1.0", "0.0").replace(" 2000 ", " 3000 ").replace(" 1000", " 5000");
+    for text in [own.clone(), format!("{again}{own}")] {
+        let (records, _) = read(&text).unwrap();
+        let seen: Vec<_> =
+            records.iter().map(|one| (one.offset / 512, one.latency.unwrap().0)).collect();
+        assert_eq!(records.len(), text.matches(" Q ").count(), "{seen:?}");
+        assert_eq!(seen.last(), Some(&(1000, 1_010_000)));
+    }
+}
+
+#[test]
+fn requests_end_with_completions_below_if_they_have_none_above() {
+    for layer in [Layer::Top, Layer::Bottom, Layer::Every] {
+        let (records, _) = read_at(PATHS, layer).unwrap();
+        assert_eq!(records[1].latency.map(|one| one.0), Some(1_000_000));
+        // In two parts, one of them together with what follows, and so many times that none waits.
+        let one = |n: u64| {
+            let (upper, lower) = (n * 100, 5000 + n * 100);
+            format!(
+                "259,0 0 1 {n}.0 7 Q R {upper} + 8 [db]\n\
+                 259,1 0 1 {n}.1 7 A R {lower} + 8 <- (259,0) {upper}\n\
+                 259,1 0 1 {n}.2 7 C R {lower} + 4 [0]\n259,1 0 1 {n}.3 7 C R {} + 12 [0]\n",
+                lower + 4
+            )
+        };
+        let (records, notes) = read_at(&(0..40).map(one).collect::<String>(), layer).unwrap();
+        assert_eq!((records.len(), notes.warnings.len()), (40, 0), "{notes:?}");
+        assert!(records.iter().all(|one| one.latency.unwrap().0 == 300_000_000));
+    }
+}
+
+#[test]
+fn a_lower_request_names_the_volume_at_the_top() {
+    let text = format!(
+        "{}253,0 0 2 0.00000015 5 A RA 800 + 8 <- (253,1) 700\n{}{REMAP}{}",
+        Q.replace("8,16", "253,1").replace("800", "700"),
+        Q.replace("8,16", "253,0").replace("0100", "0200"),
+        Q.replace("800", "900").replace("0100", "0300")
+    );
+    let (records, notes) = read_at(&text, Layer::Top).unwrap();
+    assert_eq!(records.len(), 1);
+    let told = "1 request of volume 8,16 comes from volume 253,1 and counts once, there";
+    assert!(notes.warnings.iter().any(|one| one.starts_with(told)), "{notes:?}");
 }
 
 #[test]
@@ -167,6 +220,8 @@ fn a_stated_format_is_read() {
     let (records, volumes) = read_as("%a,%p,%3d,%S,%N,[%C],%T.%t", lines).unwrap();
     assert_eq!((records[0].len, records[0].latency.unwrap().0), (4096, 70));
     assert_eq!(volumes, ["disk"]);
+    let (_, volumes) = read_as("%a,%D,%d,%S,%n,%T.%t", "Q,8,0,R,800,8,1.5\n").unwrap();
+    assert_eq!(volumes, ["8,0"]);
     let error = read_as("%T.%t %a %S %n", "1.1 Q 8 8\n").err().unwrap().to_string();
     assert!(error.contains("expected a format with %d (RWBS)"), "{error}");
 }

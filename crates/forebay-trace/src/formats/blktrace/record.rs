@@ -104,6 +104,7 @@ impl Head<'_> {
             sector: self.u64(16),
             from: u32::from_be_bytes(*from),
             from_sector: u64::from_be_bytes(*from_sector),
+            bytes: self.u32(24),
         })))
     }
 }

@@ -55,6 +55,7 @@ pub(crate) struct Remap {
     pub(crate) sector: u64,
     pub(crate) from: u32,
     pub(crate) from_sector: u64,
+    pub(crate) bytes: u32,
 }
 
 /// The part of a device that an event concerns, with its flags.

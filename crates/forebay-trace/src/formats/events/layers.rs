@@ -3,22 +3,24 @@
 //! A remap (`A`) says that a request of one device goes on to another, or to several. Each request
 //! counts at one layer:
 //!
-//! - [`Layer::Bottom`]: a device is *above* if its requests are remapped, in one step or several, to
-//!   another device at which the trace has requests. None of its requests count, because the
-//!   devices below show all that became of them.
+//! - [`Layer::Bottom`]: a request does not count if another arrived at the place to which it was
+//!   remapped, because that one shows all that became of it.
 //! - [`Layer::Top`]: a request at the sector to which a request of another device of the trace was
 //!   just remapped does not count. Other requests of the lower device do: it may hold more than
 //!   one volume.
+//!
+//! A device may show no arrivals but only completions, such as a path of a multipath disk. These end
+//! the requests that were remapped there.
 //!
 //! Since Linux 5.12, tracepoints name the partition of a queued request but the disk of a completed
 //! one, both with sectors of the disk. [`Layers::partition_of`] recognizes such pairs by their
 //! numbers.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::event::{Remap, Span};
+use super::event::{Category, Remap, SECTOR_BYTES, Span};
 use forebay_ask::named;
-use forebay_show::plural::counted;
+use forebay_show::plural::{counted, verb};
 
 /// The layer at which a request counts if a trace shows it at several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,128 +34,133 @@ pub enum Layer {
     Every,
 }
 
-/// The most pairs of devices that are followed.
-const EDGES_MAX: usize = 4096;
 /// The most remapped requests that are awaited at a lower device.
 const EXPECTED_MAX: usize = 1 << 16;
+
+/// A device and sector; all flushes of a device have one place.
+type Place = (u32, u64);
+
+/// A request that was remapped, or a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Origin {
+    pub(super) device: u32,
+    pub(super) id: u64,
+    /// The number of its sectors that were remapped together.
+    pub(super) sectors: u64,
+}
 
 /// Follows requests from layer to layer.
 #[derive(Default)]
 pub(super) struct Layers {
     pub(super) layer: Layer,
-    edges: BTreeSet<(u32, u32)>,
-    /// The devices that have requests.
-    busy: BTreeSet<u32>,
-    /// The devices whose requests do not count, and the device below that shows them.
-    above: BTreeMap<u32, u32>,
-    /// How many requests are expected at a device and sector, because they were remapped there.
-    expected: HashMap<(u32, u64), u32>,
+    /// The requests that are expected at a place, because they were remapped there.
+    expected: BTreeMap<Place, VecDeque<Origin>>,
+    /// The requests that arrived at a place where they do not count, and may be remapped again.
+    passed: HashMap<Place, Origin>,
     /// The number of requests that do not count, by their device and the other device that has them.
     left_out: BTreeMap<(u32, u32), u64>,
 }
 
+/// What the arrival of a request means for its layers.
+pub(super) enum Arrival {
+    Counts,
+    /// It counts, instead of this request above.
+    CountsFor(u64),
+    /// It counts above.
+    IsLeftOut,
+}
+
+fn place(device: u32, sector: u64, bytes: u32) -> Place {
+    (device, if bytes == 0 { u64::MAX } else { sector })
+}
+
 impl Layers {
-    /// Processes a remap. Returns the devices that have turned out to be above others.
-    pub(super) fn remap(&mut self, remap: &Remap) -> Vec<u32> {
-        if remap.from != remap.to && self.edges.len() < EDGES_MAX {
-            let is_new = self.edges.insert((remap.from, remap.to));
-            if is_new && self.layer == Layer::Bottom {
-                return self.find_above();
-            }
-        }
-        if self.layer == Layer::Top {
-            self.expect(remap);
-        }
-        Vec::new()
-    }
-
-    /// Processes the first request of a device. Returns the devices that have turned out to be
-    /// above others.
-    pub(super) fn begin(&mut self, device: u32) -> Vec<u32> {
-        self.busy.insert(device);
-        match self.layer {
-            Layer::Bottom if !self.edges.is_empty() => self.find_above(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn find_above(&mut self) -> Vec<u32> {
-        let sources: BTreeSet<u32> = self.edges.iter().map(|&(from, _)| from).collect();
-        let found = |from: &u32| Some((*from, self.below(*from)?));
-        let new: Vec<(u32, u32)> = sources
-            .iter()
-            .filter(|from| self.busy.contains(from) && !self.above.contains_key(from))
-            .filter_map(found)
-            .collect();
-        self.above.extend(new.iter().copied());
-        new.into_iter().map(|(from, _)| from).collect()
-    }
-
-    /// Returns the nearest device with requests to which those of `device` are remapped.
-    fn below(&self, device: u32) -> Option<u32> {
-        let (mut seen, mut next) = (BTreeSet::from([device]), vec![device]);
-        while let Some(from) = next.pop() {
-            for &(_, to) in self.edges.range((from, 0)..=(from, u32::MAX)) {
-                if seen.insert(to) {
-                    if self.busy.contains(&to) {
-                        return Some(to);
-                    }
-                    next.push(to);
-                }
-            }
-        }
-        None
-    }
-
-    /// Expects a remapped request at its new place, if the trace has it above.
-    fn expect(&mut self, remap: &Remap) {
+    /// Processes a remap. `request` returns the request that is remapped, if it counts at its device.
+    pub(super) fn remap(&mut self, remap: &Remap, request: Option<u64>) {
         // Remaps in a row: from a volume to a partition, and from there to its disk, which is the
         // device that both events may name.
-        let step = [remap.from, remap.to].map(|device| (device, remap.from_sector));
-        let earlier = step.into_iter().find(|place| self.expected.contains_key(place));
-        if let Some(place) = earlier {
-            self.meet(place);
-        } else if remap.from == remap.to || !self.busy.contains(&remap.from) {
-            return;
-        }
+        let [above, beside] =
+            [remap.from, remap.to].map(|device| place(device, remap.from_sector, remap.bytes));
+        let own = request.filter(|_| remap.from != remap.to).map(|id| Origin {
+            device: remap.from,
+            id,
+            sectors: u64::from(remap.bytes).div_ceil(SECTOR_BYTES),
+        });
+        let earlier = self.meet(above).or_else(|| self.meet(beside));
+        let Some(origin) = earlier.or_else(|| self.passed.remove(&above)).or(own) else { return };
+        self.expect(place(remap.to, remap.sector, remap.bytes), origin);
+    }
+
+    fn expect(&mut self, place: Place, origin: Origin) {
         if self.expected.len() >= EXPECTED_MAX {
             self.expected.clear();
         }
-        *self.expected.entry((remap.to, remap.sector)).or_default() += 1;
+        self.expected.entry(place).or_default().push_back(origin);
     }
 
-    /// Returns whether a request is expected at this place, which happens once.
-    fn meet(&mut self, place: (u32, u64)) -> bool {
-        let Some(count) = self.expected.get_mut(&place) else { return false };
-        *count -= 1;
-        if *count == 0 {
+    /// Returns the request that is expected at this place, which happens once.
+    fn meet(&mut self, place: Place) -> Option<Origin> {
+        let origins = self.expected.get_mut(&place)?;
+        let origin = origins.pop_front();
+        if origins.is_empty() {
             self.expected.remove(&place);
         }
-        true
+        origin
     }
 
-    /// Returns whether an arriving request counts at another layer.
-    pub(super) fn leaves_out(&mut self, span: &Span) -> bool {
-        if self.above.is_empty() && self.expected.is_empty() {
-            return false;
+    /// Processes the arrival of a request.
+    pub(super) fn arrive(&mut self, span: &Span) -> Arrival {
+        if self.expected.is_empty() {
+            return Arrival::Counts;
         }
-        if self.meet((span.device, span.sector)) {
-            let above = self.edges.iter().find(|(_, to)| *to == span.device).map(|&(from, _)| from);
-            *self.left_out.entry((span.device, above.unwrap_or(span.device))).or_default() += 1;
-            return true;
+        let here = place(span.device, span.sector, span.bytes);
+        let Some(origin) = self.meet(here) else { return Arrival::Counts };
+        match self.layer {
+            Layer::Top => {
+                if self.passed.len() >= EXPECTED_MAX {
+                    self.passed.clear();
+                }
+                self.passed.insert(here, origin);
+                self.count(span.device, origin.device);
+                Arrival::IsLeftOut
+            }
+            Layer::Bottom => Arrival::CountsFor(origin.id),
+            Layer::Every => Arrival::Counts,
         }
-        let is_above = self.above.contains_key(&span.device);
-        if is_above {
-            self.count_above(span.device);
-        }
-        is_above
     }
 
-    /// Counts a request of a device that is above another.
-    pub(super) fn count_above(&mut self, device: u32) {
-        if let Some(&below) = self.above.get(&device) {
-            *self.left_out.entry((device, below)).or_default() += 1;
+    /// Counts a request of `device` that counts at `other`.
+    pub(super) fn count(&mut self, device: u32, other: u32) {
+        *self.left_out.entry((device, other)).or_default() += 1;
+    }
+
+    /// Processes a completion at a device where no request awaits it. Returns the requests that
+    /// were remapped there, and how many of their sectors it completes.
+    pub(super) fn complete(&mut self, span: &Span) -> Vec<(Origin, u64)> {
+        if self.expected.is_empty() {
+            return Vec::new();
         }
+        if span.bytes == 0 {
+            let flush = span.category.has(Category::WRITE).then(|| place(span.device, 0, 0));
+            return flush
+                .and_then(|place| self.meet(place))
+                .map(|one| (one, 0))
+                .into_iter()
+                .collect();
+        }
+        let (first, end) = ((span.device, span.sector), (span.device, span.end()));
+        let places: Vec<Place> = self.expected.range(first..end).map(|(place, _)| *place).collect();
+        let mut completed = Vec::new();
+        for (device, sector) in places {
+            let Some(origin) = self.meet((device, sector)) else { continue };
+            let sectors = origin.sectors.min(span.end() - sector);
+            completed.push((origin, sectors));
+            if sectors < origin.sectors {
+                let rest = Origin { sectors: origin.sectors - sectors, ..origin };
+                self.expect((device, sector + sectors), rest);
+            }
+        }
+        completed
     }
 
     /// Returns whether `device` can be a partition of `disk`, by the kernel's numbers.
@@ -167,17 +174,20 @@ impl Layers {
     pub(super) fn sentences(&self) -> Vec<String> {
         let sentence = |(&(device, other), &count): (&(u32, u32), &u64)| {
             let (device, other, requests) = (name(device), name(other), counted(count, "request"));
+            let counts = verb(count, "counts", "count");
             match self.layer {
                 Layer::Top => format!(
-                    "{requests} of volume {device} come from volume {other} and count once, there; \
-                     {} counts them at the lower one",
-                    named("layer=bottom")
+                    "{requests} of volume {device} {} from volume {other} and {counts} once, there; \
+                     {} counts {} at the lower one",
+                    verb(count, "comes", "come"),
+                    named("layer=bottom"),
+                    verb(count, "it", "them"),
                 ),
                 _ => format!(
                     "volume {device} is a layer above volume {other} (the trace has remaps): its \
-                     {requests} count once, as the requests of the volume below; {} counts those \
-                     above",
-                    named("layer=top")
+                     {requests} at both {counts} once, at the volume below; {} counts {} above",
+                    named("layer=top"),
+                    verb(count, "it", "them"),
                 ),
             }
         };

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 
-use super::{Back, Event, Pairing, Remap, Sorted, Source, What};
+use super::{Back, Event, Pairing, Remap, SECTOR_BYTES, Sorted, Source, What};
 use crate::bad_rows::BadRows;
 use crate::error::{Place, TraceError};
 use crate::formats::Input;
@@ -332,7 +332,9 @@ pub(crate) fn remap(to: u32, rest: &[u8]) -> Option<Remap> {
     here.next()?;
     let sector = here.number("").ok()?;
     let from_sector = Words(from_sector.get(1..)?).number("").unwrap_or(0);
-    Some(Remap { to, sector, from: device(from)?, from_sector })
+    let sectors = here.nth(1).and_then(crate::fields::digits).unwrap_or(0);
+    let bytes = u32::try_from(sectors.checked_mul(SECTOR_BYTES)?).ok()?;
+    Some(Remap { to, sector, from: device(from)?, from_sector, bytes })
 }
 
 /// Parses seconds with decimals, which are required and at most nine, and returns nanoseconds.

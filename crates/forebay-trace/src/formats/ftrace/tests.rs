@@ -137,3 +137,9 @@ fn a_damaged_line_is_left_out_and_shown() {
     assert!(sniff(FTRACE.as_bytes()) && sniff(PERF.as_bytes()));
     assert!(!sniff(b"8,16 0 1 0.5 7 Q R 1 + 1 [x]\n") && !sniff(b"time: 1.0: x\n"));
 }
+
+#[test]
+fn an_unknown_thread_of_perf_is_not_thread_1() {
+    assert_eq!(thread(b":-1    -1"), Some((u32::MAX, &b"<...>"[..])));
+    assert_eq!(thread(b"init-1"), Some((1, &b"init"[..])));
+}

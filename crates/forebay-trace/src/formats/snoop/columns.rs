@@ -2,6 +2,7 @@
 
 use std::array;
 
+use crate::fields::digits;
 use crate::formats::log::words;
 use crate::rows::{RowError, shorten};
 
@@ -175,14 +176,35 @@ impl Layout {
         if count <= fixed {
             return Err(RowError::new("row", line.trim_ascii(), "a word for each heading"));
         }
-        let named = count - fixed;
+        let named = self.named(&words, count - fixed);
+        let ends_with_name =
+            self.places.get(Column::Disk as usize).copied().flatten() == Some(fixed);
         let cell = |place: usize| match place {
+            _ if place == fixed && ends_with_name => span(line, words.get(place + named - 1..)?),
             _ if place < self.before => words.get(place).copied(),
             _ if place == self.before => span(line, words.get(place..place + named)?),
             _ => words.get(place + named - 1).copied(),
         };
         let cells = array::from_fn(|column| self.places.get(column).copied()?.and_then(cell));
         Ok(Some(Cells { tool: self.tool, line, cells }))
+    }
+}
+
+impl Layout {
+    /// Returns how many words the name of the process has, of up to `most`. A file name in the last
+    /// column may contain blanks, too: the first numbers in their places decide.
+    fn named(&self, words: &[&[u8]], most: usize) -> usize {
+        let fits = |named: &usize| {
+            [Column::Pid, Column::Sector, Column::Bytes].into_iter().all(|column| {
+                let place = self.places.get(column as usize).copied().flatten();
+                let word = place.and_then(|place| words.get(place + named - 1));
+                word.is_some_and(|word| digits(word).is_some())
+            })
+        };
+        match self.tool {
+            Tool::Fsslower => (1..=most).find(fits).unwrap_or(most),
+            Tool::Biosnoop | Tool::Iosnoop => most,
+        }
     }
 }
 

@@ -65,7 +65,7 @@ fn tools_for_files_have_files_as_volumes() {
     let text = "Tracing ext4 operations slower than 0 ms\n\
         TIME     COMM           PID    T BYTES   OFF_KB   LAT(ms) FILENAME\n\
         06:35:01 cron           16464  R 1249    3        16.05 common-auth\n\
-        06:35:02 my db          16463  W 4096    8        0.50 data\n\
+        06:35:02 my db          16463  W 4096    8        0.50 my data 2\n\
         06:35:02 my db          16463  S 9223372036854775807 0 1.00 data\n\
         06:35:02 my db          16463  O 0       0        0.01 data\n";
     let (records, dictionary, notes) = read(open, text.as_bytes());
@@ -74,7 +74,7 @@ fn tools_for_files_have_files_as_volumes() {
     assert_eq!(seen[0], (Op::Read, 3072, 1249, 16_050_000));
     assert!(seen.contains(&(Op::Write, 8192, 4096, 500_000)));
     assert!(seen.contains(&(Op::Flush, 0, 0, 1_000_000)));
-    assert_eq!(dictionary.volumes, ["common-auth", "data"]);
+    assert_eq!(dictionary.volumes, ["common-auth", "my data 2", "data"]);
     assert_eq!((records.len(), notes.rows_skipped), (3, 1), "{notes:?}");
 }
 

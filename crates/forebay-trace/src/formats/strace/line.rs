@@ -25,9 +25,31 @@ pub(super) struct Whole<'a> {
     pub(super) latency_ns: Option<u64>,
 }
 
-/// The clock of the times, which may be times of day.
+/// The clock of the times, which may be times of day, or count from the line before (`-r`).
 #[derive(Default)]
-pub(super) struct Times(pub(super) DayClock);
+pub(super) struct Times {
+    pub(super) day: DayClock,
+    /// The time of the last line, if times count from the line before: the first of them is zero.
+    sum_ns: Option<u64>,
+    is_begun: bool,
+}
+
+impl Times {
+    fn ns(&mut self, time: &[u8]) -> Result<u64, RowError> {
+        if time.contains(&b':') {
+            return self.day.ns(time);
+        }
+        let ns = scaled(time, 9)
+            .ok_or_else(|| RowError::new("time", time, "seconds such as 1767000000.000100"))?;
+        if !std::mem::replace(&mut self.is_begun, true) && ns == 0 {
+            self.sum_ns = Some(0);
+        }
+        Ok(self.sum_ns.as_mut().map_or(ns, |sum_ns| {
+            *sum_ns = sum_ns.saturating_add(ns);
+            *sum_ns
+        }))
+    }
+}
 
 const UNFINISHED: &[u8] = b"<unfinished ...>";
 /// What a call without a time lacks.
@@ -49,11 +71,7 @@ pub(super) fn parse<'a>(line: &'a [u8], times: &mut Times) -> Result<Line<'a>, R
     if !time.contains(&b'.') && !time.contains(&b':') || rest.is_empty() {
         return untimed(time, rest);
     }
-    let at_ns = match time.contains(&b':') {
-        true => times.0.ns(time)?,
-        false => scaled(time, 9)
-            .ok_or_else(|| RowError::new("time", time, "seconds such as 1767000000.000100"))?,
-    };
+    let at_ns = times.ns(time)?;
     if rest.starts_with(b"+++") || rest.starts_with(b"---") {
         return Ok(Line::Other);
     }

@@ -67,6 +67,26 @@ fn other_forms_of_lines_are_read() {
 }
 
 #[test]
+fn times_that_count_from_the_line_before_add_up() {
+    let text = "0.000000 pread64(5</db>, \"\"..., 512, 1024) = 512 <0.1>\n\
+        0.500000 lseek(5</db>, 0, SEEK_SET) = 0 <0.1>\n\
+        0.250000 pread64(5</db>, \"\"..., 512, 0) = 512 <0.1>\n";
+    let (records, ..) = read(open, text.as_bytes());
+    assert_eq!(records[1].at.0, 750_000_000);
+}
+
+#[test]
+fn calls_that_are_not_read_are_named() {
+    let text = "1 10.0 pread64(5</db>, \"\"..., 512, 1024) = 512 <0.1>\n\
+        1 10.1 io_submit(0x7f, 1, [{}]) = 1 <0.1>\n1 10.2 io_submit(0x7f, 1, [{}]) = 1 <0.1>\n\
+        1 10.3 ioctl(5</db>, BLKDISCARD, [0, 4096]) = 0 <0.1>\n1 10.4 getpid() = 1 <0.1>\n";
+    let notes = seen(text).2;
+    let told =
+        "calls that move data in ways that are not read are left out: 1 BLKDISCARD, 2 io_submit";
+    assert_eq!(notes.warnings, [told]);
+}
+
+#[test]
 fn a_forked_process_shares_positions_and_appends_go_to_the_end() {
     let text = "1 10.0 open(\"log\", O_WRONLY|O_APPEND) = 4 <0.1>\n\
         1 10.1 write(4, \"..\", 10) = 10 <0.1>\n\

@@ -3,8 +3,8 @@
 //! issues and completions shows two issues and one completion.
 //!
 //! If the trace also has the event of the way back (R), the next issue of the same sectors belongs
-//! to the same request, however late it comes. Without that event, a second issue can only be distinguished from another request for the same sectors by what
-//! follows. A completion ends the oldest request of exactly its sectors; every other request over
+//! to the same request, however late it comes. Without that event, a second issue can only be
+//! distinguished from another request for the same sectors by what follows. A completion ends the oldest request of exactly its sectors; every other request over
 //! these sectors is then in doubt. If it completes later, it was a separate request. If it is
 //! issued once more, or never completes, it was the same request: it is left out and counted. A
 //! busy driver is retried within [`AGAIN_NS`]; an issue after that is another request, and the
@@ -21,11 +21,14 @@ use super::{Pairing, Span};
 /// How many times as long as a completed flush another flush may take that was outstanding at the
 /// same time.
 const FLUSH_TIMES: u64 = 10;
+/// The most outstanding requests of one place that are compared; older ones most likely lost their
+/// completions.
+const PLACE_MAX: usize = 64;
 /// A request is issued again within a second of its last issue.
 const AGAIN_NS: u64 = 1_000_000_000;
 
 impl Pairing {
-    fn pending(&mut self, id: u64) -> Option<&mut Pending> {
+    pub(super) fn pending(&mut self, id: u64) -> Option<&mut Pending> {
         let index = id.checked_sub(self.first)?;
         self.pending.get_mut(usize::try_from(index).ok()?)
     }
@@ -96,6 +99,9 @@ impl Pairing {
             .into_iter()
             .partition(|&id| self.pending(id).is_some_and(|pending| pending.is_doubtful()));
         again.into_iter().for_each(|id| self.leave_out(id));
+        if under_way.len() >= PLACE_MAX {
+            under_way.pop_front();
+        }
         under_way.push_back(id);
         if let Some(volume) = self.volumes.get(pending.record.volume) {
             volume.issued.insert(place, under_way);
@@ -137,6 +143,7 @@ impl Pairing {
         pending.record.latency = Some(at - issued);
         (pending.done, pending.awaited) = (true, 0);
         let Some(volume) = self.volumes.find(span.device) else { return false };
+        volume.completes = true;
         let outstanding = volume.direction(op);
         outstanding.forget(id, span.sector, span.end());
         let pending = &mut self.pending;

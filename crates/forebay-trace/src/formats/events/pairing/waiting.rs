@@ -25,6 +25,8 @@ pub(super) struct Pending {
     pub(super) covered: u64,
     /// Whether it went back to the scheduler and awaits its next issue.
     pub(super) requeued: bool,
+    /// The number of its sectors that completed at the devices below, and when that was last.
+    pub(super) below: (u64, Option<Nanos>),
     /// Whether it does not count, and why.
     pub(super) left_out: Option<LeftOut>,
 }
@@ -59,6 +61,10 @@ pub(super) struct Volume {
     pub(super) barriers: BTreeMap<u64, VecDeque<u64>>,
     /// Outstanding requests by place, oldest first, if issues are the arrivals.
     pub(super) issued: HashMap<Place, VecDeque<u64>>,
+    /// Whether any of its requests completed at this device.
+    pub(super) completes: bool,
+    /// The number of its requests that completed at devices below.
+    pub(super) completed_below: u32,
     /// When one of several empty flushes completed, and how long it took.
     pub(super) flushed: Option<(Nanos, Nanos)>,
 }
@@ -70,14 +76,14 @@ pub(super) struct Volumes {
 }
 
 impl Volumes {
-    /// Returns the position of a device's volume, and whether it is new.
-    pub(super) fn place(&mut self, device: u32) -> (u32, bool) {
+    /// Returns the position of a device's volume.
+    pub(super) fn place(&mut self, device: u32) -> u32 {
         let next = self.list.len() as u32;
         let place = *self.places.entry(device).or_insert(next);
         if place == next {
             self.list.push(Volume { device, ..Volume::default() });
         }
-        (place, place == next)
+        place
     }
 
     /// Returns the number of a volume in the dictionary.
@@ -136,6 +142,13 @@ impl Volume {
             Op::Trim => &mut self.discards,
             Op::Read | Op::Flush | Op::Park | Op::Open => &mut self.reads,
         }
+    }
+
+    /// Returns the newest outstanding request at a sector, or the newest flush.
+    pub(super) fn newest(&self, sector: u64, is_flush: bool) -> Option<u64> {
+        let flush = self.flushes.back().copied().filter(|_| is_flush);
+        let all = [&self.reads, &self.writes, &self.discards];
+        flush.or_else(|| all.into_iter().filter_map(|one| one.newest(sector)).max())
     }
 
     pub(super) fn claims(&self) -> usize {

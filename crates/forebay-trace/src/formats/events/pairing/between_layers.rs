@@ -1,0 +1,79 @@
+//! Requests that go on to devices below: which of the two counts, and where they complete.
+//!
+//! A device above others may complete its requests itself, later than the devices below. If it does
+//! not, as a multipath disk of NVMe, the last completion below is theirs. Whether it does is not
+//! known at first, so its first requests wait for their own completion.
+
+use forebay_core::Nanos;
+
+use super::super::event::{Remap, Span};
+use super::Pairing;
+use super::waiting::{LeftOut, Pending};
+
+/// After this many requests of a device without own completions, it does not complete any itself.
+const BELOW_MIN: u32 = 16;
+
+impl Pairing {
+    pub(super) fn remap(&mut self, remap: &Remap) {
+        let volume = self.volumes.find(remap.from);
+        let request = volume.and_then(|one| one.newest(remap.from_sector, remap.bytes == 0));
+        self.layers.remap(remap, request);
+    }
+
+    /// Leaves out a request that counts as another at the device below.
+    pub(super) fn leave_out_above(&mut self, id: u64, below: u32) {
+        let Some(pending) = self.pending(id).filter(|pending| pending.left_out.is_none()) else {
+            return;
+        };
+        (pending.done, pending.left_out) = (true, Some(LeftOut::Above));
+        let place = pending.record.volume;
+        if let Some(volume) = self.volumes.get(place) {
+            self.layers.count(volume.device, below);
+        }
+    }
+
+    /// Processes a completion that no request of its device awaits.
+    pub(super) fn complete_below(&mut self, span: &Span, at: Nanos) {
+        for (origin, sectors) in self.layers.complete(span) {
+            let Some(volume) = self.volumes.find(origin.device) else { continue };
+            if volume.completes {
+                continue;
+            }
+            let is_sure = volume.completed_below >= BELOW_MIN;
+            let Some(pending) = self.pending(origin.id).filter(|pending| !pending.done) else {
+                continue;
+            };
+            pending.below = (pending.below.0 + sectors, Some(at));
+            if is_sure {
+                pending.complete_below();
+            } else if pending.is_complete_below() {
+                self.count_below(origin.device);
+            }
+        }
+    }
+
+    /// Counts a request that completed below. Once there are enough, none of them waits any longer.
+    fn count_below(&mut self, device: u32) {
+        let Some(place) = self.volumes.find_place(device) else { return };
+        let Some(volume) = self.volumes.get(place) else { return };
+        volume.completed_below += 1;
+        if volume.completed_below == BELOW_MIN {
+            let own = self.pending.iter_mut().filter(|pending| pending.record.volume == place);
+            own.for_each(Pending::complete_below);
+        }
+    }
+}
+
+impl Pending {
+    fn is_complete_below(&self) -> bool {
+        self.below.1.is_some() && self.below.0 >= self.end() - self.sector
+    }
+
+    /// Completes it with its last completion below, if it has no own one.
+    pub(super) fn complete_below(&mut self) {
+        if !self.done && self.record.latency.is_none() && self.is_complete_below() {
+            self.record.latency = self.below.1.map(|at| at - self.record.at);
+            self.done = true;
+        }
+    }
+}
