@@ -12,7 +12,7 @@ fn record(nth: u64) -> Record {
     Record {
         at: Nanos(nth * 1000),
         offset: nth * 4096,
-        latency: Some(Nanos(500)),
+        latency: Some(Nanos(50_000)),
         len: 4096,
         stream: 0,
         volume: 0,
