@@ -85,6 +85,7 @@ impl Together {
             duration_s: read.duration().as_secs_f64(),
             rows: vec![CapacityRow {
                 volume: None,
+                stream: None,
                 within_ms: self.within.as_millis_f64(),
                 fraction: self.fraction.as_f64(),
                 capacity_iops: alone_iops,
