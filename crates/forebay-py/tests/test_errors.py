@@ -9,18 +9,19 @@ import forebay
 
 def test_bad_content_says_what_the_command_says(command, tmp_path):
     bad = tmp_path / "bad.spc"
-    bad.write_text("0,5,512,R,0.0\n0,5,512,R,-1\n")
+    bad.write_text("0,5,512,R,0.0\n" + 2 * "0,5,512,R,-1\n")
     said = command("describe", bad)
     with pytest.raises(forebay.Error) as caught:
         forebay.describe(bad)
     told = str(caught.value).replace("with from_ or columns", "with --from or --columns")
+    told = told.replace('bad_rows="100%"', "--bad-rows 100%")
     assert (said.returncode, said.stderr) == (2, f"forebay: {told}\n") and told != str(caught.value)
     assert isinstance(caught.value, ValueError) and "line 2" in str(caught.value)
 
 
 def test_a_stream_that_breaks_off_says_why(tmp_path):
     bad = tmp_path / "bad.spc"
-    bad.write_text("0,5,512,R,0.0\n0,5,512,R,-1\n")
+    bad.write_text("0,5,512,R,0.0\n" + 2 * "0,5,512,R,-1\n")
     trace = forebay.read(bad)
     with pytest.raises(forebay.Error, match="line 2"):
         trace.to_polars()

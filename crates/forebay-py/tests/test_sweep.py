@@ -53,7 +53,7 @@ def test_describe_is_asked_too_and_answers_say_how_many(tmp_path, small):
     assert answers == [forebay.describe(small, stream_by=by) for by in ("thread", "name")]
     assert repr(found) == f"forebay.sweep.Answers(2 cells, 2 done, 0 failed, in '{absent}')"
     bad = small.with_name("bad.spc")
-    bad.write_text("0,5,512,R,0.0\n0,5,512,R,-1\n")
+    bad.write_text("0,5,512,R,0.0\n" + 2 * "0,5,512,R,-1\n")
     found = forebay.sweep({"describe": {}}, [small, bad], output=absent, processes=1)
     assert repr(found).startswith("forebay.sweep.Answers(2 cells, 1 done, 1 failed, in ")
 

@@ -411,7 +411,7 @@ def test_a_text_is_read_by_the_columns_that_it_is_said_to_have(tmp_path):
 
 def test_a_trace_shows_itself_in_notebooks_and_is_not_read_for_it(tmp_path):
     path = tmp_path / "<b>.spc"
-    path.write_text("0,5,512,R,0.0\n" + "0,5,512,R,-1\n")
+    path.write_text("0,5,512,R,0.0\n" + 2 * "0,5,512,R,-1\n")
     trace = forebay.read(path)
     shown = trace._repr_html_()
     assert "&lt;b&gt;.spc" in shown and "the format spc" in shown

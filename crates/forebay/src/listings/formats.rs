@@ -111,12 +111,13 @@ fn named_page(rows: &[ListedFormat]) -> Page {
     let names: Vec<&str> = rows.iter().map(|row| row.name).collect();
     let mut page = titled(format!("{}.", listed(&names)));
     for row in rows {
-        let mut blocks = vec![Block::Text(format!("{}.", row.about)), row.example()];
-        if let Some(columns) = row.columns {
-            let option = named(&format!("columns={columns}"));
-            blocks.push(Block::Text(format!("The same as {option}")));
-        }
+        let blocks = vec![Block::Text(format!("{}.", row.about)), row.example()];
         page.add(row.name, Place::FirstScreen, blocks);
+        if let Some(columns) = row.columns {
+            // A declaration has no blanks at which a line could end.
+            let option = Block::Text(named(&format!("columns={columns}")));
+            page.add(&format!("{} is the same as", row.name), Place::Detail, vec![option]);
+        }
     }
     page
 }

@@ -56,8 +56,11 @@ fn every_format_is_listed_with_an_example() {
         assert!(everything.contains(example), "{name}: {example}");
     }
     let one = answered::<FormatsAsk>(&[("name", "msr")]);
-    let screen = terminal::text(&one.page, 200, Extent::FirstScreen);
-    assert!(screen.contains("at:filetime") && screen.contains(",usr,0,Read,"), "{screen}");
+    let everything = terminal::text(&one.page, 200, Extent::Everything);
+    assert!(
+        everything.contains("at:filetime") && everything.contains(",usr,0,Read,"),
+        "{everything}"
+    );
     let mut given = Given::default();
     given.text("name", "mrs");
     let ask = read::<FormatsAsk>(&given).unwrap();
