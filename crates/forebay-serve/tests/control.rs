@@ -199,7 +199,7 @@ struct Configured {
 impl Configured {
     fn new(text: &str) -> Configured {
         let folder = tempfile::tempdir().unwrap();
-        ["one", "other"].iter().for_each(|name| holes(&folder.path().join(name), BYTES));
+        ["one", "other"].iter().for_each(|name| holes(folder.path().join(name), BYTES));
         write(&folder, text);
         let config = forebay_serve::file::read(&folder.path().join("c.toml")).unwrap();
         Configured { server: Server::start(&config).unwrap(), folder }

@@ -279,7 +279,7 @@ fn a_policy_is_switched_under_load_and_nothing_is_lost() {
 #[test]
 fn who_is_a_stream_changes_for_clients_that_are_there() {
     let folder = tempfile::tempdir().unwrap();
-    holes(&folder.path().join("disk"), BYTES);
+    holes(folder.path().join("disk"), BYTES);
     let at = |name: &str| folder.path().join(name).display().to_string();
     let (file, socket) = (folder.path().join("c.toml"), folder.path().join("socket"));
     let configure = |streams: &str| {
