@@ -348,14 +348,23 @@ impl Back {
         if is_placement(&self.policy) || is_array(&self.policy) {
             return Ok(());
         }
-        let built = build(&self.policy, u32::MAX).map(drop);
-        built.map_err(|error| unfit(format!("'{}': policy: {error}", self.name)))
+        match build(&self.policy, u32::MAX) {
+            Err(error) if error.0.starts_with("no policy") => {
+                Err(unfit(format!("'{}': policy: {error}", self.name)))
+            }
+            // Above promises, whatever else is wrong has another message.
+            _ => Ok(()),
+        }
     }
 
     /// Returns a sentence about its exports and promises.
     fn summary(&self) -> Result<String, Error> {
         self.refuse_unknown_policy()?;
         self.shaped()?;
+        // Placements and arrays need their devices.
+        if !is_placement(&self.policy) && !is_array(&self.policy) {
+            build(&self.policy, u32::MAX)?;
+        }
         let Back { name, policy, exports, .. } = self;
         let exports = match exports.len() {
             1 => "1 export".to_string(),
