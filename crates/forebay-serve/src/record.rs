@@ -93,7 +93,7 @@ impl Recording {
         let thread = thread::spawn(move || {
             write(writer, volumes, coming, streams).inspect_err(|error| {
                 // If nobody receives the error, `finish` reports it.
-                let _ = says.send(format!("{what}: {error}; the server continues without it; what was written is in .forebay-*.partial beside it"));
+                let _ = says.send(format!("{what}: {error}; the server continues without this trace; what was written is in .forebay-*.partial in its folder"));
             })
         });
         Ok(Recording {

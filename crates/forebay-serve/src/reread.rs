@@ -5,6 +5,7 @@
 //! removed. What has clients is not removed.
 
 use std::mem::discriminant;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use forebay_show::plural::{counted, verb};
@@ -17,7 +18,7 @@ use crate::file;
 use crate::outputs;
 use crate::running::Running;
 use crate::server::refuse_doubles;
-use crate::traced::{TracePaths, completed};
+use crate::traced::{TracePaths, complete};
 
 /// The outcome of rereading a configuration, one sentence each.
 #[derive(Clone, Debug)]
@@ -29,12 +30,13 @@ pub struct Reloaded {
 }
 
 impl Running {
-    /// Rereads the configuration file and applies what can be changed while the server runs;
-    /// `rotates` also the traces that do not change. Returns what was changed, and what was not.
+    /// Rereads the configuration file and applies what can be changed while the server runs. With
+    /// `rotates`, traces that the file does not change are rotated.
     ///
     /// # Errors
     /// There is no configuration file, or it is invalid; nothing changes.
     pub(crate) fn reload(&self, rotates: bool) -> Result<Reloaded, Error> {
+        let _alone = self.reloading();
         let before = self.config().clone();
         let Some(path) = &before.file else {
             return match rotates {
@@ -44,7 +46,7 @@ impl Running {
         };
         let mut now = file::read(path)?;
         for back in &mut now.backs {
-            // It matters only at the start, where the command line may have set it.
+            // `force` matters only at the start, and the command line may have set it then.
             let started = before.backs.iter().find(|started| started.name == back.name);
             back.force |= started.is_some_and(|started| started.force);
         }
@@ -60,14 +62,20 @@ impl Running {
         let (mut said, mut failures) = (Vec::new(), Vec::new());
         for driver in self.drivers() {
             let Some(back) = now.backs.iter_mut().find(|back| back.name == driver.name) else {
-                said.push(self.drop_driver(&driver));
+                match self.drop_driver(&driver) {
+                    Ok(line) => said.push(line),
+                    Err(error) => failures.push(error.to_string()),
+                }
                 continue;
             };
             let was = before.backs.iter().find(|other| other.name == driver.name);
             match self.follow_file(&driver, back) {
                 Ok(changes) => {
                     said.extend(changes);
-                    said.extend(self.trace_as(&driver, was, back, rotates));
+                    match self.trace_as(&driver, was, back, rotates) {
+                        Ok(paths) => said.extend(paths.iter().map(|path| complete(path))),
+                        Err(error) => failures.push(error.to_string()),
+                    }
                 }
                 Err(error) => {
                     failures.push(format!("{error}; '{}' was not changed", driver.name));
@@ -106,22 +114,23 @@ impl Running {
         Ok(said)
     }
 
-    /// Writes the traces of `now` if they differ from `was`, the same part of the file before; if
-    /// they do not differ, rotates those that are being written, if wanted.
+    /// Writes the traces of `now` if they differ from `was`, the same part of the file before. With
+    /// `rotates`, rotates traces that are being written and do not differ. Returns the names of the
+    /// traces that this completed.
     fn trace_as(
         &self,
         driver: &Driver,
         was: Option<&Back>,
         now: &Back,
         rotates: bool,
-    ) -> Vec<String> {
+    ) -> Result<Vec<PathBuf>, Error> {
         let (was, now) = (was.map(TracePaths::of), TracePaths::of(now));
         let current = TracePaths::of(&driver.current());
-        completed(match (was.as_ref() == Some(&now), current == TracePaths::default()) {
+        match (was.as_ref() == Some(&now), current == TracePaths::default()) {
             (false, _) if current != now => self.write_traces(driver, now),
             (_, false) if rotates => self.rotate_traces(driver),
-            _ => return Vec::new(),
-        })
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// Starts serving a disk or volume that the file did not have before.
@@ -136,35 +145,31 @@ impl Running {
     }
 
     /// Stops serving a disk or volume that the file no longer has, unless it has clients.
-    fn drop_driver(&self, driver: &Arc<Driver>) -> String {
+    ///
+    /// # Errors
+    /// It does not answer, or its data could not be made durable.
+    fn drop_driver(&self, driver: &Arc<Driver>) -> Result<String, Error> {
         let name = &driver.name;
         // New clients are refused from here on.
-        if let Err(error) = self.offer(driver, &[]) {
-            return error.to_string();
-        }
-        let figures = driver.figures();
-        let clients = |figures: crate::figures::BackFigures| {
-            figures.exports.iter().map(|export| export.clients).sum::<u64>()
-        };
-        let Some(clients) = figures.map(clients) else {
-            return format!("'{name}' does not answer, and was not removed; reload again later");
-        };
+        self.offer(driver, &[])?;
+        let figures = driver.figures().ok_or_else(|| {
+            unfit(format!("'{name}' does not answer, and was not removed; reload again later"))
+        })?;
+        let clients = figures.exports.iter().map(|export| export.clients).sum();
         if clients > 0 {
-            return format!(
+            return Ok(format!(
                 "'{name}' accepts no more clients, and is served for {} that {} connected; reload again \
                  when {} gone",
                 counted(clients, "client"),
                 verb(clients, "is", "are"),
                 verb(clients, "it is", "they are")
-            );
+            ));
         }
         driver.stop();
         let ended = driver.join();
         self.remove(driver);
-        match ended {
-            Ok(()) => format!("'{name}' is no longer served"),
-            Err(error) => error.of(name).to_string(),
-        }
+        ended.map_err(|error| error.of(name))?;
+        Ok(format!("'{name}' is no longer served"))
     }
 }
 

@@ -22,9 +22,11 @@ use crate::request_memory::RequestMemory;
 pub(crate) struct Running {
     /// The configuration as it was read last.
     config: Mutex<Config>,
+    /// Held while the configuration is reread and applied.
+    reloading: Mutex<()>,
     started: Instant,
     /// The channel for messages to the user.
-    says: Mutex<Sender<String>>,
+    says: Sender<String>,
     drivers: Mutex<Vec<Arc<Driver>>>,
     doors: Arc<Doors>,
     memory: RequestMemory,
@@ -39,8 +41,9 @@ impl Running {
     pub(crate) fn new(config: &Config, says: Sender<String>) -> Running {
         Running {
             config: Mutex::new(config.clone()),
+            reloading: Mutex::default(),
             started: Instant::now(),
-            says: Mutex::new(says),
+            says,
             drivers: Mutex::default(),
             doors: Arc::default(),
             memory: RequestMemory::new(config.memory_bytes),
@@ -74,7 +77,12 @@ impl Running {
     }
 
     pub(crate) fn says(&self) -> Sender<String> {
-        locked(&self.says).clone()
+        self.says.clone()
+    }
+
+    /// Prevents that two threads reread the configuration at the same time.
+    pub(crate) fn reloading(&self) -> MutexGuard<'_, ()> {
+        locked(&self.reloading)
     }
 
     /// Returns the configuration as it was read last.
@@ -89,7 +97,7 @@ impl Running {
         drivers.iter().find(|driver| driver.name == name).cloned().ok_or_else(unknown)
     }
 
-    /// Returns the driver called so, or the only one if no name is given.
+    /// Returns the driver with this name, or the only one if no name is given.
     ///
     /// # Errors
     /// There is no such driver, or there are several.

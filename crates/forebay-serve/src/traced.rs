@@ -88,7 +88,10 @@ impl Running {
     pub(crate) fn rotate_all(&self) -> Result<Vec<String>, Error> {
         let mut said = Vec::new();
         for driver in self.drivers().iter().filter(|driver| traced(driver).is_ok()) {
-            said.extend(completed(self.rotate_traces(driver)));
+            match self.rotate_traces(driver) {
+                Ok(paths) => said.extend(paths.iter().map(|path| complete(path))),
+                Err(error) => said.push(error.to_string()),
+            }
         }
         match said.is_empty() {
             true => Err(unfit("no configuration file to reload, and no trace to rotate")),
@@ -109,7 +112,8 @@ impl Running {
         self.exchange_traces(driver, paths, false)
     }
 
-    /// Does the same, and with `restarts` begins anew also the files that do not change.
+    /// Writes to these files from now on. With `restarts`, also completes and begins again the files
+    /// that do not change.
     fn exchange_traces(
         &self,
         driver: &Driver,
@@ -153,17 +157,14 @@ impl Running {
     }
 }
 
-/// Keeps other threads from exchanging traces, so that names are chosen and completed in order.
+/// Keeps other threads from exchanging traces of this driver until the guard is dropped.
 fn alone(driver: &Driver) -> MutexGuard<'_, ()> {
     driver.tracing.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns a sentence for each completed trace, or for the error.
-pub(crate) fn completed(paths: Result<Vec<PathBuf>, Error>) -> Vec<String> {
-    match paths {
-        Ok(paths) => paths.iter().map(|path| format!("{} is complete", path.display())).collect(),
-        Err(error) => vec![error.to_string()],
-    }
+/// Describes a completed trace.
+pub(crate) fn complete(path: &Path) -> String {
+    format!("{} is complete", path.display())
 }
 
 /// Returns the traces that are being written.
