@@ -36,11 +36,15 @@ impl OneVolume {
         let volumes = &self.inner.dictionary().volumes;
         let shown = volumes.get(..NAMES_SHOWN).unwrap_or(volumes).join(", ");
         let dots = if volumes.len() > NAMES_SHOWN { ", ..." } else { "" };
+        let expected = match shown.is_empty() {
+            true => "a trace that names its volumes".into(),
+            false => format!("one of its volumes: {shown}{dots}"),
+        };
         TraceError::Malformed {
             path: self.path.clone(),
             place: Place::File,
             got: format!("no request of volume {:?}", self.name),
-            expected: format!("one of its volumes: {shown}{dots}"),
+            expected,
             hint: String::new(),
         }
     }

@@ -542,4 +542,7 @@ fn volumes_in_step_are_reported_unless_one_is_chosen() {
     }
     let told = read_as("trace", in_step(), Some("volume:3:sdb")).unwrap_err();
     assert!(told.contains("expected one of its volumes: dm-0, sda"), "{told}");
+    let nameless = "at_us,op,offset,len\n0,R,0,4096\n10,W,4096,4096\n";
+    let told = read_as("trace", nameless, Some("volume:1:x")).unwrap_err();
+    assert!(told.contains("expected a trace that names its volumes"), "{told}");
 }

@@ -31,7 +31,7 @@ forebay_ask::ask! {
         within: Vec<Nanos> = "5ms,10ms,20ms,50ms",
         /// Shares of all requests to answer in time
         fraction: Vec<Share> = "0.9,0.95,0.99,0.995,0.999,1",
-        /// Also answer for each volume, or for each stream: a process, or an export of `forebay serve`. Not with a
+        /// Also answer for each volume, or for each stream: a thread, or an export of `forebay serve`. Not with a
         /// device, because all of them share the devices
         by: Option<TracePart> [.excludes(&["device"])],
         /// Give every capacity a confidence interval of this level, by resampling the trace
