@@ -130,8 +130,7 @@ fn a_key_is_checked_and_kept() {
 fn odd_rows_and_columns_are_explained() {
     let folder = Folder::new();
     let rows: String = (0..300).map(|n| format!("{n},R,{},4096,x\n", n * 4096)).collect();
-    let trace =
-        folder.file("t.csv", format!("time_ms,op,offset,len,host\n{rows}300,R,?,4096,x\n"));
+    let trace = folder.file("t.csv", format!("time_ms,op,offset,len,host\n{rows}300,R,?,4096,x\n"));
     let output = folder.path("out.csv");
     let (out, err) = ends(forebay(&["convert", "--explain"]).arg(&trace).arg(&output), 0);
     assert!(err.contains("1 row cannot be read and is left out: line 302 (got \"?\""), "{err}");
