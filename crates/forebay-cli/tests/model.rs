@@ -14,10 +14,10 @@ fn forebay(folder: &Path, words: &[&str]) -> Output {
 
 #[test]
 fn a_model_stands_for_its_trace() {
-    let folder = tempfile::tempdir().unwrap();
-    let (folder, sample) = (folder.path(), sample());
-    let sample = sample.to_str().unwrap();
-    let fitted = forebay(folder, &["fit", sample, "-o", "m.json"]);
+    let folder = command::Folder::new();
+    command::start_of_sample(&folder, "sample.csv", 8000);
+    let folder = folder.root();
+    let fitted = forebay(folder, &["fit", "sample.csv", "-o", "m.json"]);
     let said = String::from_utf8_lossy(&fitted.stdout).into_owned();
     assert!(fitted.status.success() && said.contains("names: none"), "{said}");
     assert!(said.contains("A twin of the trace stands in for"), "{said}");
@@ -31,7 +31,7 @@ fn a_model_stands_for_its_trace() {
     assert!(draw("1", "a.csv") != draw("2", "b.csv"));
     let described = forebay(folder, &["describe", "m.json", "--format", "json"]);
     let described: serde_json::Value = serde_json::from_slice(&described.stdout).unwrap();
-    assert_eq!(described["records"], 75_711);
+    assert_eq!(described["records"], 8000);
 }
 
 #[test]

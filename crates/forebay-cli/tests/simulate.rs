@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::command::{
     Folder, MSR, SPC, Verbs, described, ends, fails, forebay, json, sample, simulated,
+    start_of_sample,
 };
 
 const CSV_WITH_FLUSH: &str = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n\
@@ -136,7 +137,7 @@ fn runs_stand_beside_what_no_order_can_beat() {
 #[test]
 fn advice_fits_100_columns() {
     let folder = Folder::new();
-    let trace = sample();
+    let trace = start_of_sample(&folder, "mine.csv", 400);
     // As saturated as recorded, and so fast that latencies have more digits.
     for intensity in ["1", "10"] {
         let mut advise =

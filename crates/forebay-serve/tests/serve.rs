@@ -233,7 +233,7 @@ fn one_that_talks_nonsense_is_let_go_although_it_does_not_read() {
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    assert_eq!(clients(), 1);
+    assert_eq!(clients(), 1, "{:?}", served.server.figures());
     steady.write(0, &[1; 512]);
     drop(deaf);
     served.stop();

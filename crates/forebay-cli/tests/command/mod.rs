@@ -56,6 +56,16 @@ pub(crate) fn sample() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet")
 }
 
+/// Writes the first requests of the bundled trace into a file `name` of the folder, as CSV.
+pub(crate) fn start_of_sample(folder: &Folder, name: &str, requests: usize) -> PathBuf {
+    let whole = folder.path("whole.csv");
+    if !whole.exists() {
+        ends(forebay(&["convert"]).arg(sample()).arg(&whole), 0);
+    }
+    let rows = fs::read_to_string(&whole).unwrap();
+    folder.file(name, rows.split_inclusive('\n').take(1 + requests).collect::<String>())
+}
+
 pub(crate) fn forebay(arguments: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
     command.args(arguments);

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::command;
-use crate::command::{Folder, ends, forebay, sample};
+use crate::command::{Folder, ends, forebay};
 use crate::shell;
 
 /// The commands: the name of the answer in the schema, and the words. Each runs in the folder of
@@ -126,14 +126,8 @@ fn path() -> PathBuf {
 
 /// Creates the files that the commands read.
 fn prepare(folder: &Folder) {
-    let whole = folder.path("whole.csv");
-    ends(forebay(&["convert"]).arg(sample()).arg(&whole), 0);
-    let rows = fs::read_to_string(&whole).unwrap();
-    let first = |rows: &str, count: usize| -> String {
-        rows.lines().take(count).map(|line| format!("{line}\n")).collect()
-    };
-    folder.file("mine.csv", first(&rows, 2001));
-    folder.file("other.csv", first(&rows, 1501));
+    command::start_of_sample(folder, "mine.csv", 400);
+    command::start_of_sample(folder, "other.csv", 300);
     folder.file("small.spc", command::SPC);
     let tier =
         |fraction, within_ms| format!("[[tier]]\nfraction = {fraction}\nwithin_ms = {within_ms}\n");
