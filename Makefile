@@ -190,7 +190,7 @@ proptest-long:
 laws:
 	FOREBAY_LAWS=8 cargo test -q -p forebay-core --lib -- array:: adapt::
 	FOREBAY_LAWS=8 cargo test -q -p forebay-core --test all adaptation::
-	FOREBAY_LAWS=24 cargo test -q -p forebay-live --test all laws
+	FOREBAY_LAWS=72 cargo test -q -p forebay-live --test all laws
 	FOREBAY_LAWS=50 cargo test -q -p forebay-store --test all crash
 	FOREBAY_LAWS=8 cargo test -q -p forebay-volume --lib killing
 

@@ -131,7 +131,7 @@ mod tests {
         // that make them members, at the end.
         let is_label = |write: &u64| *write < 32 || *write + 8 > count;
         // `make laws` kills it at every write.
-        let stride = if std::env::var_os("FOREBAY_LAWS").is_some() { 1 } else { 67 };
+        let stride = if std::env::var_os("FOREBAY_LAWS").is_some() { 1 } else { 211 };
         for write in (0..count).filter(|write| is_label(write) || write % stride == 0) {
             kept.again();
             assert!(killed_at(write, &mut verb).is_none(), "{write} of {count}");

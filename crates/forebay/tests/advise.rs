@@ -410,9 +410,12 @@ fn without_speed(value: &mut serde_json::Value) {
 
 #[test]
 fn the_answer_is_the_same_whatever_the_number_of_threads() {
-    let path =
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
-    let input = Input::read(&path, None, Default::default(), &mut untold).unwrap();
+    let record = |n: u64| match n % 3 {
+        0 => write(n * 3000, 0, scattered(n), 16_384),
+        stream => read(n * 3000, stream as u32, stream * (100 << 30) + n * 65_536, 65_536),
+    };
+    let labels = ["writer", "reader-1", "reader-2"].map(String::from).into();
+    let input = Input::from_records((0..4000).map(record).collect(), labels);
     let (device, flash) = (devices::open("sata250").unwrap(), default_flash().unwrap());
     let mut told = Vec::new();
     let mut with = |jobs: usize| {

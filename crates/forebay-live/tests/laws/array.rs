@@ -307,7 +307,7 @@ fn cut_once(
 fn an_array_is_found_after_a_cut_with_drives_missing() {
     let mut cuts = 0;
     for shape in SHAPES.iter().chain(OTHERS) {
-        for seed in 0..longer(3) {
+        for seed in 0..longer(1) {
             println!("{shape:?}, seed {seed}");
             let (mut state, mut oracle) = (seed, Oracle::new(shape.mix(), 0, seed));
             let mut media = begun(shape, seed, &mut oracle, 20);
@@ -318,7 +318,7 @@ fn an_array_is_found_after_a_cut_with_drives_missing() {
             }
         }
     }
-    assert!(cuts > longer(80), "{cuts} cuts are too few");
+    assert!(cuts > longer(25), "{cuts} cuts are too few");
 }
 
 #[test]

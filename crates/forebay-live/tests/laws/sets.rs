@@ -4,6 +4,7 @@
 use forebay_core::stack::array::{Array, Census, DriveKind, Hint, KINDS, Level};
 use forebay_live::run;
 use forebay_rig::{Crash, Medium, Tear, Troubles};
+use forebay_testing::longer;
 
 use crate::laws::array::{SHAPES, Shape, drive, over, sound};
 use crate::laws::oracle::Oracle;
@@ -51,7 +52,7 @@ fn units_go_where_hints_say_whenever_the_power_is_cut() {
     let shapes = [SHAPE, Shape { adapts: true, ..SHAPE }, Shape { spare: 4, ..SHAPE }];
     let (mut cuts, mut on_both) = (0, 0);
     for shape in &shapes {
-        for seed in 0..12 {
+        for seed in 0..longer(4) {
             println!("{shape:?}, seed {seed}");
             let (mut state, mut oracle) = (seed, Oracle::new(shape.mix(), 0, seed));
             let media = (0..shape.lanes).map(|lane| Medium::new(seed ^ u64::from(lane))).collect();
@@ -83,7 +84,7 @@ fn units_go_where_hints_say_whenever_the_power_is_cut() {
             }
         }
     }
-    assert!(cuts > 60 && on_both > 100, "{cuts} cuts, {on_both} on both");
+    assert!(cuts > 20 && on_both > 30, "{cuts} cuts, {on_both} on both");
 }
 
 #[test]

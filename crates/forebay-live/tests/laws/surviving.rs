@@ -35,7 +35,7 @@ const LIVES: u64 = 5;
 /// Stacks are distributed over one thread per processor.
 #[test]
 fn what_was_told_to_be_kept_is_found_whenever_the_power_is_cut() {
-    let (seeds, least) = if longer(1) > 1 { (longer(70), 2000) } else { (12, 35) };
+    let (seeds, least) = if longer(1) > 1 { (longer(70), 2000) } else { (5, 12) };
     let next = AtomicUsize::new(0);
     let work = || {
         let stacks = surviving_stacks();

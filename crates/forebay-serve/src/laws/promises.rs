@@ -363,6 +363,9 @@ fn a_neighbour_within_its_own_promise_of_long_requests_does_not_break_another() 
 #[test]
 fn all_that_is_accepted_is_kept() {
     on_device("st1000nm0011", None).keeps_all_it_accepts("noop", 2, ON_DISK);
+    if longer(1) == 1 {
+        return;
+    }
     let (bed, policy) = on_array("st1000nm0011", "raid10");
     bed.keeps_all_it_accepts(&policy, 3, ON_DISK);
     on_device("samsung-830", None).keeps_all_it_accepts("noop", 3, ON_FLASH);

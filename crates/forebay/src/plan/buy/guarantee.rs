@@ -7,10 +7,14 @@
 //! another; a reservation must not count on that. A flash cache does not count either, because
 //! random requests miss it. Flash is measured worn in, with a smaller drive of the same kind.
 
+use std::cell::Cell;
+
 use forebay_core::catalog::build_placed;
 use forebay_core::contract::bytes::Slots;
 use forebay_core::device::list::DeviceModel;
-use forebay_core::{Device, Done, Flags, Nanos, Observer, Op, Request, Workload, simulate};
+use forebay_core::{
+    Completion, Device, Done, Flags, Nanos, Observer, Op, Request, Workload, simulate,
+};
 
 use super::layout::{Data, DriveLayout, Layout, Set};
 use crate::devices::{self, OpenDevice};
@@ -25,9 +29,9 @@ const READS_BEFORE: u64 = 1_000;
 /// The number of writes of each disk before those that count: they fill its write cache.
 const WRITES_BEFORE: u64 = 10_000;
 /// The same for flash, whose buffer is larger and collects garbage only when it is full. As many
-/// requests count then, so that they see garbage collected many times.
-const OF_FLASH: u64 = 100_000;
-/// The number of requests that count on disks.
+/// writes count then, so that they see garbage collected many times.
+const WRITES_OF_FLASH: u64 = 100_000;
+/// The number of other requests that count.
 const COUNTED: u64 = 40_000;
 /// The most data of a set that are simulated. They are spread over the whole drives.
 const DATA_BYTES_MAX: u64 = 64 << 30;
@@ -63,45 +67,46 @@ pub(super) fn guarantee(
     let held = kind.holds(each)?.unwrap_or(0);
     let bytes = if layout.is_array() { held.min(DATA_BYTES_MAX) } else { held };
     let set = kind.set(each, Data { bytes, used: 0, touched: bytes })?;
+    let each = each as u32;
     let at = |depth: u32| -> Result<(f64, bool), Error> {
         let (mut rate_iops, mut in_time) = (f64::INFINITY, true);
-        for op in [Op::Read, Op::Write] {
-            let measured = measure(&kind.drive.model, &set, (op, depth), within)?;
-            rate_iops = rate_iops.min(measured.0);
-            in_time &= measured.1 >= fraction;
+        for op in [Op::Write, Op::Read] {
+            if in_time || depth == 1 {
+                let late_share_max = if depth == 1 { 1.0 } else { 1.0 - fraction };
+                let load = Load { op, depth, within, late_share_max };
+                let measured = measure(&kind.drive.model, &set, load)?;
+                rate_iops = rate_iops.min(measured.0);
+                in_time &= measured.1 >= fraction;
+            }
         }
         Ok((rate_iops, in_time))
     };
-    let each = each as u32;
     let depth_max = if kind.drive.model.wear().is_some() { FLASH_DEPTH_MAX * each } else { each };
     let rate_iops = fastest_in_time(each, depth_max, at)?.0;
     Ok(Guarantee { rate_iops: rate_iops * sets as f64 })
 }
 
-/// Returns the highest rate and its depth of those at which `at` is in time, out of the powers of
-/// two up to `depth_max`; the rate at depth 1 if none is. The search starts with about one request for each of
-/// `drives`.
+/// Returns the rate and the depth at the greatest depth at which `at` is in time, out of the powers of two up to
+/// `depth_max`; those of depth 1 if none is. Each depth halves those that are left, because more requests at a time
+/// are never answered sooner. The search starts with about one request for each of `drives`.
 fn fastest_in_time(
     drives: u32,
     depth_max: u32,
     mut at: impl FnMut(u32) -> Result<(f64, bool), Error>,
 ) -> Result<(f64, u32), Error> {
-    let mut depth = 1 << drives.ilog2();
-    let (mut rate, mut in_time) = at(depth)?;
-    while !in_time && depth > 1 {
-        depth /= 2;
-        (rate, in_time) = at(depth)?;
+    let mut best = (0.0, 1);
+    let (mut tried, mut below, mut above) = (drives.ilog2(), 0, depth_max.ilog2() + 1);
+    while below < above {
+        let (rate, in_time) = at(1 << tried)?;
+        if in_time || tried == 0 {
+            best = (rate, 1 << tried);
+        }
         if in_time {
-            return Ok((rate, depth));
+            below = tried + 1;
+        } else {
+            above = tried;
         }
-    }
-    let mut best = (rate, depth);
-    while in_time && 2 * depth <= depth_max {
-        depth *= 2;
-        (rate, in_time) = at(depth)?;
-        if in_time && rate > best.0 {
-            best = (rate, depth);
-        }
+        tried = below.midpoint(above);
     }
     Ok(best)
 }
@@ -113,51 +118,70 @@ fn worn_in(kind: &DriveLayout<'_>) -> Option<OpenDevice> {
     devices::open(&format!("{}:{WORN}", kind.asked)).ok()
 }
 
-/// Returns the requests per second and the share answered in time, both of the requests that count.
-fn measure(
-    model: &DeviceModel,
-    set: &Set,
-    (op, depth): (Op, u32),
+/// The requests to measure.
+#[derive(Clone, Copy)]
+struct Load {
+    op: Op,
+    depth: u32,
     within: Nanos,
-) -> Result<(f64, f64), Error> {
+    /// The measurement may end once a greater share is late.
+    late_share_max: f64,
+}
+
+/// Returns the requests per second and the share answered in time, both of the requests that count.
+fn measure(model: &DeviceModel, set: &Set, load: Load) -> Result<(f64, f64), Error> {
     let lanes: u64 = set.lanes.disks.into();
     let drive = Spread::new(model.clone(), set.drive_bytes);
     let mut drives = vec![drive; set.lanes.disks.into()];
-    let (before, counted) = match (op, model.wear()) {
-        (_, Some(_)) => (OF_FLASH * lanes, OF_FLASH * lanes),
-        (Op::Read, None) => (READS_BEFORE * lanes, COUNTED),
-        (_, None) => (WRITES_BEFORE * lanes, COUNTED),
+    let (unit, before, counted) = match (load.op, model.wear()) {
+        (Op::Read, _) => (Unit::Requests, READS_BEFORE * lanes, COUNTED),
+        (_, None) => (Unit::Requests, WRITES_BEFORE * lanes, COUNTED),
+        (_, Some(_)) => (Unit::DriveWrites, WRITES_OF_FLASH * lanes, WRITES_OF_FLASH * lanes),
     };
+    let is_over = Cell::new(false);
     let mut workload = AtDepth {
-        op,
+        op: load.op,
         len: SMALL_BYTES.min(model.len_max()),
         blocks: (set.usable / u64::from(SMALL_BYTES)).max(1),
         state: 1,
         begun: 0,
-        requests: before + counted,
-        due: (0..depth).map(|_| Nanos::ZERO).collect(),
+        due: (0..load.depth).map(|_| Nanos::ZERO).collect(),
+        is_over: &is_over,
     };
-    let mut watch = Counter { within, before, ended: 0, in_time: 0, since: Nanos::ZERO };
+    let mut watch = Counter {
+        within: load.within,
+        late_share_max: load.late_share_max,
+        unit,
+        before,
+        counted,
+        done: 0,
+        since: None,
+        until: Nanos::ZERO,
+        requests: 0,
+        late: 0,
+        is_over: &is_over,
+    };
     let mut policy = build_placed(&set.spec, &set.lanes)?;
-    let end = simulate::run(&mut policy, &mut drives, &mut workload, &mut watch);
-    let seconds = (end - watch.since).as_secs_f64().max(1e-9);
-    Ok((counted as f64 / seconds, watch.in_time as f64 / counted as f64))
+    simulate::run(&mut policy, &mut drives, &mut workload, &mut watch);
+    let seconds = (watch.until - watch.since.unwrap_or_default()).as_secs_f64().max(1e-9);
+    let requests = watch.requests.max(1) as f64;
+    Ok((watch.requests as f64 / seconds, 1.0 - watch.late as f64 / requests))
 }
 
-/// Random requests, of which a constant number is in progress.
-struct AtDepth {
+/// Random requests, of which a constant number is in progress until the measurement is over.
+struct AtDepth<'o> {
     op: Op,
     len: u32,
     blocks: u64,
     state: u64,
     begun: u64,
-    requests: u64,
     due: Vec<Nanos>,
+    is_over: &'o Cell<bool>,
 }
 
-impl Workload for AtDepth {
+impl Workload for AtDepth<'_> {
     fn peek(&self) -> Option<Nanos> {
-        self.due.last().copied().filter(|_| self.begun < self.requests)
+        self.due.last().copied()
     }
 
     fn take(&mut self) -> Request {
@@ -181,25 +205,54 @@ impl Workload for AtDepth {
     fn finished(&mut self, now: Nanos, _done: &Done, _slots: &mut dyn Slots) {
         self.due.push(now);
     }
+
+    fn is_stopped(&self) -> bool {
+        self.is_over.get()
+    }
 }
 
-/// Counts the requests after the first `before`.
-struct Counter {
+/// The measure of how long a measurement lasts.
+#[derive(Clone, Copy, PartialEq)]
+enum Unit {
+    Requests,
+    /// Writes to the drives, of which a layout makes several for each request.
+    DriveWrites,
+}
+
+/// Counts requests, after the first `before` units and during the next `counted`.
+struct Counter<'o> {
     within: Nanos,
+    late_share_max: f64,
+    unit: Unit,
     before: u64,
-    ended: u64,
-    in_time: u64,
-    since: Nanos,
+    counted: u64,
+    /// Units so far.
+    done: u64,
+    /// The times between which requests are counted.
+    since: Option<Nanos>,
+    until: Nanos,
+    requests: u64,
+    late: u64,
+    is_over: &'o Cell<bool>,
 }
 
-impl Observer for Counter {
+impl Observer for Counter<'_> {
+    fn io(&mut self, completion: &Completion) {
+        self.done += u64::from(self.unit == Unit::DriveWrites && completion.io.op == Op::Write);
+    }
+
     fn finished(&mut self, now: Nanos, done: &Done) {
-        self.ended += 1;
-        if self.ended == self.before {
-            self.since = now;
-        } else if self.ended > self.before {
-            self.in_time += u64::from(done.latency(now) <= self.within);
+        self.done += u64::from(self.unit == Unit::Requests);
+        if self.since.is_some() {
+            self.requests += 1;
+            self.late += u64::from(done.latency(now) > self.within);
+            self.until = now;
+        } else if self.done >= self.before {
+            self.since = Some(now);
         }
+        let late_max = self.late_share_max * self.counted as f64;
+        let is_late = self.late as f64 > late_max;
+        self.is_over.set(is_late || self.done >= self.before + self.counted);
     }
 }
 
@@ -216,10 +269,8 @@ mod tests {
                 let found = fastest_in_time(drives, most, at).unwrap();
                 let depths = (0..).map(|bits| 1u32 << bits);
                 let in_time = depths.take_while(|it| *it <= limit && *it <= most);
-                let depth = in_time
-                    .map(|it| (it.min(100), it))
-                    .fold((0, 1), |best, it| if it.0 > best.0 { it } else { best });
-                assert_eq!(found.1, depth.1, "{drives} drives, in time up to {limit}");
+                let depth = in_time.last().unwrap_or(1);
+                assert_eq!(found.1, depth, "{drives} drives, in time up to {limit}");
             }
         }
     }
