@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::command;
 use crate::served::{Folder, Serving, does, have, serve};
 use crate::shell;
-use forebay_rig::nbd::{Client, FLUSH};
+use forebay_rig::nbd::{Client, FLUSH, READ};
 
 fn config(policy: &str) -> String {
     format!(
@@ -464,7 +464,20 @@ fn monitoring_sees_what_is_served_and_sockets_have_a_mode() {
     // The longest requests fit one after another.
     let mut client = Client::simple(&folder.socket(), "data");
     (0..3).for_each(|_| assert!(client.read(0, 8 << 20).iter().all(|byte| *byte == 0)));
-    serving.stop();
+    // Whatever is read from a disk that was cut off fails.
+    fs::File::options().write(true).open(folder.path("disk")).unwrap().set_len(0).unwrap();
+    let fails = |client: &mut Client| assert_ne!(client.does((READ, 0), (0, 4096), &[]), 0);
+    (0..7).for_each(|_| fails(&mut client));
+    assert!(get("/health").starts_with("HTTP/1.1 200"));
+    fails(&mut client);
+    let failing = get("/health");
+    assert!(
+        failing.starts_with("HTTP/1.1 503") && failing.contains("'data': the last 8 reads of "),
+        "{failing}"
+    );
+    serving.signal("-INT");
+    let (_, said) = serving.ends();
+    assert!(said.contains("a read of 4096 bytes at 0 failed"), "{said}");
 }
 
 #[test]

@@ -181,6 +181,10 @@ pub struct ExportFigures {
     pub kept_in_time: u64,
 }
 
+/// After how many failures in a row a disk counts as failing: not after those of a client that tries one damaged
+/// sector again.
+const FAILED_IN_A_ROW: u64 = 8;
+
 /// Figures of a disk.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct DiskFigures {
@@ -196,6 +200,12 @@ pub struct DiskFigures {
     pub moved_bytes: u64,
     /// Failed I/Os.
     pub failed: u64,
+    /// Reads that failed since one succeeded.
+    #[serde(default)]
+    pub reads_failed_in_a_row: u64,
+    /// Writes, flushes and trims that failed since one succeeded.
+    #[serde(default)]
+    pub writes_failed_in_a_row: u64,
     /// I/Os in flight.
     pub under_way: u64,
     /// Seconds with at least one I/O in flight.
@@ -242,6 +252,26 @@ impl BackFigures {
         let full =
             (volume.lacks_room > 0).then(|| format!("'{}': no room for new data\n", self.name));
         lines.chain(full).collect()
+    }
+
+    /// Returns the disks that fail all reads or all writes, one line each. A volume goes on without such a drive, and
+    /// [`BackFigures::remarks`] has it.
+    pub(crate) fn failing(&self) -> String {
+        let disks = self.disks.iter().filter(|disk| disk.drive.is_none());
+        let failing = disks.flat_map(|disk| {
+            [(disk.reads_failed_in_a_row, "read"), (disk.writes_failed_in_a_row, "write")]
+                .into_iter()
+                .filter(|(failed, _)| *failed >= FAILED_IN_A_ROW)
+                .map(|(failed, what)| {
+                    format!(
+                        "'{}': the last {} of {} failed\n",
+                        self.name,
+                        counted(failed, what),
+                        disk.file
+                    )
+                })
+        });
+        failing.collect()
     }
 
     /// Computes the figures from the counts.
@@ -437,12 +467,21 @@ impl Figures {
 
     fn disks(&self, page: &mut Page) {
         type Of = fn(&DiskFigures) -> f64;
-        let figures: [(&str, &str, &str, Of); 7] = [
+        let figures: [(&str, &str, &str, Of); 9] = [
             ("reads_total", "counter", "Reads that it did.", |one| one.reads as f64),
             ("writes_total", "counter", "Writes that it did.", |one| one.writes as f64),
             ("others_total", "counter", "Flushes and trims of the disk.", |one| one.others as f64),
             ("moved_bytes_total", "counter", "Bytes that it moved.", |one| one.moved_bytes as f64),
             ("failed_total", "counter", "I/Os that failed.", |one| one.failed as f64),
+            ("reads_failed_in_a_row", "gauge", "Reads that failed since one succeeded.", |one| {
+                one.reads_failed_in_a_row as f64
+            }),
+            (
+                "writes_failed_in_a_row",
+                "gauge",
+                "Writes, flushes and trims that failed since one succeeded.",
+                |one| one.writes_failed_in_a_row as f64,
+            ),
             ("under_way", "gauge", "I/Os under way.", |one| one.under_way as f64),
             ("busy_seconds_total", "counter", "Seconds with an outstanding I/O.", |one| one.busy_s),
         ];

@@ -128,7 +128,10 @@ impl Running {
         for driver in self.drivers() {
             match driver.figures() {
                 None => broken += &format!("'{}' does not answer\n", driver.name),
-                Some(figures) => remarks += &figures.remarks(),
+                Some(figures) => {
+                    broken += &figures.failing();
+                    remarks += &figures.remarks();
+                }
             }
         }
         match (broken.is_empty(), remarks.is_empty()) {

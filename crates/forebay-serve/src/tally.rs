@@ -245,6 +245,11 @@ impl Tally {
         let lane = self.lane(&done.io);
         lane.under_way -= 1;
         let is_idle = lane.under_way == 0;
+        let in_a_row = match done.io.op {
+            Op::Read => &mut lane.reads_failed_in_a_row,
+            _ => &mut lane.writes_failed_in_a_row,
+        };
+        *in_a_row = if done.outcome.is_ok() { 0 } else { *in_a_row + 1 };
         match (done.outcome, done.io.op) {
             (Err(_), _) => lane.failed += 1,
             (Ok(()), Op::Read) => lane.reads += 1,
