@@ -117,7 +117,8 @@ impl Case<'_> {
         }
         match self.verdict {
             Verdict::NothingToGain | Verdict::BaselineIsBest if self.is_saturated() => format!(
-                "The {} is nearly saturated, busy {} of the time, and no scheduler is sure to help.",
+                "The {} is nearly saturated, busy {} of the time; no scheduler is sure to help, so add \
+                 another before the load grows.",
                 self.drive(),
                 self.busy()
             ),
@@ -133,10 +134,12 @@ impl Case<'_> {
                 format!("{keep}: schedulers differ by at most {}.", percent(self.spread()))
             }
             Verdict::Depends => {
-                format!("{keep}: it depends on whether requests wait for one another.")
+                format!("{keep}: what else helps depends on whether requests wait for one another.")
             }
             Verdict::DependsOnDrive => {
-                format!("{keep}: it depends on figures of the drive that nobody publishes.")
+                format!(
+                    "{keep}: what else helps depends on figures of the drive that nobody publishes."
+                )
             }
             Verdict::TooShort | Verdict::NoTimes => {
                 let requests = self.baseline.figures.requests;

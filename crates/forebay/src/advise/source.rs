@@ -34,14 +34,19 @@ fn name_one() -> String {
     format!("for what a disk would make of it name one with {}", named("device"))
 }
 
-/// Returns whether a volume has a name that Linux gives to NVMe drives and their partitions.
+/// Returns whether a volume has a name or a device number that Linux gives to NVMe drives and their partitions. It gives
+/// the major number also to the sixteenth and later partitions of other disks, which are rare.
 fn is_nvme(volume: &str) -> bool {
+    const BLKEXT_MAJOR: &str = "259";
     let name = volume.rsplit('/').next().unwrap_or(volume);
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let rest = name.strip_prefix("nvme").and_then(|rest| rest.split_once('n'));
-    rest.is_some_and(|(drive, space)| {
-        digits(drive) && digits(space.split_once('p').map_or(space, |(space, _)| space))
-    })
+    let number = name.split_once([',', ':']);
+    let has_number = number.is_some_and(|(major, minor)| major == BLKEXT_MAJOR && digits(minor));
+    has_number
+        || rest.is_some_and(|(drive, space)| {
+            digits(drive) && digits(space.split_once('p').map_or(space, |(space, _)| space))
+        })
 }
 
 /// Explains why the recorded device cannot have been a disk, from the volumes' names and the
@@ -151,8 +156,11 @@ mod tests {
         assert_eq!(was_flash(&few, &[]), None);
         let named = |name: &str| was_flash(&few, &["sda".to_string(), name.to_string()]);
         assert!(named("nvme0n1").unwrap().starts_with("flash, as the trace ran on: its volume is"));
-        assert!(named("/dev/nvme12n3p4").is_some());
-        for name in ["nvme", "nvmen1", "nvme0", "nvme0nx", "nvme0n1x", "xnvme0n1", "nvme0n"] {
+        assert!(named("/dev/nvme12n3p4").is_some() && named("259,0").is_some());
+        for name in [
+            "nvme", "nvmen1", "nvme0", "nvme0nx", "nvme0n1x", "xnvme0n1", "nvme0n", "8,259", "259",
+            "259,",
+        ] {
             assert_eq!(named(name), None, "{name}");
         }
         let mut unmeasured = recorded(0.05, 0.1, 0.0);

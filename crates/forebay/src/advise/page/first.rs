@@ -189,8 +189,8 @@ fn flash_use(advice: &Advice, remedy: &Remedy) -> String {
         return format!("{size} {how} {but}; the report says why");
     }
     let mut said = format!("{size} {how}");
-    if let Some(per_gib_s) = saved_per_gib_s(remedy) {
-        said += &format!(" saves {} of {} per GiB", seconds(per_gib_s), advice.total_is);
+    if let Some(saved) = saved_time(remedy) {
+        said += &format!(" saves {} of {}{}", seconds(saved.time_s), advice.total_is, saved.per);
     }
     if let (RemedyKind::Caching, Some(sizing)) = (remedy.kind, &advice.cache_sizing) {
         said += &format!("; more than {} gains nothing", bytes(sizing.full_bytes as f64));
@@ -198,12 +198,23 @@ fn flash_use(advice: &Advice, remedy: &Remedy) -> String {
     said
 }
 
-/// Returns the time that each GiB of flash saves on average, if it saves at least 1 %.
-fn saved_per_gib_s(remedy: &Remedy) -> Option<f64> {
+/// The time that flash saves.
+struct SavedTime {
+    time_s: f64,
+    per: &'static str,
+}
+
+/// Returns the time that flash saves, if it is at least 1 %: on average for each GiB, or in all where there is less
+/// than a GiB.
+fn saved_time(remedy: &Remedy) -> Option<SavedTime> {
     const GIB: f64 = (1u64 << 30) as f64;
     let (before, after) = (remedy.before.as_ref()?.total_s, remedy.total_s?);
     let gib = remedy.flash_bytes as f64 / GIB;
-    (after <= before * 0.99 && gib > 0.0).then(|| (before - after) / gib)
+    let (time_s, per) = match gib < 1.0 {
+        true => (before - after, ""),
+        false => ((before - after) / gib, " per GiB"),
+    };
+    (after <= before * 0.99 && gib > 0.0).then_some(SavedTime { time_s, per })
 }
 
 /// Returns how the recommendation changes the tails and the total time.
