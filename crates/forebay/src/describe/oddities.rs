@@ -20,7 +20,15 @@ const TAIL_TIMES: f64 = 50.0;
 const WRITES_PER_FLUSH: f64 = 20.0;
 
 pub(super) fn oddities(of: &Description) -> Vec<String> {
-    let all = [lost(of), unknown(of), bursts(of), interrupted(of), flushes(of), tail(of)];
+    let all = [
+        lost(of),
+        unknown(of),
+        shared_times(of),
+        bursts(of),
+        interrupted(of),
+        flushes(of),
+        tail(of),
+    ];
     all.into_iter().flatten().take(SAID_MAX).collect()
 }
 
@@ -42,6 +50,14 @@ fn unknown(of: &Description) -> Option<String> {
     let share = 1.0 - known / of.requests.max(1) as f64;
     (known > 0.0 && share > 0.0)
         .then(|| format!("{} of the requests have no recorded latency.", percent(share)))
+}
+
+/// Requests that bear the same times, as a coarse clock gives them.
+fn shared_times(of: &Description) -> Option<String> {
+    (of.inter_arrival.p50_ms == Some(0.0)).then(|| {
+        "Most requests bear the time of the one before them: within a step of that clock, rates and bursts are unknown."
+            .to_string()
+    })
 }
 
 fn bursts(of: &Description) -> Option<String> {

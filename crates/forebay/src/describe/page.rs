@@ -1,5 +1,6 @@
 //! The page of `describe`.
 
+use std::cmp::Reverse;
 use std::path::Path;
 
 use forebay_show::figure::{Figure, Unit};
@@ -7,7 +8,7 @@ use forebay_show::html::paragraphs::called;
 use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
 use forebay_show::plural::counted;
 use forebay_show::table::{Cell, Column, Row, Table};
-use forebay_trace::describe::description::{Latency, Sizes, StreamRow};
+use forebay_trace::describe::description::{Latency, Sizes, StreamRow, VolumeRow};
 use forebay_trace::describe::{Description, printable};
 
 use super::oddities::oddities;
@@ -105,10 +106,13 @@ fn key_figures(of: &Description) -> Vec<KeyFigure> {
         figure: Figure::new(value, unit),
     };
     let touched = figure("footprint", of.footprint_bytes as f64, Unit::Bytes);
-    let streams = figure("streams", of.streams as f64, Unit::Count);
+    let submitters = match has_volumes_alone(of) {
+        true => figure("volumes", of.volumes as f64, Unit::Count),
+        false => figure("streams", of.streams as f64, Unit::Count),
+    };
     let outstanding = of.concurrency.mean_outstanding;
     let outstanding = outstanding.map(|mean| figure("mean outstanding", mean, Unit::Number));
-    [touched, streams].into_iter().chain(outstanding).collect()
+    [touched, submitters].into_iter().chain(outstanding).collect()
 }
 
 /// Formats a time in seconds.
@@ -179,7 +183,12 @@ fn distributions(of: &Description) -> Table {
 /// The most submitters on the first screen.
 const BUSIEST_MAX: usize = 4;
 
-/// Makes the table of the streams with most bytes; none if there is only one stream.
+/// Returns whether volumes differ, but not streams.
+fn has_volumes_alone(of: &Description) -> bool {
+    of.streams <= 1 && of.volumes > 1
+}
+
+/// Makes the table of the streams with most bytes, or of volumes if only these differ.
 fn busiest(of: &Description) -> Option<Table> {
     let mut table = Table::new([
         Column::words("busiest"),
@@ -189,15 +198,26 @@ fn busiest(of: &Description) -> Option<Table> {
         Column::of("written", Unit::Bytes),
         Column::of("sequential", Unit::Share),
     ]);
+    let shown = |label: &str, shares: [Option<f64>; 2], bytes: [u64; 2], sequential| {
+        let cells = [Cell::value(shares[0]), Cell::value(shares[1])];
+        let [read, written] = bytes.map(|bytes| Cell::from(bytes as f64));
+        let last = [read, written, Cell::value(sequential)];
+        Row::new([printable(label).into()].into_iter().chain(cells).chain(last))
+    };
+    if has_volumes_alone(of) {
+        let moved = |row: &VolumeRow| row.read_bytes + row.write_bytes;
+        let mut rows: Vec<&VolumeRow> = of.by_volume.iter().collect();
+        rows.sort_by_key(|row| Reverse(moved(row)));
+        let all = (of.read_bytes + of.write_bytes).max(1) as f64;
+        table.rows.extend(rows.into_iter().take(BUSIEST_MAX).map(|row| {
+            let shares = [row.request_share, Some(moved(row) as f64 / all)];
+            shown(&row.label, shares, [row.read_bytes, row.write_bytes], row.sequential_share)
+        }));
+        return Some(table);
+    }
     table.rows.extend(of.by_stream.rows.iter().take(BUSIEST_MAX).map(|row| {
-        Row::new([
-            printable(&row.label).into(),
-            Cell::value(row.request_share),
-            Cell::value(row.byte_share),
-            (row.read_bytes as f64).into(),
-            (row.write_bytes as f64).into(),
-            Cell::value(row.sequential_share),
-        ])
+        let shares = [row.request_share, row.byte_share];
+        shown(&row.label, shares, [row.read_bytes, row.write_bytes], row.sequential_share)
     }));
     (of.streams > 1).then_some(table)
 }

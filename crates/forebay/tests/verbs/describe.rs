@@ -50,6 +50,22 @@ fn what_is_odd_is_on_the_first_screen() {
     assert!(tail.contains("! Long tail: the p99 of reads is 90 ms, their median 1 ms."), "{tail}");
 }
 
+/// A fleet's trace with whole seconds has one stream, many volumes, and no rates below a second.
+#[test]
+fn volumes_are_listed_where_streams_do_not_differ_and_shared_times_are_told() {
+    let traces = Traces::new();
+    let path = traces.0.path().join("fleet.csv");
+    let row = |n: u64| format!("{},read,{},4096,v{}\n", n / 100, n << 20, n % 3 % 2);
+    std::fs::write(&path, (0..600).map(row).collect::<String>()).unwrap();
+    let columns = ("columns", "at:s,op,offset,len,volume");
+    let found = answered::<DescribeAsk>(&[("trace", path.to_str().unwrap()), columns]);
+    let screen = terminal::text(&found.page, 80, Extent::FirstScreen).replace("\n  ", " ");
+    assert!(screen.contains("volumes 2") && screen.contains("\n busiest "), "{screen}");
+    let busiest = screen.lines().find(|line| line.starts_with(" v0 ")).expect("a row of v0");
+    assert!(busiest.contains("66.7 %"), "{screen}");
+    assert!(screen.contains("! Most requests bear the time of the one before them"), "{screen}");
+}
+
 #[test]
 fn a_trace_without_times_or_order_is_described_too() {
     let traces = Traces::new();

@@ -14,7 +14,9 @@ pub enum LatencyChange {
     Faster,
     /// Slower in one figure and faster in another.
     Mixed,
-    /// No difference of 10 % that could not be chance.
+    /// A difference of 10 % or more that may be chance.
+    Unsure,
+    /// No difference of 10 %.
     Same,
     /// Too few latencies to tell.
     TooFew,

@@ -120,6 +120,7 @@ impl Comparison<'_> {
             (true, true) => LatencyChange::Mixed,
             (true, false) => LatencyChange::Slower,
             (false, true) => LatencyChange::Faster,
+            (false, false) if has(LatencyChange::Unsure) => LatencyChange::Unsure,
             (false, false) => LatencyChange::Same,
         };
         Some(all)
@@ -230,6 +231,7 @@ impl LatencyFigure {
             () if deviation < -RELATIVE_MAX && beyond(self.deviation_high) < 0.0 => {
                 LatencyChange::Faster
             }
+            () if deviation.abs() > RELATIVE_MAX => LatencyChange::Unsure,
             () => LatencyChange::Same,
         }
     }

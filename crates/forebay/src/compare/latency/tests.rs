@@ -96,6 +96,25 @@ fn the_same_latencies_are_told_beside_the_twin() {
     assert_eq!((&page.headline, &*page.verdict.words), (&found.text, "A faithful twin"));
 }
 
+/// One slow moment in a recording is a difference, but another recording may not have it.
+#[test]
+fn a_difference_that_may_be_chance_is_neither_alike_nor_slower() {
+    let a = recording(1);
+    let b = changed(&a, |record| if record.at < Nanos(10_000 * MS) { 9.0 } else { 1.0 });
+    let found = answer(a, b);
+    assert_eq!(
+        (found.change, &found.changed_for),
+        (LatencyChange::Unsure, &None),
+        "{}",
+        found.text
+    );
+    assert!(
+        found.text.starts_with("after.csv may be as fast as before.csv: p50 "),
+        "{}",
+        found.text
+    );
+}
+
 #[test]
 fn another_draw_of_the_same_latencies_is_no_change() {
     let found = answer(recording(1), recording(2));

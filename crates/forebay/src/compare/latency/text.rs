@@ -25,6 +25,9 @@ pub(in super::super) fn sentence(answer: &LatencyAnswer, a: &str, b: &str) -> St
         LatencyChange::Mixed => {
             format!("{b} is slower than {a} in part and faster in part: {figures}.")
         }
+        LatencyChange::Unsure => {
+            format!("{b} may be as fast as {a}: {figures}, which may be chance.")
+        }
         LatencyChange::Same => format!("{b} is as fast as {a}: {figures}."),
         LatencyChange::TooFew => {
             format!(

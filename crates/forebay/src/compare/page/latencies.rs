@@ -16,7 +16,7 @@ pub(super) fn tone(change: LatencyChange) -> Option<Verdict> {
         LatencyChange::Slower => Some(Verdict::new(Tone::Warning, "Slower")),
         LatencyChange::Faster => Some(Verdict::new(Tone::Good, "Faster")),
         LatencyChange::Mixed => Some(Verdict::new(Tone::Warning, "Slower in part")),
-        LatencyChange::Same | LatencyChange::TooFew => None,
+        LatencyChange::Unsure | LatencyChange::Same | LatencyChange::TooFew => None,
     }
 }
 
@@ -52,6 +52,7 @@ fn table<'a>(groups: impl Iterator<Item = &'a LatencyGroup> + Clone) -> Table {
             LatencyChange::Slower => Cell::judged("slower", false),
             LatencyChange::Faster => Cell::judged("faster", true),
             LatencyChange::Mixed => "mixed".into(),
+            LatencyChange::Unsure => "unsure".into(),
             LatencyChange::Same => "alike".into(),
             LatencyChange::TooFew => "too few".into(),
         };
