@@ -32,6 +32,7 @@ use std::io::BufRead;
 use std::path::PathBuf;
 
 pub use self::events::Layer;
+pub(crate) use self::log::first_lines;
 use self::presets::Preset;
 use crate::bad_rows::BadRowsMax;
 use crate::error::TraceError;
@@ -84,6 +85,8 @@ pub struct Format {
     pub about: &'static str,
     /// The first lines of a text, or, after `$`, a command that records a binary trace.
     pub example: &'static str,
+    /// The fields of its rows, and how they are read, if code of its own reads them.
+    pub(crate) fields: &'static [(&'static str, &'static str)],
     reads: Reads,
 }
 
@@ -102,15 +105,19 @@ type Open = fn(Input) -> Result<Box<dyn Reader>, TraceError>;
 
 impl Format {
     const fn of_code(name: &'static str, about: &'static str, sniff: Sniff, open: Open) -> Format {
-        Format { name, about, example: "", reads: Reads::Code { sniff, open } }
+        Format { name, about, example: "", fields: &[], reads: Reads::Code { sniff, open } }
     }
 
     const fn of_columns(name: &'static str, about: &'static str, preset: Preset) -> Format {
-        Format { name, about, example: "", reads: Reads::Columns(preset) }
+        Format { name, about, example: "", fields: &[], reads: Reads::Columns(preset) }
     }
 
     const fn showing(self, example: &'static str) -> Format {
         Format { example, ..self }
+    }
+
+    const fn reading(self, fields: &'static [(&'static str, &'static str)]) -> Format {
+        Format { fields, ..self }
     }
 
     /// Returns whether its example is text that it reads.
@@ -177,6 +184,7 @@ pub static FORMATS: &[Format] = &[
     )
     .showing("$ gunzip < cello99.srt.gz > cello99.srt"),
     Format::of_code("fio", "fio's I/O logs, versions 2 and 3", fio::sniff, fio::open)
+    .reading(&[("time", "at:us"), ("file", "volume"), ("action", "op"), ("offset", "offset"), ("length", "len")])
     .showing("fio version 3 iolog\n0 /dev/sda add\n0 /dev/sda open\n13 /dev/sda read 4096 8192\n"),
     Format::of_code(
         "csv",
@@ -192,6 +200,7 @@ pub static FORMATS: &[Format] = &[
         blkparse::sniff,
         blkparse::open,
     )
+    .reading(&[("major,minor", "volume"), ("seconds", "at:s"), ("pid", "thread"), ("RWBS", "op, flags"), ("sector", "offset:sectors"), ("+ count", "len:sectors"), ("[process]", "name")])
     .showing("  8,0    1        1     0.000000000   697  Q   W 223490 + 8 [kjournald]\n  8,0    1        2     0.000001829   697  D   W 223490 + 8 [kjournald]\n  8,0    0        1     0.000900000     0  C   W 223490 + 8 [0]\n"),
     Format::of_code(
         "ftrace",
@@ -199,6 +208,7 @@ pub static FORMATS: &[Format] = &[
         ftrace::sniff,
         ftrace::open,
     )
+    .reading(&[("task", "name"), ("pid", "thread"), ("seconds", "at:s"), ("major,minor", "volume"), ("RWBS", "op, flags"), ("sector", "offset:sectors"), ("+ count", "len:sectors")])
     .showing(
         "  dd-7 [001] ..... 9904.831159: block_rq_issue: 8,0 R 4096 () 800 + 8 none,0,0 [dd]\n  <idle>-0 [003] d.h1. \
          9904.831178: block_rq_complete: 8,0 R () 800 + 8 none,0,0 [0]\n",
@@ -209,6 +219,7 @@ pub static FORMATS: &[Format] = &[
         snoop::sniff,
         snoop::open,
     )
+    .reading(&[("TIME(s), TIMESTAMP, ENDs", "end:s"), ("STARTs", "at:s"), ("COMM", "name"), ("PID", "process"), ("DISK, DEV, FILENAME", "volume"), ("T, TYPE", "op, flags"), ("SECTOR, BLOCK", "offset:sectors"), ("OFF_KB", "offset:kib"), ("BYTES", "len"), ("LAT(ms), QUE(ms)", "latency:ms")])
     .showing("TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  LAT(ms)\n0.000004    supervise      1950   xvda1   W 13092560   4096      0.74\n"),
     Format::of_code(
         "strace",
@@ -216,6 +227,7 @@ pub static FORMATS: &[Format] = &[
         strace::sniff,
         strace::open,
     )
+    .reading(&[("pid", "thread"), ("seconds", "at:s"), ("call", "op"), ("file of the descriptor", "volume"), ("position", "offset"), ("result", "len"), ("<seconds>", "latency:s")])
     .showing("41 1767000000.100000 openat(AT_FDCWD, \"/srv/db\", O_RDWR) = 3 <0.000010>\n41 1767000000.100100 pread64(3, \
          \"..\", 4096, 8192) = 4096 <0.000050>\n"),
     Format::of_code(
@@ -224,9 +236,11 @@ pub static FORMATS: &[Format] = &[
         sysdig::sniff,
         sysdig::open,
     )
+    .reading(&[("time", "at:s"), ("process (thread)", "name, thread"), ("call", "op"), ("fd", "volume"), ("pos", "offset"), ("res", "len"), ("time of the return", "end:s")])
     .showing("7 09:00:00.000001000 1 db (50) > pread fd=3(<f>/srv/db) size=784 pos=64\n9 09:00:00.000003000 1 db (50) < pread \
          res=784 data=..\n"),
     Format::of_code("nbdkit", "the log of nbdkit's log filter", nbdkit::sniff, nbdkit::open)
+    .reading(&[("date", "at:date"), ("connection", "stream"), ("action", "op"), ("export", "volume"), ("offset", "offset"), ("count", "len"), ("date of ...action", "end:date")])
     .showing(
         "2026-03-01 09:00:00.000200 connection=1 Write id=1 offset=0x1000 count=0x2000 fua=1 ...\n\
          2026-03-01 09:00:00.000400 connection=1 ...Write id=1 return=0\n",
@@ -237,9 +251,11 @@ pub static FORMATS: &[Format] = &[
         qemu::sniff,
         qemu::open,
     )
+    .reading(&[("seconds", "at:s"), ("event", "op"), ("vdev, blk", "volume"), ("sector", "offset:sectors"), ("nsectors", "len:sectors"), ("offset", "offset"), ("bytes", "len"), ("seconds of the completion", "end:s")])
     .showing("77@1767000000.000100:virtio_blk_handle_read vdev 0x56 req 0x7f sector 16 nsectors 8\n\
          77@1767000000.000400:virtio_blk_rw_complete vdev 0x56 req 0x7f ret 0\n"),
     Format::of_code("spdk", "spdk_trace's records of block devices", spdk::sniff, spdk::open)
+    .reading(&[("us", "at:us"), ("type", "op"), ("core", "stream"), ("offset", "offset:sectors"), ("len", "len:sectors"), ("us of BDEV_IO_DONE", "end:us")])
     .showing("2: 10.500 (22050) BDEV_IO_START id: i7 type: 2 ctx: 0x2000 offset: 16 len: 8\n2: 90.750 (190575) BDEV_IO_DONE id: i7 \
          time: 80.250 ctx: 0x2000\n"),
     Format::of_code(
@@ -248,6 +264,7 @@ pub static FORMATS: &[Format] = &[
         ftlsim::sniff,
         ftlsim::open,
     )
+    .reading(&[("pid", "thread"), ("operation", "op"), ("offset", "offset"), ("size", "len"), ("time", "at:s"), ("gap", "_"), ("sync", "flags")])
     .showing("7 D write 4096 1024 1.000000000 0 True\n7 C write 4096 1024 1.000100000 0.0001 True\n"),
     Format::of_code(
         "disksim-valid",
@@ -255,6 +272,7 @@ pub static FORMATS: &[Format] = &[
         disksim_valid::sniff,
         disksim_valid::open,
     )
+    .reading(&[("R/W", "op"), ("buffer action", "_"), ("block", "offset:sectors"), ("size", "len:sectors"), ("response", "latency:us"), ("gap", "time since the previous completion, in us")])
     .showing("R Miss 564347 2 14095.370 13876.270\nW Doub 7 16 0.5 1000.0\n"),
     Format::of_code(
         "fio-latency",
@@ -262,6 +280,7 @@ pub static FORMATS: &[Format] = &[
         fio_latency::sniff,
         fio_latency::open,
     )
+    .reading(&[("time", "end:ms"), ("value", "latency:ns"), ("direction", "op:0/1/2"), ("block size", "len"), ("offset", "offset"), ("priority", "_"), ("issue time", "at:ns")])
     .showing("0, 105500, 0, 4096, 8192, 0\n1, 98000, 1, 4096, 65536, 0\n"),
     // MSR Cambridge. Windows FILETIME: ticks of 100 ns since 1601-01-01 UTC.
     Format::of_columns(
@@ -522,6 +541,7 @@ pub static FORMATS: &[Format] = &[
         procmon::sniff,
         procmon::open,
     )
+    .reading(&[("Time of Day, Date & Time", "at"), ("Process Name", "name"), ("PID", "process"), ("TID", "thread"), ("Operation", "op"), ("Path", "volume"), ("Detail: Offset", "offset"), ("Detail: Length", "len"), ("Duration", "latency:s")])
     .showing(
         "\"Time of Day\",\"Process Name\",\"PID\",\"Operation\",\"Path\",\"Result\",\"Detail\",\"Duration\"\n\
          \"10:15:23.1234567 AM\",\"a.exe\",\"1234\",\"ReadFile\",\"C:\\a.txt\",\"SUCCESS\",\
@@ -533,6 +553,7 @@ pub static FORMATS: &[Format] = &[
         xperf::sniff,
         xperf::open,
     )
+    .reading(&[("TimeStamp", "end:us"), ("Process Name ( PID)", "name, process"), ("ThreadID", "thread"), ("event", "op"), ("ByteOffset", "offset"), ("IOSize", "len"), ("ElapsedTime", "latency:us"), ("DiskNum", "volume")])
     .showing(
         "BeginHeader\n\
          DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, ElapsedTime, DiskNum\n\
@@ -625,9 +646,13 @@ pub(crate) mod tests {
 
     /// Opens the example of a format as a file.
     fn opened(format: &Format, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
+        open_text(format.example, from)
+    }
+
+    fn open_text(text: &str, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace_lat.1.log");
-        std::fs::write(&path, format.example).unwrap();
+        std::fs::write(&path, text).unwrap();
         crate::open::open(&path, from)
     }
 
@@ -641,11 +666,36 @@ pub(crate) mod tests {
             let (records, _, notes) = drain(opened(format, Some(format.name)).unwrap()).unwrap();
             assert!(!records.is_empty(), "{}", format.name);
             assert_eq!((notes.rows_bad, notes.rows_skipped), (0, 0), "{}: {notes:?}", format.name);
+            let is_explained =
+                ["object-csv", "twitter"].contains(&format.name) || !notes.columns.is_empty();
+            assert!(is_explained || format.example.starts_with("at_ns"), "{}", format.name);
             // Without its name, unless only the name distinguishes it.
             let found = FORMATS.iter().find(|one| one.sniff(format.example.as_bytes()));
             match &format.reads {
                 Reads::Columns(preset) if preset.looks == presets::Looks::Named => {}
                 _ => assert_eq!(found.map(|one| one.name), Some(format.name)),
+            }
+        }
+    }
+
+    #[test]
+    fn an_odd_line_before_the_first_event_is_accepted() {
+        for odd in [
+            "[ perf record: Woken up 1 times to write data ]",
+            "[block:foo] function bar not defined",
+            "nohup: ignoring input",
+        ] {
+            for format in FORMATS.iter().filter(|format| format.is_text()) {
+                let by_name =
+                    matches!(&format.reads, Reads::Columns(p) if !p.is_recognized_by_rows());
+                if by_name || ["csv", "object-csv"].contains(&format.name) {
+                    continue;
+                }
+                let (expected, _, alone) = drain(opened(format, None).unwrap()).unwrap();
+                let text = format!("{odd}\n{}", format.example);
+                let read = open_text(&text, None).and_then(drain);
+                let (records, _, notes) = read.unwrap_or_else(|e| panic!("{}: {e}", format.name));
+                assert_eq!((notes.format, records), (alone.format, expected), "{odd}: {notes:?}");
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::columns::op_words::OpCode;
 use crate::columns::spec::{Columns, Role};
 use crate::columns::unit::{TIME_UNITS, TimeUnit};
 use crate::columns::values::{
-    expected, letters, operation, optional_end, optional_number, optional_time, time,
+    expected, letters, operation, optional_bytes, optional_end, optional_time, time,
 };
 use crate::fields::{decimal, digits};
 use crate::naming::{self, Room};
@@ -204,15 +204,15 @@ impl Plan {
                     latency = ns.filter(|&ns| !is_wrapped(ns, unit.ns));
                     self.odd.wrapped += u64::from(latency.is_none() && ns.is_some());
                 }),
-                Step::Offset(unit) => optional_number(cursor, self.mark).map(|count| {
+                Step::Offset(unit) => optional_bytes(cursor, *unit, self.mark).map(|bytes| {
                     offset_from = from;
-                    empty = if count.is_none() { Some((column, from)) } else { empty };
-                    offset = count.unwrap_or(0).saturating_mul(*unit);
+                    empty = if bytes.is_none() { Some((column, from)) } else { empty };
+                    offset = bytes.unwrap_or(0);
                 }),
-                Step::Len(unit) => optional_number(cursor, self.mark).map(|count| {
+                Step::Len(unit) => optional_bytes(cursor, *unit, self.mark).map(|bytes| {
                     len_bad = Some(FieldError { column, from, fault: CellError::Length });
-                    empty = if count.is_none() { Some((column, from)) } else { empty };
-                    len = count.unwrap_or(0).saturating_mul(*unit);
+                    empty = if bytes.is_none() { Some((column, from)) } else { empty };
+                    len = bytes.unwrap_or(0);
                 }),
                 Step::Op(code) => operation(cursor, code).map(|found| op = found),
                 Step::Volume(part) => volume.part(*part, cursor),

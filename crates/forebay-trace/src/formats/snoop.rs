@@ -37,7 +37,7 @@ use super::numbering::Numbering;
 use crate::error::TraceError;
 use crate::fields::digits;
 use crate::formats::Input;
-use crate::rows::{self, LATENCY_NS_MAX, RowError, names_again_sentence, wrapped_sentence};
+use crate::rows::{self, LATENCY_NS_MAX, RowError, is_wrapped, wrapped_sentence};
 use crate::trace::{Dictionary, Reader, Stream};
 use columns::{Cells, Column, Layout, Tool};
 
@@ -52,8 +52,6 @@ struct Snoop {
     /// The number of lines that report lost events, and the number of events they report.
     losses: u64,
     lost: u64,
-    /// The number of headers after the first.
-    headers_again: u64,
     /// The number of negative latencies.
     wrapped: u64,
     day: DayClock,
@@ -81,7 +79,7 @@ fn latency_ns(word: &[u8]) -> Option<Option<u64>> {
             let whole = word.split(|&byte| byte == b'.').next().unwrap_or_default();
             let is_long = whole.len() > 11 && whole.iter().all(u8::is_ascii_digit);
             let ns = if is_long { u64::MAX } else { scaled(word, 6)? };
-            Some(Some(ns).filter(|&ns| ns <= LATENCY_NS_MAX))
+            Some(Some(ns).filter(|&ns| !is_wrapped(ns, 1_000_000)))
         }
     }
 }
@@ -100,9 +98,8 @@ impl Snoop {
                 let got = format!("the headings {}", got.join(", "));
                 return Err(RowError { column: "header".into(), got, expected: expected.into() });
             }
-            self.headers_again += u64::from(self.layout.is_some());
             self.layout = Some(layout);
-            return Ok(Some(Line::Other));
+            return Ok(Some(Line::Header));
         }
         let line = line.trim_ascii();
         let begins = |known: &[&[u8]]| known.iter().any(|begin| line.starts_with(begin));
@@ -273,7 +270,6 @@ impl Log for Snoop {
             };
             sentences.push(format!("{lines} {say} that the tracer lost {count}"));
         }
-        sentences.extend(names_again_sentence(self.headers_again));
         sentences.extend(wrapped_sentence(self.wrapped));
         let unread: Vec<&str> = self.layout.iter().flat_map(Layout::unread).collect();
         if !unread.is_empty() {

@@ -9,7 +9,8 @@
 //!   known, in that of completion. On a clock of whole seconds it must be more than two seconds.
 //! - A smaller step counts if a run begins *again* with it: it goes back almost to the beginning of
 //!   the run, and the following rows stay there ([`again`]).
-//! - Neither counts if the time soon *returns* by a jump to where it was: that is a slow request in
+//! - Any step back counts in the first row after a repeated header.
+//! - None of the others counts if the time soon *returns* by a jump to where it was: that is a slow request in
 //!   the order of completions ([`again::returns`]).
 //! - *Wild* rows are up to [`WILD_ROWS`] rows that are [`AHEAD_NS`] or more ahead of, or before,
 //!   those on both sides.
@@ -93,6 +94,8 @@ pub(super) struct Clock {
     steps: u64,
     /// The last step ahead.
     ahead: Option<Step>,
+    /// The number of rows before each repeated header.
+    headers_again: Vec<u64>,
     /// The number of wild rows, the first of them, and how far off they are at most.
     wild: u64,
     wild_first: u64,
@@ -103,6 +106,11 @@ impl Clock {
     /// Makes a step back begin a new run.
     pub(super) fn split(&mut self) {
         self.splits = true;
+    }
+
+    /// Sets the number of rows before each repeated header, after which any step back begins a run.
+    pub(super) fn repeat_headers(&mut self, rows: Vec<u64>) {
+        self.headers_again = rows;
     }
 
     /// Processes the next rows of the file if nothing about them is unusual, which is nearly always
@@ -157,7 +165,8 @@ impl Clock {
             return row.at_ns;
         }
         let back_ns = self.newest_ns - row.at_ns.min(self.newest_ns);
-        let is_step = self.is_step(row, ahead);
+        let is_first = self.headers_again.binary_search(&(self.rows - 1)).is_ok();
+        let is_step = is_first || self.is_step(row, ahead);
         self.run.is_shaken = true;
         if is_step {
             self.steps += 1;

@@ -33,7 +33,7 @@ use super::layers::{Arrival, Layer, Layers};
 use super::streams::Streams;
 use crate::error::TraceError;
 use crate::rows::{LATENCY_NS_MAX, wrapped_sentence};
-use crate::trace::{BATCH, Dictionary, Notes, Record};
+use crate::trace::{BATCH, Dictionary, Notes, Record, SourceFacts};
 pub(crate) use waiting::ONLY_DEVICE;
 use waiting::{LeftOut, Pending, Volumes};
 
@@ -177,7 +177,13 @@ impl Pairing {
         }
         self.notes.warnings.extend(self.tally.sentences());
         self.notes.warnings.extend(self.layers.sentences());
+        self.notes.warnings.extend(self.unremapped_sentences());
         self.notes.warnings.extend(self.streams.sentence());
+    }
+
+    /// Returns what is known of the layers.
+    pub(crate) fn facts(&self) -> SourceFacts {
+        SourceFacts { legs: self.layers.legs(), ..SourceFacts::default() }
     }
 
     /// If there were no queue events, treats the issue events so far, if any, as the requests.
@@ -246,11 +252,14 @@ impl Pairing {
         if self.is_issued_again(span) {
             return;
         }
-        match self.layers.arrive(span) {
+        let continues = match self.layers.arrive(span) {
             Arrival::IsLeftOut => return,
-            Arrival::CountsFor(above) => self.leave_out_above(above, span.device),
-            Arrival::Counts => {}
-        }
+            Arrival::CountsFor(above) => {
+                self.leave_out_above(above, span.device);
+                true
+            }
+            Arrival::Counts => false,
+        };
         let volume = self.volumes.place(span.device);
         self.start_ns.get_or_insert(self.now_ns);
         // The offset of an empty flush is meaningless, and the text form does not have it.
@@ -278,6 +287,8 @@ impl Pairing {
             covered: 0,
             requeued: false,
             below: (0, None),
+            remapped: false,
+            continues,
             left_out: None,
         };
         self.wait(pending, ready);
@@ -408,6 +419,10 @@ impl Pairing {
             self.tally.issued_again += u64::from(reason == LeftOut::IssuedAgain);
             self.tally.requests -= 1;
             return;
+        }
+        if let Some(volume) = self.volumes.get(pending.record.volume) {
+            volume.unremapped += u64::from(!pending.remapped);
+            volume.own += u64::from(!pending.continues);
         }
         pending.record.volume = self.volumes.number(pending.record.volume, &mut self.dictionary);
         self.tally.without_latency += u64::from(pending.record.latency.is_none());
