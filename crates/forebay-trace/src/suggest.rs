@@ -94,8 +94,8 @@ impl Declaration {
         let with = if self.instead.is_empty() { "" } else { ", with " };
         let unread = self.unread().map_or(String::new(), |names| {
             format!(
-                "; not read: {names}; volume, thread, process, name, flags, latency:UNIT or \
-                 end:UNIT in its place reads a column"
+                "; not read: {names} (to read a column, write volume, thread, process, name, flags, latency:UNIT or \
+                 end:UNIT in its place)"
             )
         });
         format!("{with}{}{unread}", self.instead.join(" and "))

@@ -178,8 +178,8 @@ mod tests {
             told(text),
             "if line 2 is a read of 4 KiB at byte 8192 on May 28, 2024, line 3 is a write of 512 B at byte 65536 on \
              May 28, 2024, line 4 is a read of 8 KiB at byte 0 on May 28, 2024, use --columns \
-             _,at:s,op,offset,len,sep=blank,skip=1; not read: \"host\"; volume, thread, process, name, flags, \
-             latency:UNIT or end:UNIT in its place reads a column; otherwise correct the columns (_ skips one)"
+             _,at:s,op,offset,len,sep=blank,skip=1; not read: \"host\" (to read a column, write volume, \
+             thread, process, name, flags, latency:UNIT or end:UNIT in its place); otherwise correct the columns (_ skips one)"
         );
     }
 

@@ -130,6 +130,16 @@ fn latencies_below_zero_are_unknown_and_counted() {
 }
 
 #[test]
+fn threads_and_latencies_in_microseconds_are_read() {
+    let text = "TIME(s) COMM PID TID DISK T SECTOR BYTES QUE(us) LAT(us)\n\
+                1.0 a b 77 78 sda W 8 512 40 250.5\n";
+    let (records, dictionary, notes) = read(open, text.as_bytes());
+    assert_eq!((records[0].latency, notes.warnings.len()), (Some(Nanos(290_500)), 0), "{notes:?}");
+    let stream = &dictionary.streams[0];
+    assert_eq!((stream.thread, stream.process, &*stream.name), (Some(78), Some(77), "a b"));
+}
+
+#[test]
 fn times_of_day_go_on_over_midnight() {
     let header = "TIMESTAMP COMM PID DISK T SECTOR BYTES LAT(ms)\n";
     let row = "a 1 sda R 8 512 1.0\n";
