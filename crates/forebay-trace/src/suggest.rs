@@ -218,15 +218,7 @@ impl Declaration {
 
     /// Declares the offset and the length.
     fn fill_places(&mut self, table: &Table) {
-        let most = |column: &usize| table.numbers(*column).into_iter().flatten().max();
-        let steps = self.open(|column| table.is_in_steps(column));
-        let named = self.column("offset");
-        let pool = if steps.len() > 1 {
-            steps
-        } else {
-            self.open(|column| table.numbers(column).is_some())
-        };
-        let Some(offset) = named.or_else(|| pool.into_iter().max_by_key(most)) else { return };
+        let Some(offset) = self.column("offset").or_else(|| self.offset(table)) else { return };
         let is_len = |column: usize| {
             column != offset
                 && table.numbers(column).is_some_and(|lens| {
@@ -239,7 +231,7 @@ impl Declaration {
         }
         let in_bytes = |len: &[usize]| len.len() == 1 && table.is_in_bytes(offset, len[0]);
         let is_sure = in_bytes(&lens);
-        if named.is_none() {
+        if !self.has("offset") {
             let is_sure = is_sure && table.is_in_steps(offset);
             self.put_bytes(offset, "offset", is_sure);
         }
@@ -254,6 +246,24 @@ impl Declaration {
                     _ => format!("len:UNIT in place of the _ of {columns} instead of len=BYTES"),
                 });
             }
+        }
+    }
+
+    /// Returns the column that is most likely the offset: the largest, unless it is constant and another one is 0.
+    fn offset(&self, table: &Table) -> Option<usize> {
+        let numbers = |column: usize| table.numbers(column).unwrap_or_default();
+        let steps = self.open(|column| table.is_in_steps(column));
+        let all = self.open(|column| !numbers(column).is_empty());
+        let pool = if steps.len() > 1 { steps } else { all.clone() };
+        let largest = pool.into_iter().max_by_key(|column| numbers(*column).into_iter().max())?;
+        let values = numbers(largest);
+        let zeros: Vec<usize> = all
+            .into_iter()
+            .filter(|column| numbers(*column).iter().all(|number| *number == 0))
+            .collect();
+        match zeros.as_slice() {
+            [zero] if values.iter().all(|value| *value == values[0]) => Some(*zero),
+            _ => Some(largest),
         }
     }
 

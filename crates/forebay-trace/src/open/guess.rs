@@ -202,6 +202,10 @@ mod tests {
                 "a;1,125;R;8192,000;4096,000\nb;2,250;R;4096,000;512,000\n",
                 "_,at:UNIT,op,offset:UNIT,len:UNIT,decimal=comma,sep=semicolon, with",
             ),
+            (
+                "0,5;R;0;4096\n1,25;W;0;4096\n",
+                "at:UNIT,op,offset:UNIT,len,decimal=comma,sep=semicolon, with",
+            ),
             ("5 R 0x2000 0x1000\n9 W 0x4000 0x2000\n", "at:UNIT,op,offset,len,sep=blank, with"),
         ] {
             assert!(told(text).contains(&format!("--columns {columns}")), "{text}: {}", told(text));
