@@ -346,10 +346,10 @@ fn first_line(head: &[u8]) -> &[u8] {
 /// Says which formats there are, and names the nearest.
 fn expected(nearest: &[&str]) -> String {
     let nearest = match nearest {
-        [others @ .., last] => format!(", perhaps {} or {last}", others.join(", ")),
+        [others @ .., last] => format!(" (the most similar are {} and {last})", others.join(", ")),
         [] => String::new(),
     };
-    format!("one of the formats that forebay formats lists with an example each{nearest}")
+    format!("one of the formats that `forebay formats` lists{nearest}")
 }
 
 /// Returns the files in a folder that look like traces, sorted by name.
@@ -406,11 +406,14 @@ mod tests {
             (0..5000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let text = message(&noise, None);
         assert!(text.contains("begins \"") && text.contains("--from"), "{text}");
-        assert!(text.contains("formats that forebay formats lists"), "{text}");
+        assert!(text.contains("formats that `forebay formats` lists"), "{text}");
         let text = message(b"TIME(ms)     DISK    COMM             PID    LAT(ms)\n", None);
         assert!(text.contains("has no sectors") && text.contains("biosnoop.bt"), "{text}");
         let text = message(b"x", Some("blk-parse"));
-        assert!(text.contains("\"blk-parse\"") && text.contains("perhaps blkparse, "), "{text}");
+        assert!(
+            text.contains("\"blk-parse\"") && text.contains("similar are blkparse, "),
+            "{text}"
+        );
         let Err(error) = open(Path::new("/nonexistent/x"), None) else { panic!("opened") };
         assert!(error.to_string().contains("/nonexistent/x: "), "{error}");
         let folder = tempfile::tempdir().unwrap();

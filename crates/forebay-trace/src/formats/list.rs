@@ -1,5 +1,6 @@
 //! The list of all formats: how each is recognized, what it looks like, and how its columns are read.
 
+use super::events::calls;
 use super::presets::{self, Preset};
 use super::{
     Format, blkparse, blktrace, csv, disksim_valid, fio, fio_latency, ftlsim, ftrace, hp_srt,
@@ -72,8 +73,8 @@ pub static FORMATS: &[Format] = &[
     Format::of_code(
         "strace",
         "strace -f -ttt -T: the calls that read and write files; each file is a volume",
-        strace::sniff,
-        strace::open,
+        calls::sniff::<strace::Strace>,
+        calls::open::<strace::Strace>,
     )
     .reading(&[("pid", "thread"), ("seconds", "at:s"), ("call", "op"), ("file of the descriptor", "volume"), ("position", "offset"), ("result", "len"), ("<seconds>", "latency:s")])
     .showing("41 1767000000.100000 openat(AT_FDCWD, \"/srv/db\", O_RDWR) = 3 <0.000010>\n41 1767000000.100100 pread64(3, \
@@ -81,13 +82,13 @@ pub static FORMATS: &[Format] = &[
     Format::of_code(
         "sysdig",
         "sysdig's default output: the calls that read and write files; each file is a volume",
-        sysdig::sniff,
-        sysdig::open,
+        calls::sniff::<sysdig::Sysdig>,
+        calls::open::<sysdig::Sysdig>,
     )
     .reading(&[("time", "at:s"), ("process (thread)", "name, thread"), ("call", "op"), ("fd", "volume"), ("pos", "offset"), ("res", "len"), ("time of the return", "end:s")])
     .showing("7 09:00:00.000001000 1 db (50) > pread fd=3(<f>/srv/db) size=784 pos=64\n9 09:00:00.000003000 1 db (50) < pread \
          res=784 data=..\n"),
-    Format::of_code("nbdkit", "the log of nbdkit's log filter", nbdkit::sniff, nbdkit::open)
+    Format::of_code("nbdkit", "the log of nbdkit's log filter", calls::sniff::<nbdkit::Nbdkit>, calls::open::<nbdkit::Nbdkit>)
     .reading(&[("date", "at:date"), ("connection", "stream"), ("action", "op"), ("export", "volume"), ("offset", "offset"), ("count", "len"), ("date of ...action", "end:date")])
     .showing(
         "2026-03-01 09:00:00.000200 connection=1 Write id=1 offset=0x1000 count=0x2000 fua=1 ...\n\
@@ -96,13 +97,13 @@ pub static FORMATS: &[Format] = &[
     Format::of_code(
         "qemu",
         "QEMU's trace events of virtio-blk or of its block layer, with timestamps",
-        qemu::sniff,
-        qemu::open,
+        calls::sniff::<qemu::Qemu>,
+        calls::open::<qemu::Qemu>,
     )
     .reading(&[("seconds", "at:s"), ("event", "op"), ("vdev, blk", "volume"), ("sector", "offset:sectors"), ("nsectors", "len:sectors"), ("offset", "offset"), ("bytes", "len"), ("seconds of the completion", "end:s")])
     .showing("77@1767000000.000100:virtio_blk_handle_read vdev 0x56 req 0x7f sector 16 nsectors 8\n\
          77@1767000000.000400:virtio_blk_rw_complete vdev 0x56 req 0x7f ret 0\n"),
-    Format::of_code("spdk", "spdk_trace's records of block devices", spdk::sniff, spdk::open)
+    Format::of_code("spdk", "spdk_trace's records of block devices", calls::sniff::<spdk::Spdk>, calls::open::<spdk::Spdk>)
     .reading(&[("us", "at:us"), ("type", "op"), ("core", "stream"), ("offset", "offset:sectors"), ("len", "len:sectors"), ("us of BDEV_IO_DONE", "end:us")])
     .showing("2: 10.500 (22050) BDEV_IO_START id: i7 type: 2 ctx: 0x2000 offset: 16 len: 8\n2: 90.750 (190575) BDEV_IO_DONE id: i7 \
          time: 80.250 ctx: 0x2000\n"),

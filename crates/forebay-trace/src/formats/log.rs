@@ -14,7 +14,7 @@ use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, SourceFacts};
 use forebay_ask::named;
 
 /// The number of lines by which formats are recognized.
-const FIRST_LINES: usize = 20;
+pub(super) const FIRST_LINES: usize = 20;
 
 /// The kinds of lines.
 pub(super) enum Line {
