@@ -10,7 +10,7 @@ mod table;
 
 use crate::columns::notation::Mark;
 use crate::rows::LEN_BYTES_MAX;
-use table::Times;
+use table::{LEN_MAX, Times};
 pub(crate) use table::{ROWS, Table, dated_unit, fields, is_number};
 
 /// The most names of unread columns in a note.
@@ -229,9 +229,15 @@ impl Declaration {
         if lens.is_empty() {
             lens = self.open(is_len);
         }
-        let in_bytes = |len: &[usize]| len.len() == 1 && table.is_in_bytes(offset, len[0]);
-        let is_sure = in_bytes(&lens);
-        if !self.has("offset") {
+        let is_known = self.has("offset");
+        let is_sure = match lens.as_slice() {
+            [len] => {
+                table.is_in_bytes(offset, *len)
+                    && (is_known || table.is_offset_beside(offset, *len))
+            }
+            _ => false,
+        };
+        if !is_known {
             let is_sure = is_sure && table.is_in_steps(offset);
             self.put_bytes(offset, "offset", is_sure);
         }
@@ -249,20 +255,22 @@ impl Declaration {
         }
     }
 
-    /// Returns the column that is most likely the offset: the largest, unless it is constant and another one is 0.
+    /// Returns the column that is most likely the offset: the largest, unless it is constant and another one is 0. Of
+    /// columns that may all be lengths, the one that has a 0, or else the first of the largest.
     fn offset(&self, table: &Table) -> Option<usize> {
         let numbers = |column: usize| table.numbers(column).unwrap_or_default();
         let steps = self.open(|column| table.is_in_steps(column));
         let all = self.open(|column| !numbers(column).is_empty());
         let pool = if steps.len() > 1 { steps } else { all.clone() };
-        let largest = pool.into_iter().max_by_key(|column| numbers(*column).into_iter().max())?;
-        let values = numbers(largest);
-        let zeros: Vec<usize> = all
-            .into_iter()
-            .filter(|column| numbers(*column).iter().all(|number| *number == 0))
-            .collect();
+        let largest = pool.into_iter().max_by_key(|&column| {
+            let values = numbers(column);
+            let most = values.iter().copied().max();
+            (most > Some(LEN_MAX), values.contains(&0), most, std::cmp::Reverse(column))
+        })?;
+        let is_all = |column: usize, value: u64| numbers(column).iter().all(|one| *one == value);
+        let zeros: Vec<usize> = all.into_iter().filter(|&column| is_all(column, 0)).collect();
         match zeros.as_slice() {
-            [zero] if values.iter().all(|value| *value == values[0]) => Some(*zero),
+            [zero] if is_all(largest, numbers(largest)[0]) => Some(*zero),
             _ => Some(largest),
         }
     }

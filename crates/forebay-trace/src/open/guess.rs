@@ -191,8 +191,16 @@ mod tests {
                 "at:ms,offset:UNIT,len:UNIT,op:WORDS,sep=semicolon, with the words of column 4",
             ),
             (
-                "4096|8192|read|1716900000.25\n8192|16384|write|1716900001\n",
+                "4096|0|read|1716900000.25\n8192|16384|write|1716900001\n",
                 "len,offset,op,at:s,sep=bar;",
+            ),
+            (
+                "4096|8192|read|1716900000.25\n65536|4096|write|1716900001\n",
+                "offset:UNIT,len:UNIT,op,at:s,sep=bar, with",
+            ),
+            (
+                "1716900000,f,0,4096\n1716900001,f,8192,8192\n",
+                "at:s,op:WORDS,offset,len,sep=comma, with",
             ),
             (
                 "a,7,8,x\nb,99,16,x\n",
@@ -206,7 +214,10 @@ mod tests {
                 "0,5;R;0;4096\n1,25;W;0;4096\n",
                 "at:UNIT,op,offset:UNIT,len,decimal=comma,sep=semicolon, with",
             ),
-            ("5 R 0x2000 0x1000\n9 W 0x4000 0x2000\n", "at:UNIT,op,offset,len,sep=blank, with"),
+            (
+                "5 R 0x2000000 0x1000\n9 W 0x4000000 0x2000\n",
+                "at:UNIT,op,offset,len,sep=blank, with",
+            ),
         ] {
             assert!(told(text).contains(&format!("--columns {columns}")), "{text}: {}", told(text));
         }

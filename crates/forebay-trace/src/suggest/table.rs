@@ -13,6 +13,8 @@ pub(crate) const ROWS: usize = 50;
 const DISTINCT_LEAST: usize = 8;
 /// The mean from which lengths in steps of 512 are bytes: few requests have 4096 sectors.
 const MEAN_LEAST: u64 = 4096;
+/// The longest request that programs make, in bytes.
+pub(super) const LEN_MAX: u64 = 1 << 24;
 /// The decimals of seconds that a tracer prints in nanoseconds.
 const NANOSECOND_DECIMALS: usize = 9;
 /// Pairs of words that mean read and write, but not which is which.
@@ -44,7 +46,10 @@ pub(super) enum Times {
 
 /// Splits a line into fields; `None` if quotes are broken.
 pub(crate) fn fields(line: &[u8], separator: Separator) -> Option<Vec<String>> {
-    let line = [line.trim_ascii_end(), b"\n"].concat();
+    // An empty last field may end with the separator.
+    let is_blank = |byte: &u8| byte.is_ascii_whitespace() && separator != Separator::Byte(*byte);
+    let end = line.iter().rposition(|byte| !is_blank(byte)).map_or(0, |last| last + 1);
+    let line = [line.get(..end).unwrap_or_default(), b"\n"].concat();
     let (mut cursor, mut fields) = (Cursor::new(&line, separator), Vec::new());
     cursor.first();
     loop {
@@ -109,10 +114,11 @@ impl Table {
         decimals.into_iter().map(|(whole, part)| (part == 0).then_some(whole)).collect()
     }
 
-    /// Returns whether all values are words for operations.
+    /// Returns whether all values are words for operations. F alone may also mean false.
     pub(super) fn is_op(&self, column: usize) -> bool {
-        let (words, column) = (OpWords::usual(), self.column(column));
-        !column.is_empty() && column.iter().all(|field| words.word(field.as_bytes()).is_some())
+        let (words, fields) = (OpWords::usual(), self.column(column));
+        let is_word = |field: &&str| words.word(field.as_bytes()).is_some();
+        !fields.is_empty() && fields.iter().all(is_word) && !self.may_be_op(column)
     }
 
     /// Returns whether the values are a pair of words that may mean read and write.
@@ -170,6 +176,14 @@ impl Table {
             numbers.iter().all(|number| number.is_multiple_of(512))
                 && numbers.iter().any(|n| *n > 0)
         })
+    }
+
+    /// Returns whether two columns cannot be exchanged: the first has values that are no lengths, and the second has none.
+    pub(super) fn is_offset_beside(&self, offset: usize, len: usize) -> bool {
+        let [offsets, lens] = [offset, len].map(|column| self.numbers(column).unwrap_or_default());
+        let is_long = |numbers: &[u64]| numbers.iter().any(|number| *number > LEN_MAX);
+        let has_zero = |numbers: &[u64]| numbers.contains(&0);
+        !is_long(&lens) && (is_long(&offsets) || has_zero(&offsets) && !has_zero(&lens))
     }
 
     /// Returns whether values in steps of 512 are bytes rather than sectors: lengths are too large for sectors, or
