@@ -13,8 +13,9 @@ use crate::rows::LEN_BYTES_MAX;
 use table::{LEN_MAX, Times};
 pub(crate) use table::{ROWS, Table, dated_unit, fields, is_number};
 
-/// The most names of unread columns in a note.
+/// The most names of unread columns in a note, and in a suggestion, which may lack them.
 const UNREAD_SHOWN: usize = 5;
+const UNREAD_SUGGESTED: usize = 32;
 
 /// A declaration under construction, and what it lacks.
 pub(crate) struct Declaration {
@@ -92,7 +93,7 @@ impl Declaration {
     /// Says what to write in the declaration, and which columns it does not use; may be empty.
     pub(crate) fn advice(&self) -> String {
         let with = if self.instead.is_empty() { "" } else { ", with " };
-        let unread = self.unread().map_or(String::new(), |names| {
+        let unread = self.unread_up_to(UNREAD_SUGGESTED).map_or(String::new(), |names| {
             format!(
                 "; not read: {names} (to read a column, write volume, thread, process, name, flags, latency:UNIT or \
                  end:UNIT in its place)"
@@ -103,10 +104,14 @@ impl Declaration {
 
     /// Returns the names of the columns without a role.
     pub(crate) fn unread(&self) -> Option<String> {
+        self.unread_up_to(UNREAD_SHOWN)
+    }
+
+    fn unread_up_to(&self, most: usize) -> Option<String> {
         let names = self.names.iter().zip(&self.words).filter(|(_, word)| word.is_none());
         let names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
-        let shown = names.get(..UNREAD_SHOWN).unwrap_or(&names).join(", ");
-        let more = names.len().saturating_sub(UNREAD_SHOWN);
+        let shown = names.get(..most).unwrap_or(&names).join(", ");
+        let more = names.len().saturating_sub(most);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         (!names.is_empty()).then(|| shown + &more)
     }

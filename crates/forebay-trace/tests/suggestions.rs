@@ -227,6 +227,10 @@ fn columns_that_a_header_leaves_open_are_declared_by_their_values() {
         let told = read(text, None).unwrap_err();
         assert_eq!(suggested(&told), Some(expected), "{told}");
     }
+    let text = ",Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime,cpu\n\
+                0,128166372003061629,a,0,Read,0,24576,41286,3\n";
+    let told = read(text, None).unwrap_err();
+    assert!(told.contains("; not read: column 1, which has no name, \"cpu\" (to read"), "{told}");
     let text =
         "Complete Time (s),IO Time (us),IO Type,Min Offset,Size (B)\n1.5,100,Read,4096,4096\n";
     let records = read(text, None).unwrap();

@@ -150,6 +150,11 @@ impl Names<'_> {
         fields(self.rows.first()?, self.separator)?.get(column).map(|field| field.trim().to_owned())
     }
 
+    /// Returns a declaration without roles.
+    fn declaration(&self) -> Declaration {
+        Declaration::new((0..self.names.len()).map(|column| self.name(column)).collect())
+    }
+
     /// Builds the declaration; `None` if no column is an offset, or if there is nothing else.
     fn declare(&self, line: u64, separator: Option<&str>) -> Option<Result<Header, Unsure>> {
         let titles = &self.titles;
@@ -166,8 +171,7 @@ impl Names<'_> {
         if at.is_none() && len.is_none() && op.is_none() {
             return None;
         }
-        let names = (0..self.names.len()).map(|column| self.name(column));
-        let mut said = Declaration::new(names.collect());
+        let mut said = self.declaration();
         self.times(at, &mut said);
         self.bytes("offset", offset, &mut said);
         match len {
@@ -367,11 +371,11 @@ impl Names<'_> {
     fn preset(&self, line: u64, separator: Option<&str>) -> Option<(&'static str, String)> {
         let presets = FORMATS.iter().filter_map(|format| Some((format.name, format.preset()?)));
         presets.filter(|(_, preset)| preset.has_own_titles()).find_map(|(name, preset)| {
-            let mut said = Declaration::new(self.names.clone());
+            let mut said = self.declaration();
             for (title, word) in preset.titles().zip(preset.words()) {
                 said.put(self.titles.named(title)?, word);
             }
-            Some((name, spelled_out(&said.text(line, separator))))
+            Some((name, spelled_out(&said.text(line, separator)) + &said.advice()))
         })
     }
 }
