@@ -24,6 +24,7 @@ mod beyond;
 pub(crate) mod cursor;
 mod cut;
 pub(crate) mod date;
+pub(crate) mod meaning;
 pub(crate) mod names;
 pub(crate) mod notation;
 pub(crate) mod op_words;

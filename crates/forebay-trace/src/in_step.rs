@@ -88,13 +88,17 @@ impl InStep {
         }
     }
 
-    /// Returns the sentence about the first two volumes that move in step.
-    pub(crate) fn sentence(&self, dictionary: &Dictionary) -> Option<String> {
-        let (one, other) = self.pairs.iter().find_map(|(&(one, other), pair)| {
-            self.is_in_step(one, other, pair).then_some((one, other))
-        })?;
+    /// Returns the sentence about the first two volumes that move in step, unless both are known to be `legs` of one
+    /// volume.
+    pub(crate) fn sentence(&self, dictionary: &Dictionary, legs: &[Vec<String>]) -> Option<String> {
         let name = |volume: u32| dictionary.volumes.get(volume as usize).map_or("", |name| name);
-        let (one, other) = (name(one), name(other));
+        let (one, other) = self.pairs.iter().find_map(|(&(one, other), pair)| {
+            let names = [name(one), name(other)];
+            let is_known =
+                |legs: &Vec<String>| names.iter().all(|name| legs.iter().any(|l| l == name));
+            let is_told = self.is_in_step(one, other, pair) && !legs.iter().any(is_known);
+            is_told.then_some((names[0], names[1]))
+        })?;
         Some(format!(
             "volumes {one} and {other} move in step, with the same operations and lengths at nearly \
              the same times: unless they are halves of a mirror, one is a layer above the other (LVM, \
@@ -134,7 +138,7 @@ mod tests {
         let mut in_step = InStep::default();
         in_step.add(&records);
         let volumes = vec!["dm-0".to_owned(), "sda".to_owned()];
-        in_step.sentence(&Dictionary { volumes, ..Dictionary::default() })
+        in_step.sentence(&Dictionary { volumes, ..Dictionary::default() }, &[])
     }
 
     /// Requests of both volumes, the lower `later_ns` after the upper, `away` bytes away.

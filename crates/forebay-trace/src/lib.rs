@@ -31,6 +31,7 @@ pub mod partition;
 
 mod rows;
 pub mod streams;
+mod suggest;
 pub mod table;
 pub mod touched;
 pub mod trace;
@@ -41,4 +42,4 @@ pub mod write;
 
 pub use columns::{BadColumns, Columns};
 pub use error::TraceError;
-pub use trace::{ColumnMeaning, Dictionary, Notes, Reader, Record, Stream};
+pub use trace::{ColumnMeaning, Dictionary, Notes, Reader, Record, SourceFacts, Stream};

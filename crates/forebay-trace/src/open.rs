@@ -45,11 +45,16 @@ pub fn open_counting(
     }
     let (reading, from) = Reading::parse(path, from.unwrap_or_default())?;
     let (reader, doubt) = open_as(path, from, &reading, consumed)?;
+    let format = reader.notes().format;
     let reader = match reading.volume {
         Some(volume) => Box::new(OneVolume::new(reader, path, volume)),
         None => reader,
     };
-    Ok(Box::new(Checked::new(reader, path, doubt)))
+    let mut checked = Checked::new(reader, path, doubt);
+    if reading.layer.is_some() && !LAYERED.contains(&format) {
+        checked.warn(format!("format {format} does not show layers, so the layer has no effect"));
+    }
+    Ok(Box::new(checked))
 }
 
 /// Opens the trace with all of its volumes. `from` is the format, or empty.
@@ -176,6 +181,9 @@ pub const SPLIT_RUNS: &str = "split-runs:";
 pub const LAYERS: [(&str, Layer); 2] =
     [("layer-top:", Layer::Top), ("layer-bottom:", Layer::Bottom)];
 
+/// The formats whose traces show remaps from layer to layer.
+const LAYERED: [&str; 3] = ["blktrace", "blkparse", "ftrace"];
+
 /// The prefix of the only volume to read: then come the length of its name in bytes, a colon, and
 /// the name.
 pub const VOLUME: &str = "volume:";
@@ -269,7 +277,8 @@ const WITH_PARAMETER: &str = "blkparse";
 
 /// Makes the error that no format has this name.
 pub(crate) fn unknown(path: &Path, name: &str) -> TraceError {
-    malformed(path, format!("the format name {}", shorten(name.as_bytes())), names())
+    let got = format!("the format name {}", shorten(name.as_bytes()));
+    malformed(path, got, expected(&nearest::by_name(name)))
 }
 
 /// Returns the format called `name`.
@@ -316,28 +325,31 @@ fn unrecognized(path: &Path, head: &[u8]) -> TraceError {
     let hint = if head.contains(&b'\r') && !head.contains(&b'\n') {
         "its lines seem to end with carriage returns only: convert them with tr '\\r' '\\n'".into()
     } else if let Some(guessed) = guess::hint(head) {
-        format!("if it is one of these, name it with {}; {guessed}", forebay_ask::named("from"))
+        format!("if it has a format, name it with {}; {guessed}", forebay_ask::named("from"))
     } else {
         format!(
-            "if it is one of these, name it with {} (forebay formats shows an example of each); for any other text with \
-             one request per line, use {}, with ns, us, ms or s for the first UNIT and bytes, sectors or kib for the \
-             others",
+            "if it has a format, name it with {}; for any other text with one request per line, use {}, with ns, us, ms \
+             or s for the first UNIT and bytes, sectors or kib for the others",
             forebay_ask::named("from"),
             forebay_ask::named("columns=at:UNIT,op,offset:UNIT,len:UNIT,skip=1")
         )
     };
     let got = format!("content that begins {}", shorten(first_line(head)));
-    TraceError::Malformed { path, place, got, expected: names(), hint }
+    let expected = expected(&nearest::by_shape(head));
+    TraceError::Malformed { path, place, got, expected, hint }
 }
 
 fn first_line(head: &[u8]) -> &[u8] {
     head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).find(|l| !l.is_empty()).unwrap_or(head)
 }
 
-/// Lists the formats, for messages.
-fn names() -> String {
-    let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-    format!("one of the formats {}", names.join(", "))
+/// Says which formats there are, and names the nearest.
+fn expected(nearest: &[&str]) -> String {
+    let nearest = match nearest {
+        [others @ .., last] => format!(" (the most similar are {} and {last})", others.join(", ")),
+        [] => String::new(),
+    };
+    format!("one of the formats that `forebay formats` lists{nearest}")
 }
 
 /// Returns the files in a folder that look like traces, sorted by name.
@@ -362,9 +374,12 @@ fn malformed(path: &Path, got: String, expected: String) -> TraceError {
 }
 
 mod guess;
+mod nearest;
 
 #[cfg(test)]
 mod field_tests;
+#[cfg(test)]
+mod layer_tests;
 #[cfg(test)]
 mod odd_tests;
 #[cfg(test)]
@@ -390,12 +405,13 @@ mod tests {
         let noise: Vec<u8> =
             (0..5000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let text = message(&noise, None);
-        assert!(text.contains("begins \"") && text.contains("msr") && text.contains("--from"));
+        assert!(text.contains("begins \"") && text.contains("--from"), "{text}");
+        assert!(text.contains("formats that `forebay formats` lists"), "{text}");
         let text = message(b"TIME(ms)     DISK    COMM             PID    LAT(ms)\n", None);
         assert!(text.contains("has no sectors") && text.contains("biosnoop.bt"), "{text}");
-        let text = message(b"x", Some("foo"));
+        let text = message(b"x", Some("blk-parse"));
         assert!(
-            text.contains("\"foo\"") && text.contains("parquet, hadoop-parquet, blktrace"),
+            text.contains("\"blk-parse\"") && text.contains("similar are blkparse, "),
             "{text}"
         );
         let Err(error) = open(Path::new("/nonexistent/x"), None) else { panic!("opened") };

@@ -79,6 +79,10 @@ impl<R: Reader> Ordered<R> {
     fn take_in(&mut self) -> Result<(), TraceError> {
         let mut batch = self.held.spare.pop().unwrap_or_default();
         self.inner.read(&mut batch)?;
+        let facts = self.inner.facts();
+        if !facts.headers_again.is_empty() {
+            self.clock.repeat_headers(facts.headers_again);
+        }
         self.ended = batch.is_empty();
         let start = self.first.unwrap_or(Nanos::ZERO);
         let mut newest = self.held.newest().unwrap_or(Nanos::ZERO);

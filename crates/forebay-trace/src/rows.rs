@@ -19,12 +19,18 @@ pub(crate) const END_BYTES_MAX: u64 = 1 << 63;
 /// completion that seems to precede its arrival gives a latency near 2^64.
 pub(crate) const LATENCY_NS_MAX: u64 = 86_400_000_000_000;
 
+const US_NS: u64 = 1_000;
+
 /// Returns whether a latency, recorded in units of `unit_ns`, is a negative difference that wrapped
-/// around in 64 or 32 bits. In 32 bits, only differences of up to 2^20 units are recognized.
+/// around in 64 or 32 bits. In 32 bits, only differences of up to 2^20 units are recognized. Tracers
+/// that print ms or s with decimals count us.
 #[inline(always)]
 pub(crate) fn is_wrapped(latency_ns: u64, unit_ns: u64) -> bool {
-    let below = (unit_ns << 32).wrapping_sub(latency_ns).wrapping_sub(1);
-    latency_ns > LATENCY_NS_MAX || below < unit_ns << 20
+    let wraps = |unit_ns: u64| {
+        let below = (unit_ns << 32).wrapping_sub(latency_ns).wrapping_sub(1);
+        below < unit_ns << 20
+    };
+    latency_ns > LATENCY_NS_MAX || wraps(unit_ns) || unit_ns > US_NS && wraps(US_NS)
 }
 
 /// Returns the note about `count` latencies that were treated as unknown; none for 0.
@@ -84,12 +90,11 @@ impl LongTrims {
 }
 
 /// Returns the note about `count` lines that repeat the column names; none for 0.
-pub(crate) fn names_again_sentence(count: u64) -> Option<String> {
+pub(crate) fn names_again_sentence(count: usize) -> Option<String> {
     (count > 0).then(|| {
         format!(
-            "{} {} in the middle of the file, as if the output of another run began there",
-            counted(count, "header line"),
-            verb(count, "stands", "stand")
+            "{} in the middle of the file, as if the output of another run began there",
+            counted(count as u64, "header line")
         )
     })
 }

@@ -96,6 +96,15 @@ impl Notes {
     }
 }
 
+/// What a reader of a source knows that the readers above it use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceFacts {
+    /// The number of records before each repeated header, behind which another run may begin.
+    pub headers_again: Vec<u64>,
+    /// The volumes below each volume that is a layer above others, by their names.
+    pub legs: Vec<Vec<String>>,
+}
+
 /// Reads a trace in batches.
 pub trait Reader: Send {
     /// Replaces the content of `batch` with the next records, in order of time across calls; leaves
@@ -107,6 +116,11 @@ pub trait Reader: Send {
 
     /// Returns the notes on what was read so far.
     fn notes(&self) -> &Notes;
+
+    /// Returns what is known of the source so far.
+    fn facts(&self) -> SourceFacts {
+        SourceFacts::default()
+    }
 }
 
 /// The number of records that a reader returns at a time.

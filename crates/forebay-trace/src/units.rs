@@ -221,6 +221,13 @@ impl Checked {
         Checked { inner, path, doubt, sample, records: 0, gaps, in_step, warnings, notes }
     }
 
+    /// Adds a warning.
+    pub(crate) fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+        self.notes.clone_from(self.inner.notes());
+        self.notes.warnings.extend(self.warnings.iter().cloned());
+    }
+
     /// Returns the error, or adds the warning.
     fn tell(&mut self, finding: Finding) -> Result<(), TraceError> {
         let Finding { evidence, got, expected, instead } = finding;
@@ -253,7 +260,8 @@ impl Checked {
     fn follow_volumes(&mut self, batch: &[Record]) {
         let Some(in_step) = &mut self.in_step else { return };
         if in_step.add(batch) || batch.is_empty() {
-            self.warnings.extend(in_step.sentence(self.inner.dictionary()));
+            self.warnings
+                .extend(in_step.sentence(self.inner.dictionary(), &self.inner.facts().legs));
             self.in_step = None;
         }
     }

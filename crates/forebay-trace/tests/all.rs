@@ -14,5 +14,6 @@ mod partition;
 mod real;
 mod round_trip;
 mod seeds;
+mod suggestions;
 mod unfinished;
 mod units_grid;

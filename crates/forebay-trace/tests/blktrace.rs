@@ -276,8 +276,8 @@ fn remaps_and_empty_flushes_in_text() {
     assert_eq!(trace.count(Op::Flush), 23);
     assert_eq!(trace.latencies_ms().len(), 248);
     assert!((trace.duration_s() - 25.0).abs() < 0.05);
-    let began = trace.notes.began;
-    assert_eq!(trace.notes, Notes { format: "blkparse", began, ..Notes::default() });
+    let (began, columns) = (trace.notes.began, trace.notes.columns.clone());
+    assert_eq!(trace.notes, Notes { format: "blkparse", began, columns, ..Notes::default() });
 }
 
 #[test]

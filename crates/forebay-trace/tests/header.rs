@@ -73,11 +73,11 @@ fn names_and_units_are_a_declaration() {
         ("\u{feff}\n \nat_ns, \"op\", offset , len\n5, R, 4 , 4\n", "at:ns,op,offset,len,skip=3"),
         (
             "\u{feff}at_ns,is_write,offset,len,host\r\n5,True,4,4,a\r\n6,0,4,4,a",
-            "at:ns,op:0+false/1+true,offset,len,skip=1",
+            "at:ns,op:0+false+f+no+n/1+true+t+yes+y,offset,len,skip=1",
         ),
         (
             "host,at_ns,is_read,offset,len\na,5,1,4,4\na,6,false,4,4\n",
-            "_,at:ns,op:1+true/0+false,offset,len,skip=1",
+            "_,at:ns,op:1+true+t+yes+y/0+false+f+no+n,offset,len,skip=1",
         ),
         (
             "at_ms,latency_us,op,offset,len,disk,tid,pid,comm,flags\n5,,R,4,4,a,1,2,x y,S\n6,7,R,4,4,b,1,2,x y,\n",
@@ -119,7 +119,7 @@ fn what_the_rows_hold_is_what_the_names_say() {
     assert!(notes.warnings.iter().any(|told| told.contains("decimal=comma")), "{notes:?}");
     let told = read(text.replace("1001,5", "x").as_bytes(), STRICT).unwrap_err();
     assert!(told.contains("line 3: got \"x\" in column timestamp_ms"), "{told}");
-    assert!(told.contains("read as --columns at:ms,offset:sectors,len,op:0+false/1+true,volume,latency:us,sep=semicolon"), "{told}");
+    assert!(told.contains("read as --columns at:ms,offset:sectors,len,op:0+false+f+no+n/1+true+t+yes+y,volume,latency:us,sep=semicolon"), "{told}");
     let (records, dictionary, notes) =
         read(text.replace("1001,5", "1001.5").as_bytes(), None).unwrap();
     let seen: Vec<_> = records.iter().map(|r| (r.at.0, r.op, r.offset, r.len, r.latency)).collect();
@@ -273,20 +273,20 @@ fn what_names_do_not_tell_is_refused_with_the_declaration_to_write() {
         ),
         (
             "time_us,offset,size",
-            "expected a name for the operation (op, rw, is_write, ...); or write --columns at:us,offset,len,op=read,skip=1, with \
-             op=write if all write",
+            "expected a name for the operation (op, rw, is_write, ...); or write --columns at:us,offset,len,op=OP,skip=1, with \
+             read or write for OP if all requests do the same",
         ),
         (
             "lba,op,sectors",
-            "a name for the time (time_us, timestamp_ms, ...); or write --columns offset:sectors,op,len:sectors,every=1ms,skip=1",
+            "a name for the time (time_us, timestamp_ms, ...); or write --columns offset:sectors,op,len:sectors,every=TIME,skip=1",
         ),
         (
             "time_us,offset,op",
-            "a name for the length (len, size, sectors, ...); or write --columns at:us,offset,op,len=4096,skip=1",
+            "a name for the length (len, size, sectors, ...); or write --columns at:us,offset,op,len=BYTES,skip=1",
         ),
         (
             "time_us,op,offset,len,len",
-            "expected one column called \"len\"; or write --columns at:us,op,offset,len,skip=1, with _ for",
+            "expected one column called \"len\"; or write --columns at:us,op,offset,len,len,skip=1, with _ for",
         ),
     ] {
         let text = format!("{header}\n5,R,8,8,8\n");
@@ -310,6 +310,8 @@ fn what_is_to_be_written_is_read() {
         let told = read(text.as_bytes(), None).unwrap_err();
         let columns = told.split("--columns ").nth(1).unwrap().split(", with").next().unwrap();
         let columns = columns.replace("at:UNIT", "at:us").replace(":UNIT", ":pages");
+        let columns =
+            columns.replace("=OP", "=read").replace("=BYTES", "=512").replace("=TIME", "=1ms");
         let whole = read(text.as_bytes(), Some(&format!("{COLUMNS}{columns}"))).unwrap();
         assert_eq!(whole.0.len(), 1, "{columns}");
     }

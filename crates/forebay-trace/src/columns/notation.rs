@@ -7,6 +7,7 @@
 
 use crate::columns::cursor::{Cursor, Separator};
 use crate::columns::spec::Role;
+use crate::columns::values::BINARY_UNITS;
 
 /// The sign before the decimals. The other of the two groups thousands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,9 +110,10 @@ impl Mark {
                 let Ok(field) = cursor.field() else { break };
                 let shown = match role {
                     // KiB and MiB may have decimals.
-                    Role::Offset(unit) | Role::Len(unit) if ![1 << 10, 1 << 20].contains(unit) => {
-                        Mark::of_whole(field)
+                    Role::Offset(unit) | Role::Len(unit) if BINARY_UNITS.contains(unit) => {
+                        Mark::of_decimal(field)
                     }
+                    Role::Offset(_) | Role::Len(_) => Mark::of_whole(field),
                     Role::At(unit) | Role::End(unit) if unit.is_date() => None,
                     Role::At(_) | Role::End(_) | Role::Latency(_) => Mark::of_decimal(field),
                     _ => None,
@@ -160,7 +162,7 @@ impl Mark {
     }
 
     /// Returns the decimal mark that a number shows if it cannot be read with the other one.
-    fn of_decimal(field: &[u8]) -> Option<Mark> {
+    pub(crate) fn of_decimal(field: &[u8]) -> Option<Mark> {
         if field.iter().any(|byte| matches!(byte, b'e' | b'E')) {
             return Mark::of_exponent(field);
         }

@@ -81,7 +81,7 @@ impl OpWords {
         let known = USUAL.iter().map(|(word, op)| (word.to_string(), *op)).collect();
         let words = OpWords::new(
             known,
-            "R or W, read or write, trim, flush (0 and 1 need op:0/1 or op:1/0)".into(),
+            "R or W, read or write, trim, flush (other words need op:READ/WRITE, such as op:0/1 or op:false/true)".into(),
         );
         OpWords { is_usual: true, ..words }
     }

@@ -1,5 +1,7 @@
 //! A declaration prepared for reading rows.
 
+mod explain;
+
 use forebay_core::{Flags, Nanos, Op};
 
 use crate::columns::cursor::{CellError, Cursor};
@@ -7,13 +9,13 @@ use crate::columns::names::{Keys, Names, PARTS};
 use crate::columns::notation::Mark;
 use crate::columns::op_words::OpCode;
 use crate::columns::spec::{Columns, Role};
-use crate::columns::unit::{TIME_UNITS, TimeUnit};
+use crate::columns::unit::TimeUnit;
 use crate::columns::values::{
-    expected, letters, operation, optional_end, optional_number, optional_time, time,
+    letters, operation, optional_bytes, optional_end, optional_time, time,
 };
-use crate::fields::{decimal, digits};
-use crate::naming::{self, Room};
-use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, LongTrims, RowError, is_placeless, is_wrapped};
+use crate::fields::digits;
+use crate::naming::Room;
+use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, LongTrims, is_placeless, is_wrapped};
 use crate::trace::{Dictionary, Record, Stream};
 
 /// The place of an error in a row.
@@ -204,15 +206,15 @@ impl Plan {
                     latency = ns.filter(|&ns| !is_wrapped(ns, unit.ns));
                     self.odd.wrapped += u64::from(latency.is_none() && ns.is_some());
                 }),
-                Step::Offset(unit) => optional_number(cursor, self.mark).map(|count| {
+                Step::Offset(unit) => optional_bytes(cursor, *unit, self.mark).map(|bytes| {
                     offset_from = from;
-                    empty = if count.is_none() { Some((column, from)) } else { empty };
-                    offset = count.unwrap_or(0).saturating_mul(*unit);
+                    empty = if bytes.is_none() { Some((column, from)) } else { empty };
+                    offset = bytes.unwrap_or(0);
                 }),
-                Step::Len(unit) => optional_number(cursor, self.mark).map(|count| {
+                Step::Len(unit) => optional_bytes(cursor, *unit, self.mark).map(|bytes| {
                     len_bad = Some(FieldError { column, from, fault: CellError::Length });
-                    empty = if count.is_none() { Some((column, from)) } else { empty };
-                    len = count.unwrap_or(0).saturating_mul(*unit);
+                    empty = if bytes.is_none() { Some((column, from)) } else { empty };
+                    len = bytes.unwrap_or(0);
                 }),
                 Step::Op(code) => operation(cursor, code).map(|found| op = found),
                 Step::Volume(part) => volume.part(*part, cursor),
@@ -425,75 +427,6 @@ impl Plan {
         }
         cursor.next().is_err()
     }
-
-    /// Describes the error.
-    #[cold]
-    pub(crate) fn explain(&self, bad: FieldError, cursor: &Cursor<'_>) -> RowError {
-        let column_of = |wanted: fn(&Role) -> bool| self.roles.iter().position(wanted);
-        let title = |column: usize| self.titles.get(column).cloned().unwrap_or_default();
-        let got = field_at(cursor, bad.from);
-        match bad.fault {
-            CellError::Field => {
-                let role = self.roles.get(bad.column);
-                let expected = role.map_or_else(String::new, |role| {
-                    expected(role) + &other_date(role, got).unwrap_or_default()
-                });
-                RowError::new(title(bad.column), got, expected)
-            }
-            CellError::Mark => RowError::new(
-                title(bad.column),
-                got,
-                "decimal=comma or decimal=point among the columns, because this comma can begin \
-                 decimals or group thousands",
-            ),
-            CellError::Ended => RowError {
-                column: title(bad.column).into(),
-                got: "the end of the line".into(),
-                expected: "one more field".into(),
-            },
-            CellError::LoneReturn => RowError {
-                column: title(bad.column).into(),
-                got: "a carriage return within the line".into(),
-                expected: "lines that end with a line feed (use tr '\\r' '\\n')".into(),
-            },
-            CellError::Quotes => RowError {
-                column: title(bad.column).into(),
-                got: "an open quote".into(),
-                expected: "a quote that ends the field".into(),
-            },
-            CellError::Name => naming::refused(title(bad.column), got),
-            CellError::Length => {
-                let expected = match self.roles.get(bad.column) {
-                    Some(Role::Len(2..)) => {
-                        "at most 1 GiB per request, and 64 TiB per trim; are lengths in bytes?"
-                    }
-                    _ => "at most 1 GiB per request, and 64 TiB per trim",
-                };
-                RowError::new(title(bad.column), got, expected)
-            }
-            CellError::Address => {
-                let column = column_of(|role| matches!(role, Role::Offset(_)));
-                let column = column.unwrap_or(bad.column);
-                RowError::new(title(column), got, "a request that ends below 2^63 bytes")
-            }
-            CellError::Backwards => {
-                let column = column_of(|role| matches!(role, Role::End(_))).unwrap_or(bad.column);
-                RowError::new(title(column), got, "a completion at or after the arrival")
-            }
-        }
-    }
-}
-
-/// Returns a hint if a time does not fit its unit but is a date of this century in another.
-fn other_date(role: &Role, field: &[u8]) -> Option<String> {
-    let (Role::At(unit) | Role::End(unit)) = role else { return None };
-    let (count, _) = decimal(field)?;
-    let is_date = |other: &&TimeUnit| {
-        let s = u128::from(count) * u128::from(other.ns) / 1_000_000_000;
-        other.ns != 100 && other.name != unit.name && (1_000_000_000..4_000_000_000).contains(&s)
-    };
-    let other = TIME_UNITS.iter().find(is_date)?;
-    Some(format!("; in {} it is a date of this century", other.name))
 }
 
 /// Returns the field that begins at `from`.

@@ -9,6 +9,7 @@ use crate::bad_rows::{BadRows, BadRowsMax};
 use crate::columns::beyond::Beyond;
 use crate::columns::cursor::{Cursor, Separator};
 use crate::columns::cut;
+use crate::columns::meaning;
 use crate::columns::notation::Mark;
 use crate::columns::plain::Plain;
 use crate::columns::plan::{FieldError, Odd, Plan};
@@ -17,8 +18,7 @@ use crate::columns::split::{Bounds, NO_BOUNDS};
 use crate::error::{Place, TraceError};
 use crate::lines::{CUT_HINT, Lines, UNREADABLE};
 use crate::rows::{LongTrims, names_again_sentence, shorten, wrapped_sentence};
-use crate::trace::{BATCH, ColumnMeaning, Dictionary, Notes, Reader, Record};
-use forebay_ask::named;
+use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, SourceFacts};
 use forebay_show::plural::{counted, verb};
 
 /// The kinds of first lines other than requests.
@@ -50,9 +50,9 @@ pub(crate) struct ColumnReader {
     kept: u64,
     begun: bool,
     ended: bool,
-    /// The header line, if there is one, and the number of later lines that repeat it.
+    /// The header line, if there is one, and the number of records before each line that repeats it.
     names: Vec<u8>,
-    names_again: u64,
+    headers_again: Vec<u64>,
     beyond: Beyond,
     hint: String,
     bad: BadRows,
@@ -90,13 +90,17 @@ impl ColumnReader {
             begun: false,
             ended: false,
             names: Vec::new(),
-            names_again: 0,
+            headers_again: Vec::new(),
             beyond: Beyond::default(),
             hint,
             bad: BadRows::new(BadRowsMax::NONE),
             long_trims: LongTrims::default(),
             read: 0,
-            notes: Notes { format, columns: meanings(columns, header, format), ..Notes::default() },
+            notes: Notes {
+                format,
+                columns: meaning::of(columns, header, format),
+                ..Notes::default()
+            },
         }
     }
 
@@ -194,7 +198,7 @@ impl ColumnReader {
         }
         self.notes.warnings.extend(self.beyond.sentence());
         let Odd { wrapped } = self.plan.odd;
-        self.notes.warnings.extend(names_again_sentence(self.names_again));
+        self.notes.warnings.extend(names_again_sentence(self.headers_again.len()));
         self.notes.warnings.extend(wrapped_sentence(wrapped));
         self.notes.warnings.extend(self.long_trims.sentence());
         let told = self.bad.finish(self.lines.number(), self.read + self.notes.rows_skipped)?;
@@ -215,7 +219,7 @@ impl ColumnReader {
             return Ok(());
         }
         if self.names == line {
-            self.names_again += 1;
+            self.headers_again.push(self.read);
             return Ok(());
         }
         self.notes.rows_bad += 1;
@@ -268,24 +272,6 @@ fn line_at(text: &[u8], from: usize) -> &[u8] {
     rest.get(..end).unwrap_or_default()
 }
 
-/// Explains how the columns are read.
-fn meanings(columns: &Columns, header: Header, format: &str) -> Vec<ColumnMeaning> {
-    let because = |read_as: &str| match (header, read_as) {
-        (Header::Preset, _) => format!("format {format} has it there"),
-        (Header::Guessed, _) => format!("declared with {}", named("columns")),
-        (Header::Named, "_") => "another column is used, or the name is unknown".into(),
-        (Header::Named, "at:date" | "end:date") => "its name, and a date in the first row".into(),
-        (Header::Named, _) => "its name".into(),
-    };
-    let read = columns.declared().chain(std::iter::repeat("_"));
-    let meaning = |(read_as, title): (&str, &String)| ColumnMeaning {
-        column: title.clone(),
-        read_as: read_as.to_owned(),
-        because: because(read_as),
-    };
-    read.zip(&columns.titles).map(meaning).collect()
-}
-
 /// Returns a hint about column names after `lines` lines.
 fn named_again(lines: u64) -> String {
     format!(
@@ -327,6 +313,7 @@ impl Reader for ColumnReader {
                 let comma = self.columns.mark == Some(Mark::Comma);
                 let sentence = "numbers are read with decimal commas (decimal=comma)";
                 self.notes.warnings.extend(comma.then(|| sentence.into()));
+                meaning::add_mark(&mut self.notes.columns, self.columns.mark);
             }
             self.plan.mark = self.columns.mark;
             self.plain = Plain::new(&self.columns, separator);
@@ -401,5 +388,9 @@ impl Reader for ColumnReader {
 
     fn notes(&self) -> &Notes {
         &self.notes
+    }
+
+    fn facts(&self) -> SourceFacts {
+        SourceFacts { headers_again: self.headers_again.clone(), ..SourceFacts::default() }
     }
 }

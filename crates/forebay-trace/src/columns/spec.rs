@@ -57,6 +57,8 @@ pub struct Columns {
     pub(crate) roles: Vec<Role>,
     /// The name of each column for messages.
     pub(crate) titles: Vec<String>,
+    /// Why each column is read as declared; empty if the user or a format declares them.
+    pub(crate) reasons: Vec<String>,
     pub(crate) separator: Option<Separator>,
     /// The decimal mark, if declared.
     pub(crate) mark: Option<Mark>,
@@ -134,6 +136,7 @@ impl Columns {
             text: text.to_owned(),
             roles: Vec::new(),
             titles: Vec::new(),
+            reasons: Vec::new(),
             separator: None,
             mark: None,
             skip_lines: 0,

@@ -11,6 +11,10 @@ use crate::columns::unit::TimeUnit;
 use crate::fields::{decimal, decimal_or_power, digits, whole};
 use crate::op_flags::{FLAGS_EXPECTED, flags_of};
 
+/// The units of which a part may be given: KiB and MiB.
+pub(crate) const BINARY_UNITS: [u64; 2] = [1 << 10, 1 << 20];
+const BILLION: u128 = 1_000_000_000;
+
 /// Describes the valid content of a column.
 pub(crate) fn expected(role: &Role) -> String {
     match role {
@@ -52,19 +56,36 @@ fn slow_number(field: &[u8], mark: Option<Mark>) -> Result<u64, CellError> {
     hexadecimal(field).or_else(plain).ok_or(CellError::Field)
 }
 
-/// Reads a number, or none from a field that says that it is unknown.
+/// Reads an offset or a length in units of `unit_bytes`, or none from a field that says that it is unknown. Returns
+/// bytes.
 #[inline(always)]
-pub(crate) fn optional_number(
+pub(crate) fn optional_bytes(
     cursor: &mut Cursor<'_>,
+    unit_bytes: u64,
     mark: Option<Mark>,
 ) -> Result<Option<u64>, CellError> {
     match cursor.number() {
-        Some(number) => Ok(Some(number)),
+        Some(count) => Ok(Some(count.saturating_mul(unit_bytes))),
         None => match cursor.field()? {
             // Tracers give flushes an offset of -1.
             field if is_unknown(field) || field == b"-1" => Ok(None),
-            field => slow_number(field, mark).map(Some),
+            field => slow_bytes(field, unit_bytes, mark).map(Some),
         },
+    }
+}
+
+#[cold]
+fn slow_bytes(field: &[u8], unit_bytes: u64, mark: Option<Mark>) -> Result<u64, CellError> {
+    match slow_number(field, mark) {
+        Ok(count) => Ok(count.saturating_mul(unit_bytes)),
+        Err(CellError::Field) if BINARY_UNITS.contains(&unit_bytes) => {
+            let (whole, billionths) = slow_decimal(field, mark)?;
+            let part = u128::from(billionths) * u128::from(unit_bytes);
+            let is_whole = part.is_multiple_of(BILLION);
+            let part = u64::try_from(part / BILLION).ok().filter(|_| is_whole);
+            Ok(whole.saturating_mul(unit_bytes).saturating_add(part.ok_or(CellError::Field)?))
+        }
+        Err(fault) => Err(fault),
     }
 }
 

@@ -12,7 +12,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Place, TraceError};
-use crate::trace::{Dictionary, Notes, Reader, Record};
+use crate::trace::{Dictionary, Notes, Reader, Record, SourceFacts};
 
 use super::events::{Layer, Merge, Pairing};
 pub use record::sniff;
@@ -109,6 +109,10 @@ impl Reader for Blktrace {
 
     fn notes(&self) -> &Notes {
         &self.pairing.notes
+    }
+
+    fn facts(&self) -> SourceFacts {
+        self.pairing.facts()
     }
 }
 

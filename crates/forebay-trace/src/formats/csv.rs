@@ -29,7 +29,8 @@ use crate::naming::Room;
 use crate::op_flags::{FLAGS_EXPECTED, OP_EXPECTED, flags_of, op_of};
 use crate::order::Ordered;
 use crate::rows::{self, LongTrims, RowError, names_again_sentence, shorten, wrapped_sentence};
-use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, Stream};
+use crate::suggest::ROWS;
+use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, SourceFacts, Stream};
 use header::Header;
 
 /// The columns.
@@ -82,11 +83,10 @@ pub(crate) fn open(mut input: Input) -> Result<Box<dyn Reader>, TraceError> {
     }
 }
 
-/// Reads a text up to the end of its first row: the second line that is neither blank nor a
-/// comment.
+/// Reads the header of a text and its first rows, from which columns may be suggested.
 fn begin(input: &mut Input) -> Result<Vec<u8>, TraceError> {
     let (mut begin, mut lines) = (Vec::new(), 0);
-    while lines < 2 && begin.len() < LINE_BYTES_MAX {
+    while lines <= ROWS && begin.len() < LINE_BYTES_MAX {
         let (from, most) = (begin.len(), (LINE_BYTES_MAX - begin.len()) as u64);
         let read = (&mut input.content).take(most).read_until(b'\n', &mut begin);
         let read = read.map_err(|source| TraceError::Io { path: input.path.clone(), source })?;
@@ -94,7 +94,7 @@ fn begin(input: &mut Input) -> Result<Vec<u8>, TraceError> {
             break;
         }
         let line = begin.get(from..).unwrap_or_default();
-        lines += u32::from(header::says(line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)));
+        lines += usize::from(header::says(line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)));
     }
     Ok(begin)
 }
@@ -126,7 +126,8 @@ fn open_canonical(input: Input) -> Result<Box<dyn Reader>, TraceError> {
         dictionary: Dictionary::default(),
         notes: Notes { format: "csv", ..Notes::default() },
         ended: false,
-        headers_again: 0,
+        headers_again: Vec::new(),
+        records: 0,
         latencies_below: 0,
         read: 0,
         rows: 0,
@@ -207,7 +208,9 @@ struct Csv {
     dictionary: Dictionary,
     notes: Notes,
     ended: bool,
-    headers_again: u64,
+    headers_again: Vec<u64>,
+    /// The number of records so far.
+    records: u64,
     /// The number of negative latencies.
     latencies_below: u64,
     /// The number of rows that were read, and of all.
@@ -230,7 +233,7 @@ impl Csv {
         let told = self.bad.finish(self.rows, self.read)?;
         self.notes.warnings.extend(told);
         self.notes.warnings.extend(self.long_trims.sentence());
-        self.notes.warnings.extend(names_again_sentence(self.headers_again));
+        self.notes.warnings.extend(names_again_sentence(self.headers_again.len()));
         self.notes.warnings.extend(wrapped_sentence(self.latencies_below));
         if self.source.get_ref().last != b'\n' && !was_left_out {
             let sentence = cut_sentence(self.source.position().line());
@@ -351,7 +354,7 @@ impl Reader for Csv {
             }
             self.settle(false)?;
             if row.iter().eq(HEADER.map(str::as_bytes)) {
-                self.headers_again += 1;
+                self.headers_again.push(self.records + batch.len() as u64);
                 continue;
             }
             self.rows += 1;
@@ -377,7 +380,12 @@ impl Reader for Csv {
             }
             self.read += 1;
         }
+        self.records += batch.len() as u64;
         Ok(())
+    }
+
+    fn facts(&self) -> SourceFacts {
+        SourceFacts { headers_again: self.headers_again.clone(), ..SourceFacts::default() }
     }
 
     fn dictionary(&self) -> &Dictionary {

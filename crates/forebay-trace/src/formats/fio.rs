@@ -15,7 +15,7 @@
 
 use forebay_core::Op;
 
-use super::log::{Line, Log, ordered, words};
+use super::log::{Line, Log, first_lines, ordered, words};
 use super::numbering::{Numbering, anonymous};
 use crate::error::TraceError;
 use crate::fields::digits;
@@ -188,8 +188,7 @@ impl Log for Fio {
 
 pub(crate) fn sniff(head: &[u8]) -> bool {
     // Includes unsupported versions, for their error message.
-    let first = head.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii();
-    first.starts_with(b"fio version ") && first.ends_with(b" iolog")
+    first_lines(head).any(|line| line.starts_with(b"fio version ") && line.ends_with(b" iolog"))
 }
 
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {

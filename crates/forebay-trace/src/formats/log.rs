@@ -4,13 +4,17 @@
 //! handled here.
 
 use crate::bad_rows::BadRows;
+use crate::columns::meaning;
 use crate::error::{Place, TraceError};
 use crate::formats::Input;
 use crate::lines::{CUT_HINT, Lines, UNREADABLE};
 use crate::order::Ordered;
-use crate::rows::{LongTrims, RowError};
-use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
+use crate::rows::{LongTrims, RowError, names_again_sentence};
+use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, SourceFacts};
 use forebay_ask::named;
+
+/// The number of lines by which formats are recognized.
+pub(super) const FIRST_LINES: usize = 20;
 
 /// The kinds of lines.
 pub(super) enum Line {
@@ -20,6 +24,8 @@ pub(super) enum Line {
     LongTrim(Record, u64),
     /// A request that cannot be represented correctly.
     Skipped,
+    /// The header, which may be repeated.
+    Header,
     /// Any other line that the format knows.
     Other,
 }
@@ -67,6 +73,9 @@ pub(super) struct LogReader<L> {
     dictionary: Dictionary,
     notes: Notes,
     requests: u64,
+    /// The number of records so far, and how many preceded each header after the first.
+    records: u64,
+    headers: Vec<u64>,
     bad: BadRows,
     long_trims: LongTrims,
     ended: bool,
@@ -79,8 +88,14 @@ impl<L: Log> LogReader<L> {
             lines: Lines::new(&input.path, input.content),
             log,
             dictionary,
-            notes: Notes { format: L::NAME, ..Notes::default() },
+            notes: Notes {
+                format: L::NAME,
+                columns: meaning::of_format(L::NAME),
+                ..Notes::default()
+            },
             requests: 0,
+            records: 0,
+            headers: Vec::new(),
             bad: BadRows::new(input.bad_rows_max),
             long_trims: LongTrims::default(),
             ended: false,
@@ -99,6 +114,7 @@ impl<L: Log> LogReader<L> {
         self.notes.warnings.extend(told);
         self.notes.warnings.extend(self.long_trims.sentence());
         self.notes.warnings.extend(self.log.end());
+        self.notes.warnings.extend(names_again_sentence(self.headers.len().saturating_sub(1)));
         self.notes.warnings.extend(self.lines.cut_note());
         self.notes.is_timeless = self.log.is_timeless();
         if self.requests == 0 {
@@ -172,11 +188,18 @@ impl<L: Log> Reader for LogReader<L> {
                     self.notes.rows_added = self.long_trims.added;
                 }
                 Ok(Line::Skipped) => self.notes.rows_skipped += 1,
+                Ok(Line::Header) => self.headers.push(self.records + batch.len() as u64),
                 Ok(Line::Other) => {}
                 Err(wrong) => self.leave_out(wrong)?,
             }
         }
+        self.records += batch.len() as u64;
         Ok(())
+    }
+
+    fn facts(&self) -> SourceFacts {
+        let headers_again = self.headers.get(1..).unwrap_or_default().to_vec();
+        SourceFacts { headers_again, ..SourceFacts::default() }
     }
 
     fn dictionary(&self) -> &Dictionary {
@@ -188,9 +211,11 @@ impl<L: Log> Reader for LogReader<L> {
     }
 }
 
-/// Returns the first lines of `head` that are not blank.
-pub(super) fn first_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
-    head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()).take(4)
+/// Returns the first lines of `head` that are not blank, by which formats are recognized: a few of them may be messages
+/// of the tools that recorded the log.
+pub(crate) fn first_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    lines.filter(|line| !line.is_empty()).take(FIRST_LINES)
 }
 
 /// Splits a line into words.

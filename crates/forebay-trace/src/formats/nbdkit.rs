@@ -10,20 +10,18 @@ use std::collections::HashMap;
 
 use forebay_core::{Flags, Op};
 
-use super::Input;
-use super::events::calls::{self, Call, CallLine, Fields, Request, number};
-use super::log::{first_lines, words};
+use super::events::calls::{Call, CallLine, Fields, Request, number};
+use super::log::words;
 use crate::columns::date_ns;
-use crate::error::TraceError;
 use crate::rows::RowError;
-use crate::trace::{Reader, Stream};
+use crate::trace::Stream;
 
 /// The length of a date with microseconds.
 const DATE: usize = "2026-01-31 12:00:00.123456".len();
 
 /// The export of each connection.
 #[derive(Default)]
-struct Nbdkit {
+pub(super) struct Nbdkit {
     exports: HashMap<u64, Vec<u8>>,
 }
 
@@ -32,6 +30,12 @@ impl CallLine for Nbdkit {
     const LAYOUT: &'static str =
         "those of nbdkit's log filter: DATE connection=N Read id=N offset=0x0 count=0x0";
     const ENDINGS: &'static [&'static str] = &[" ...", " return=0"];
+
+    fn is_line(line: &[u8]) -> bool {
+        let (date, rest) = line.split_at(DATE.min(line.len()));
+        let marks = [&b" connection="[..], b" Ready thread_model=", b" Preconnect id="];
+        date_ns(date).is_some() && marks.iter().any(|mark| rest.starts_with(mark))
+    }
 
     fn parse<'a>(&'a mut self, line: &'a [u8]) -> Result<Call<'a>, RowError> {
         let (date, rest) = line.split_at(DATE.min(line.len()));
@@ -75,22 +79,10 @@ impl CallLine for Nbdkit {
     }
 }
 
-pub(crate) fn sniff(head: &[u8]) -> bool {
-    let is_line = |line: &[u8]| {
-        let (date, rest) = line.split_at(DATE.min(line.len()));
-        let marks = [&b" connection="[..], b" Ready thread_model=", b" Preconnect id="];
-        date_ns(date).is_some() && marks.iter().any(|mark| rest.starts_with(mark))
-    };
-    first_lines(head).any(is_line)
-}
-
-pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
-    Ok(calls::open(Nbdkit::default(), input))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::events::calls;
     use crate::formats::tests::{message, read};
 
     const TEXT: &[u8] = b"2026-03-01 09:00:00.000001 Ready thread_model=3\n\
@@ -107,7 +99,7 @@ mod tests {
 
     #[test]
     fn requests_end_with_their_return() {
-        let (records, dictionary, notes) = read(open, TEXT);
+        let (records, dictionary, notes) = read(calls::open::<Nbdkit>, TEXT);
         let seen: Vec<_> = records.iter().map(|r| (r.op, r.len, r.latency.map(|l| l.0))).collect();
         assert_eq!(
             seen,
@@ -124,8 +116,11 @@ mod tests {
         let bad =
             [TEXT, b"2026-03-01 09:00:01.000000 connection=1 Read id=9 offset=x count=0x1 ...\n"]
                 .concat();
-        let text = message(open, &bad);
+        let text = message(calls::open::<Nbdkit>, &bad);
         assert!(text.contains("line 12") && text.contains("column offset"), "{text}");
-        assert!(sniff(TEXT) && !sniff(b"2026-03-01 09:00:00.000001,1,2\n"));
+        assert!(
+            calls::sniff::<Nbdkit>(TEXT)
+                && !calls::sniff::<Nbdkit>(b"2026-03-01 09:00:00.000001,1,2\n")
+        );
     }
 }

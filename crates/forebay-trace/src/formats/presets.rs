@@ -63,6 +63,27 @@ pub(crate) fn open_columns(columns: &Columns, input: Input) -> Result<Box<dyn Re
 }
 
 impl Preset {
+    /// Returns whether its names of columns identify it: no other format has them.
+    pub(super) fn has_own_titles(&self) -> bool {
+        matches!(self.looks, Looks::OrLonger | Looks::Exact | Looks::Titled)
+    }
+
+    /// Returns whether its rows are enough to recognize it.
+    #[cfg(test)]
+    pub(super) fn is_recognized_by_rows(&self) -> bool {
+        !matches!(self.looks, Looks::Titled | Looks::Named)
+    }
+
+    /// Returns the format's names for its columns.
+    pub(super) fn titles(&self) -> impl Iterator<Item = &'static str> {
+        self.titles.split(',')
+    }
+
+    /// Returns how each column is declared.
+    pub(super) fn words(&self) -> impl Iterator<Item = &'static str> {
+        self.columns.split(',').filter(|word| !word.contains('='))
+    }
+
     /// Returns whether `head` looks like rows of this format: one of its first lines does. A
     /// damaged first line shall be reported by the format, so it does not decide.
     pub(super) fn sniff(&self, head: &[u8]) -> bool {

@@ -8,7 +8,7 @@
 use forebay_core::{Nanos, Op};
 
 use super::clock::{scaled, time_of_day};
-use super::log::{Line, Log, ordered};
+use super::log::{Line, Log, first_lines, ordered};
 use super::numbering::Numbering;
 use crate::columns::cursor::{Cursor, Separator};
 use crate::error::TraceError;
@@ -21,6 +21,8 @@ use crate::trace::{Dictionary, Reader, Stream};
 const DAY_NS: u64 = 86_400_000_000_000;
 /// The columns that are required.
 const NEEDED: [&str; 4] = ["time of day", "operation", "path", "detail"];
+/// The column of times of day with their dates.
+const DATED: &str = "date & time";
 
 #[derive(Default)]
 struct Procmon {
@@ -29,6 +31,8 @@ struct Procmon {
     /// The last time of day, and the number of days that have passed.
     last_ns: u64,
     days: u64,
+    /// The date of the last row, if rows have dates.
+    date: Vec<u8>,
 }
 
 /// Returns the fields of a line.
@@ -48,7 +52,14 @@ fn fields(line: &[u8]) -> Vec<&[u8]> {
 fn titles(line: &[u8]) -> Option<Vec<String>> {
     let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
     let lower = |field: &&[u8]| String::from_utf8_lossy(field).to_ascii_lowercase();
-    let titles: Vec<String> = fields(line).iter().map(lower).collect();
+    let mut titles: Vec<String> = fields(line).iter().map(lower).collect();
+    // The column of dates takes the place of that of times.
+    if !titles.iter().any(|title| title == NEEDED[0]) {
+        titles
+            .iter_mut()
+            .filter(|title| *title == DATED)
+            .for_each(|title| *title = NEEDED[0].into());
+    }
     NEEDED.iter().all(|wanted| titles.iter().any(|title| title == wanted)).then_some(titles)
 }
 
@@ -75,7 +86,7 @@ impl Log for Procmon {
     fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, RowError> {
         if let Some(titles) = titles(line) {
             self.titles = titles;
-            return Ok(Line::Other);
+            return Ok(Line::Header);
         }
         let fields = fields(line);
         let field = |title: &str| {
@@ -99,7 +110,12 @@ impl Log for Procmon {
             return Ok(Line::Skipped);
         }
         let (time, details) = (field("time of day"), field("detail"));
-        let ns = time_of_day(time)
+        // A date, whose order of day and month is unknown, may precede the time.
+        let has_date = memchr::memchr2(b'/', b'-', time).is_some()
+            || time.iter().filter(|b| **b == b'.').count() > 1;
+        let from = time.iter().position(u8::is_ascii_whitespace).filter(|_| has_date);
+        let (date, time) = time.split_at(from.unwrap_or(0));
+        let ns = time_of_day(time.trim_ascii())
             .ok_or_else(|| RowError::new("Time of Day", time, "a time such as 14:15:23.1234567"))?;
         let (offset, len) = match op {
             Op::Flush => (0, 0),
@@ -110,7 +126,12 @@ impl Log for Procmon {
                 _ => return Err(RowError::new("Detail", details, "Offset: and Length:")),
             },
         };
-        self.days += u64::from(ns + DAY_NS / 2 < self.last_ns);
+        let is_other_day = match date {
+            b"" => ns + DAY_NS / 2 < self.last_ns,
+            date => !self.date.is_empty() && self.date != date,
+        };
+        self.days += u64::from(is_other_day);
+        self.date = date.to_vec();
         self.last_ns = ns;
         if len == 0 && op != Op::Flush {
             return Ok(Line::Skipped);
@@ -128,7 +149,7 @@ impl Log for Procmon {
 }
 
 pub(crate) fn sniff(head: &[u8]) -> bool {
-    head.split(|&byte| byte == b'\n').next().and_then(titles).is_some()
+    first_lines(head).any(|line| titles(line).is_some())
 }
 
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {

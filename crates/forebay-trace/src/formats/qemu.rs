@@ -8,13 +8,11 @@
 
 use forebay_core::{Flags, Op};
 
-use super::Input;
-use super::events::calls::{self, Call, CallLine, Fields, Request, number};
+use super::events::calls::{Call, CallLine, Fields, Request, number};
 use super::events::text::seconds;
 use super::log::words;
-use crate::error::TraceError;
 use crate::rows::RowError;
-use crate::trace::{Reader, Stream};
+use crate::trace::Stream;
 
 /// The events that begin a request, with the names of its volume, offset and length, and the bytes
 /// of their units.
@@ -29,7 +27,7 @@ const ENDS: [&str; 2] = ["virtio_blk_rw_complete", "virtio_blk_req_complete"];
 
 /// The state of reading.
 #[derive(Default)]
-struct Qemu {
+pub(super) struct Qemu {
     /// Whether there was a request of virtio-blk.
     has_virtio: bool,
 }
@@ -52,6 +50,13 @@ impl CallLine for Qemu {
     const NAME: &'static str = "qemu";
     const LAYOUT: &'static str = "QEMU's trace events with timestamps (-msg timestamp=on): \
         PID@SECONDS:virtio_blk_handle_read vdev ADDRESS req ADDRESS sector N nsectors N";
+
+    const SNIFFED_LINES: usize = usize::MAX;
+
+    fn is_line(line: &[u8]) -> bool {
+        let event = parts(line).map_or(line, |(_, event)| event);
+        begins(words(event).next().unwrap_or_default())
+    }
 
     fn parse<'a>(&'a mut self, line: &'a [u8]) -> Result<Call<'a>, RowError> {
         let event_of = |line: &'a [u8]| words(line).next().unwrap_or_default();
@@ -92,21 +97,10 @@ impl CallLine for Qemu {
     }
 }
 
-pub(crate) fn sniff(head: &[u8]) -> bool {
-    let is_event = |line: &[u8]| {
-        let event = parts(line).map_or(line, |(_, event)| event);
-        begins(words(event).next().unwrap_or_default())
-    };
-    head.split(|&byte| byte == b'\n').any(is_event)
-}
-
-pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
-    Ok(calls::open(Qemu::default(), input))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::events::calls;
     use crate::formats::tests::{message, read};
 
     const TEXT: &[u8] =
@@ -119,7 +113,7 @@ mod tests {
 
     #[test]
     fn requests_of_virtio_end_with_their_completion() {
-        let (records, dictionary, notes) = read(open, TEXT);
+        let (records, dictionary, notes) = read(calls::open::<Qemu>, TEXT);
         let seen: Vec<_> =
             records.iter().map(|r| (r.offset, r.len, r.latency.unwrap().0)).collect();
         assert_eq!(seen, [(8192, 4096, 300_000), (0, 512, 350_000)]);
@@ -132,16 +126,16 @@ mod tests {
     fn requests_of_virtio_take_the_place_of_those_of_the_block_layer() {
         let probe =
             b"77@1767000000.000001:blk_co_preadv blk 0x1 bs 0x2 offset 0 bytes 512 flags 0x0\n";
-        let (records, ..) = read(open, &[probe, TEXT].concat());
+        let (records, ..) = read(calls::open::<Qemu>, &[probe, TEXT].concat());
         assert_eq!(records.len(), 3);
     }
 
     #[test]
     fn events_of_the_block_layer_have_no_completions() {
         let text = TEXT.split_inclusive(|&b| b == b'\n').nth(1).unwrap();
-        let (records, ..) = read(open, text);
+        let (records, ..) = read(calls::open::<Qemu>, text);
         assert_eq!((records[0].offset, records[0].len, records[0].latency), (8192, 4096, None));
-        let text = message(open, &text[b"77@1767000000.000110:".len()..]);
+        let text = message(calls::open::<Qemu>, &text[b"77@1767000000.000110:".len()..]);
         assert!(text.contains("-msg timestamp=on") && text.contains("column time"), "{text}");
     }
 }

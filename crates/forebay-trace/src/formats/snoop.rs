@@ -3,7 +3,7 @@
 //!
 //! The header lists the columns, in any of the forms that the tools' options produce:
 //!
-//! - biosnoop: `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`; that of libbpf-tools may
+//! - biosnoop: `TIME(s) COMM PID [TID] DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`, or `LAT(us)`; that of libbpf-tools may
 //!   have `TIMESTAMP` instead of the first, with times of day such as `23:59:59.987`
 //! - iosnoop: `[STARTs] [ENDs] COMM PID TYPE DEV BLOCK BYTES LATms`
 //! - `ext4slower`, `xfsslower` and the like: `TIME COMM PID T BYTES OFF_KB LAT(ms) FILENAME`, with the
@@ -37,7 +37,7 @@ use super::numbering::Numbering;
 use crate::error::TraceError;
 use crate::fields::digits;
 use crate::formats::Input;
-use crate::rows::{self, LATENCY_NS_MAX, RowError, names_again_sentence, wrapped_sentence};
+use crate::rows::{self, LATENCY_NS_MAX, RowError, is_wrapped, wrapped_sentence};
 use crate::trace::{Dictionary, Reader, Stream};
 use columns::{Cells, Column, Layout, Tool};
 
@@ -52,8 +52,6 @@ struct Snoop {
     /// The number of lines that report lost events, and the number of events they report.
     losses: u64,
     lost: u64,
-    /// The number of headers after the first.
-    headers_again: u64,
     /// The number of negative latencies.
     wrapped: u64,
     day: DayClock,
@@ -72,16 +70,16 @@ fn lost(line: &[u8]) -> Option<u64> {
     Some(words(&line).find_map(digits).unwrap_or(0))
 }
 
-/// Parses a latency in milliseconds and returns nanoseconds; `None` if it is negative, printed as
-/// such or wrapped.
-fn latency_ns(word: &[u8]) -> Option<Option<u64>> {
+/// Parses a latency with `decimals` down to nanoseconds; `None` if it is negative, printed as such or
+/// wrapped.
+fn latency_ns(word: &[u8], decimals: u32) -> Option<Option<u64>> {
     match word.strip_prefix(b"-") {
-        Some(rest) => scaled(rest, 6).map(|_| None),
+        Some(rest) => scaled(rest, decimals).map(|_| None),
         None => {
             let whole = word.split(|&byte| byte == b'.').next().unwrap_or_default();
             let is_long = whole.len() > 11 && whole.iter().all(u8::is_ascii_digit);
-            let ns = if is_long { u64::MAX } else { scaled(word, 6)? };
-            Some(Some(ns).filter(|&ns| ns <= LATENCY_NS_MAX))
+            let ns = if is_long { u64::MAX } else { scaled(word, decimals)? };
+            Some(Some(ns).filter(|&ns| !is_wrapped(ns, 10u64.pow(decimals))))
         }
     }
 }
@@ -100,9 +98,8 @@ impl Snoop {
                 let got = format!("the headings {}", got.join(", "));
                 return Err(RowError { column: "header".into(), got, expected: expected.into() });
             }
-            self.headers_again += u64::from(self.layout.is_some());
             self.layout = Some(layout);
-            return Ok(Some(Line::Other));
+            return Ok(Some(Line::Header));
         }
         let line = line.trim_ascii();
         let begins = |known: &[&[u8]]| known.iter().any(|begin| line.starts_with(begin));
@@ -198,14 +195,14 @@ impl Snoop {
     /// Returns the time from arrival to completion in nanoseconds, including time in the queue;
     /// `None` if it is negative.
     fn latency(&self, cells: &Cells) -> Result<Option<u64>, RowError> {
-        const EXPECTED: &str = "milliseconds such as 0.74";
-        let cell = cells.get(Column::Latency);
-        let latency = latency_ns(cell).ok_or_else(|| RowError::new("latency", cell, EXPECTED))?;
+        const EXPECTED: &str = "a latency such as 0.74";
+        let (cell, decimals) = (cells.get(Column::Latency), cells.decimals());
+        let latency =
+            latency_ns(cell, decimals).ok_or_else(|| RowError::new("latency", cell, EXPECTED))?;
         // libbpf's biosnoop prints -1 for a request that was never in the queue.
         let queued = match cells.find(Column::Queued).filter(|cell| !cell.starts_with(b"-")) {
-            Some(cell) => {
-                latency_ns(cell).ok_or_else(|| RowError::new("QUE(ms)", cell, EXPECTED))?
-            }
+            Some(cell) => latency_ns(cell, decimals)
+                .ok_or_else(|| RowError::new(Column::Queued.name(), cell, EXPECTED))?,
             None => Some(0),
         };
         Ok(latency.zip(queued).map(|(latency, queued)| latency + queued))
@@ -235,7 +232,11 @@ fn stream(cells: &Cells) -> Result<Stream, RowError> {
         .map_err(|_| RowError::new("PID", cells.get(Column::Pid), "a process id below 2^32"))?;
     let name = String::from_utf8_lossy(cells.get(Column::Name)).into_owned();
     Ok(match cells.tool() {
-        Tool::Biosnoop | Tool::Fsslower => Stream { thread: None, process: Some(id), name },
+        Tool::Biosnoop | Tool::Fsslower => {
+            let thread = cells.find(Column::Tid).and_then(digits);
+            let thread = thread.and_then(|id| u32::try_from(id).ok());
+            Stream { thread, process: Some(id), name }
+        }
         Tool::Iosnoop => Stream { thread: Some(id), process: None, name },
     })
 }
@@ -273,7 +274,6 @@ impl Log for Snoop {
             };
             sentences.push(format!("{lines} {say} that the tracer lost {count}"));
         }
-        sentences.extend(names_again_sentence(self.headers_again));
         sentences.extend(wrapped_sentence(self.wrapped));
         let unread: Vec<&str> = self.layout.iter().flat_map(Layout::unread).collect();
         if !unread.is_empty() {

@@ -8,20 +8,18 @@
 
 use forebay_core::{Flags, Op};
 
-use super::Input;
 use super::clock::scaled;
-use super::events::calls::{self, Call, CallLine, Fields, Request, number};
+use super::events::calls::{Call, CallLine, Fields, Request, number};
 use super::log::words;
-use crate::error::TraceError;
 use crate::rows::RowError;
-use crate::trace::{Reader, Stream};
+use crate::trace::Stream;
 
 /// The assumed size of a block.
 const BLOCK_BYTES: u64 = 512;
 
 /// The format.
 #[derive(Default)]
-struct Spdk {
+pub(super) struct Spdk {
     has_requests: bool,
 }
 
@@ -38,6 +36,12 @@ fn parts(line: &[u8]) -> Option<(u64, &[u8], &[u8])> {
 impl CallLine for Spdk {
     const NAME: &'static str = "spdk";
     const LAYOUT: &'static str = "those of spdk_trace: core: us (tsc) BDEV_IO_START id: i1 type: 1 ctx: 0x0 offset: 0 len: 8";
+
+    const SNIFFED_LINES: usize = usize::MAX;
+
+    fn is_line(line: &[u8]) -> bool {
+        parts(line).is_some_and(|(.., rest)| rest.starts_with(b"BDEV_IO_"))
+    }
 
     fn parse<'a>(&'a mut self, line: &'a [u8]) -> Result<Call<'a>, RowError> {
         let Some((core, time, rest)) = parts(line) else { return Ok(Call::Other) };
@@ -76,19 +80,10 @@ impl CallLine for Spdk {
     }
 }
 
-pub(crate) fn sniff(head: &[u8]) -> bool {
-    let is_record =
-        |line: &[u8]| parts(line).is_some_and(|(.., rest)| rest.starts_with(b"BDEV_IO_"));
-    head.split(|&byte| byte == b'\n').any(is_record)
-}
-
-pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
-    Ok(calls::open(Spdk::default(), input))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::events::calls;
     use crate::formats::tests::{message, read};
 
     const TEXT: &[u8] = b"TSC Rate: 2100000000\n\
@@ -99,7 +94,7 @@ mod tests {
 
     #[test]
     fn records_of_one_id_are_a_request() {
-        let (records, dictionary, notes) = read(open, TEXT);
+        let (records, dictionary, notes) = read(calls::open::<Spdk>, TEXT);
         let seen: Vec<_> =
             records.iter().map(|r| (r.op, r.offset, r.len, r.latency.map(|l| l.0))).collect();
         assert_eq!(seen, [(Op::Write, 8192, 4096, Some(80_250)), (Op::Read, 0, 512, None)]);
@@ -112,8 +107,8 @@ mod tests {
     fn nonsense_names_line_and_column() {
         let bad = [TEXT, b"2: 99.0 (1) BDEV_IO_START id: i9 type: 1 ctx: 0x0 offset: x len: 8\n"]
             .concat();
-        let text = message(open, &bad);
+        let text = message(calls::open::<Spdk>, &bad);
         assert!(text.contains("line 6") && text.contains("column offset"), "{text}");
-        assert!(sniff(TEXT) && !sniff(b"0: 1 2\n"));
+        assert!(calls::sniff::<Spdk>(TEXT) && !calls::sniff::<Spdk>(b"0: 1 2\n"));
     }
 }

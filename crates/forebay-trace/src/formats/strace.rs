@@ -17,13 +17,10 @@ use std::collections::BTreeMap;
 
 use forebay_core::{Flags, Op};
 
-use super::Input;
-use super::events::calls::{self, Call, CallLine, Request};
-use super::log::first_lines;
-use crate::error::TraceError;
+use super::events::calls::{Call, CallLine, Request};
 use crate::fields::digits;
 use crate::rows::RowError;
-use crate::trace::{Reader, Stream};
+use crate::trace::Stream;
 use files::{File, Files};
 use line::{Line, Times, Whole};
 
@@ -32,7 +29,7 @@ const HELD_MAX: usize = 4096;
 
 /// The state of reading.
 #[derive(Default)]
-struct Strace {
+pub(super) struct Strace {
     times: Times,
     files: Files,
     /// The interrupted calls of each thread, and when they began.
@@ -87,6 +84,15 @@ impl CallLine for Strace {
     const LAYOUT: &'static str = "those of strace -f -ttt -T: \
         PID SECONDS pread64(3, \"...\", 4096, 0) = 4096 <0.000100>";
     const ENDINGS: &'static [&'static str] = &[">"];
+
+    fn is_line(line: &[u8]) -> bool {
+        match line::parse(line, &mut Times::default()) {
+            Ok(Line::Whole(_, _, text)) => line::call(text).is_some(),
+            Ok(Line::Unfinished(..)) => true,
+            Err(wrong) => wrong.expected == line::TIME_EXPECTED,
+            _ => false,
+        }
+    }
 
     fn parse<'a>(&'a mut self, line: &'a [u8]) -> Result<Call<'a>, RowError> {
         let (thread, at_ns) = match line::parse(line, &mut self.times)? {
@@ -179,22 +185,6 @@ fn moved(call: &Whole<'_>, thread: u32, files: &mut Files) -> Option<Option<Move
             .filter(|_| is_done)
             .map(|file: &mut File| (op, offset, len, file.name.clone())),
     )
-}
-
-pub(crate) fn sniff(head: &[u8]) -> bool {
-    first_lines(head).any(|line| {
-        let parsed = line::parse(line, &mut Times::default());
-        match parsed {
-            Ok(Line::Whole(_, _, text)) => line::call(text).is_some(),
-            Ok(Line::Unfinished(..)) => true,
-            Err(wrong) => wrong.expected == line::TIME_EXPECTED,
-            _ => false,
-        }
-    })
-}
-
-pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
-    Ok(calls::open(Strace::default(), input))
 }
 
 #[cfg(test)]

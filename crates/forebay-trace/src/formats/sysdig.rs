@@ -11,14 +11,12 @@ use std::collections::HashMap;
 
 use forebay_core::{Flags, Op};
 
-use super::Input;
 use super::clock::{DayClock, scaled};
-use super::events::calls::{self, Call, CallLine, Request};
-use super::log::{first_lines, words};
-use crate::error::TraceError;
+use super::events::calls::{Call, CallLine, Request};
+use super::log::words;
 use crate::fields::digits;
 use crate::rows::RowError;
-use crate::trace::{Reader, Stream};
+use crate::trace::Stream;
 
 /// The most calls that wait for their return, and the most positions that are followed.
 const HELD_MAX: usize = 1 << 16;
@@ -32,7 +30,7 @@ struct Begun {
 
 /// The state of reading.
 #[derive(Default)]
-struct Sysdig {
+pub(super) struct Sysdig {
     clock: DayClock,
     /// The last call of each thread.
     begun: HashMap<u32, Begun>,
@@ -99,6 +97,10 @@ impl CallLine for Sysdig {
     const NAME: &'static str = "sysdig";
     const LAYOUT: &'static str = "those of sysdig in its default format: \
         NUMBER TIME CPU PROCESS (THREAD) > pread fd=3(<f>/FILE) size=4096 pos=0";
+
+    fn is_line(line: &[u8]) -> bool {
+        parts(line).is_some()
+    }
 
     fn parse<'a>(&'a mut self, line: &'a [u8]) -> Result<Call<'a>, RowError> {
         let Some(parts) = parts(line) else { return Ok(Call::Other) };
@@ -183,17 +185,10 @@ impl Sysdig {
     }
 }
 
-pub(crate) fn sniff(head: &[u8]) -> bool {
-    first_lines(head).any(|line| parts(line).is_some())
-}
-
-pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
-    Ok(calls::open(Sysdig::default(), input))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::events::calls;
     use crate::formats::tests::{message, read};
 
     const TEXT: &[u8] =
@@ -210,7 +205,7 @@ mod tests {
 
     #[test]
     fn calls_end_with_their_return_and_positions_are_followed() {
-        let (records, dictionary, notes) = read(open, TEXT);
+        let (records, dictionary, notes) = read(calls::open::<Sysdig>, TEXT);
         let seen: Vec<_> =
             records.iter().map(|r| (r.op, r.offset, r.len, r.latency.map(|l| l.0))).collect();
         assert_eq!(
@@ -229,8 +224,8 @@ mod tests {
     #[test]
     fn nonsense_names_line_and_column() {
         let bad = [TEXT, b"17 9:0x 0 db (50) > read fd=4(<f>/srv/log) size=1\n"].concat();
-        let text = message(open, &bad);
+        let text = message(calls::open::<Sysdig>, &bad);
         assert!(text.contains("line 11") && text.contains("column time"), "{text}");
-        assert!(sniff(TEXT) && !sniff(b"7 8 9 (x) > y\n"));
+        assert!(calls::sniff::<Sysdig>(TEXT) && !calls::sniff::<Sysdig>(b"7 8 9 (x) > y\n"));
     }
 }

@@ -218,6 +218,40 @@ impl Titles {
         names.iter().find_map(called)
     }
 
+    /// Returns the role in declarations that the name of `column` means.
+    pub(super) fn role(&self, column: usize) -> Option<&'static str> {
+        let one = Titles(vec![self.0.get(column)?.clone()]);
+        let times: [(&str, &[&str]); 4] =
+            [("at", &AT), ("at", &AT_WITH_UNIT), ("end", &END), ("latency", &LATENCY)];
+        let words: [(&str, &[&str]); 9] = [
+            ("op", &OP),
+            ("offset", &OFFSET_UNSURE),
+            ("len", &LEN_UNSURE),
+            ("volume", &VOLUME),
+            ("thread", &THREAD),
+            ("process", &PROCESS),
+            ("name", &NAME),
+            ("stream", &["stream"]),
+            ("flags", &["flags"]),
+        ];
+        let time = times.into_iter().find(|(_, names)| one.time(names, |_| true).is_some());
+        let word = || words.into_iter().find(|(_, names)| one.any(names, |_| true).is_some());
+        let found = time.or_else(word).map(|(role, _)| role);
+        let offset = || one.bytes(&OFFSET).map(|_| "offset");
+        found.or_else(offset).or_else(|| one.bytes(&LEN).map(|_| "len"))
+    }
+
+    /// Returns the column called `title`, in any spelling.
+    pub(super) fn named(&self, title: &str) -> Option<usize> {
+        let title = plain(title);
+        self.0.iter().position(|name| *name == title)
+    }
+
+    /// Returns whether two columns have the same name.
+    pub(super) fn is_same(&self, one: usize, other: usize) -> bool {
+        self.0.get(one) == self.0.get(other)
+    }
+
     /// Returns whether two columns have the name of `column`.
     pub(super) fn is_twice(&self, column: usize) -> bool {
         let Some(wanted) = self.0.get(column) else { return false };

@@ -18,6 +18,8 @@ use crate::formats::Input;
 use crate::rows::{self, RowError};
 use crate::trace::{Dictionary, Reader, Stream};
 
+/// The first line of the header.
+const BEGIN: &[u8] = b"BeginHeader";
 const EVENTS: [(&str, Op); 3] =
     [("DiskRead", Op::Read), ("DiskWrite", Op::Write), ("DiskFlush", Op::Flush)];
 
@@ -48,6 +50,9 @@ impl Log for Xperf {
         "DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, ...";
 
     fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, RowError> {
+        if line.trim_ascii() == BEGIN {
+            return Ok(Line::Header);
+        }
         let Some((name, op)) = event(line) else { return Ok(Line::Other) };
         let fields: Vec<&[u8]> = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).collect();
         if fields.get(1) == Some(&&b"TimeStamp"[..]) {
@@ -90,7 +95,7 @@ impl Log for Xperf {
 }
 
 pub(crate) fn sniff(head: &[u8]) -> bool {
-    first_lines(head).next() == Some(b"BeginHeader")
+    first_lines(head).any(|line| line == BEGIN)
 }
 
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {

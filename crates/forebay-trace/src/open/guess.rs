@@ -1,23 +1,25 @@
 //! Helps with text of no known format: guesses the columns from the first rows, for the user to correct.
 //!
-//! A guess is only shown, never used. Operations are recognized by their words, times by their order and size,
-//! lengths and offsets by their size and their multiples.
+//! [`Declaration::fill`] derives the columns from the values, and leaves open what these do not show.
 
 use forebay_ask::named;
 use forebay_core::Op;
 
 use crate::columns::Columns;
 use crate::columns::cursor::{Cursor, Separator};
-use crate::columns::op_words::OpWords;
+use crate::columns::date::day_of;
 use crate::columns::plan::Plan;
-use crate::fields::{decimal_or_power, digits};
-use crate::rows::LEN_BYTES_MAX;
+use crate::rows::shorten;
+use crate::suggest::{Declaration, ROWS, Table, fields, is_number};
 use crate::trace::Record;
 use forebay_show::quantities;
 
-/// The number of rows that are examined, and of those that are shown.
-const ROWS: usize = 50;
+/// The number of rows that are shown.
 const SHOWN: usize = 3;
+/// The seconds since 1970 from which a time is shown as a date: 1990.
+const DATES_FROM_S: f64 = 631_152_000.0;
+/// The least number of columns.
+const COLUMNS_LEAST: usize = 4;
 /// The separators that are tried, and how a declaration names them.
 const SEPARATORS: [(Separator, &str); 5] = [
     (Separator::Byte(b'\t'), "tab"),
@@ -59,12 +61,21 @@ pub(super) fn of_totals(head: &[u8]) -> Option<(&'static str, &'static str)> {
 
 /// Returns a hint with the columns of a text as they seem to be, and how its first rows are read with them.
 pub(super) fn hint(head: &[u8]) -> Option<String> {
-    let columns: Columns = declaration(head)?.parse().ok()?;
-    let rows = understood(head, &columns)?;
-    Some(format!(
-        "if {rows}, use {}; otherwise correct the columns (_ skips one)",
-        named(&format!("columns={columns}"))
-    ))
+    let Guess { declaration, rows, skip, separator } = Guess::of(head)?;
+    let text = declaration.text(skip, Some(&format!("sep={separator}")));
+    let columns = named(&format!("columns={text}"));
+    let advice = declaration.advice();
+    if let Some(rows) = text.parse().ok().and_then(|columns| understood(head, &columns)) {
+        return Some(format!(
+            "if {rows}, use {columns}{advice}; otherwise correct the columns (_ skips one)"
+        ));
+    }
+    let rows = rows
+        .iter()
+        .take(SHOWN)
+        .map(|(number, row)| format!("line {number} has {}", declaration.shown(row)));
+    let rows = rows.collect::<Vec<_>>().join("; ");
+    Some(format!("if {rows}: use {columns}{advice}; otherwise correct the columns (_ skips one)"))
 }
 
 /// Returns the lines that may be rows, with their numbers.
@@ -74,146 +85,49 @@ fn lines(head: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     lines.filter(|(_, line)| !line.trim_ascii().is_empty() && !line.starts_with(b"#")).take(ROWS)
 }
 
-fn fields(line: &[u8], separator: Separator) -> Option<Vec<String>> {
-    let line = [line.trim_ascii_end(), b"\n"].concat();
-    let (mut cursor, mut fields) = (Cursor::new(&line, separator), Vec::new());
-    cursor.first();
-    loop {
-        fields.push(std::str::from_utf8(cursor.field().ok()?).ok()?.to_owned());
-        if cursor.next().is_err() {
-            return Some(fields);
-        }
-    }
-}
+/// A row with the number of its line.
+type NumberedRow = (u64, Vec<String>);
 
-/// Guesses the declaration of the columns.
-fn declaration(head: &[u8]) -> Option<String> {
-    let (word, table) = SEPARATORS.into_iter().find_map(|(separator, word)| {
-        let rows: Vec<Vec<String>> =
-            lines(head).map(|(_, line)| fields(line, separator)).collect::<Option<_>>()?;
-        let columns = rows.last()?.len();
-        let even = rows.iter().filter(|row| row.len() == columns).count();
-        (columns >= 4 && even * 10 >= rows.len() * 9).then_some((word, rows))
-    })?;
-    let has_number =
-        |row: &Vec<String>| row.iter().any(|field| decimal_or_power(field.as_bytes()).is_some());
-    let skipped = lines(head).zip(&table).take_while(|(_, row)| !has_number(row)).last();
-    let skip = skipped.map_or(0, |((number, _), _)| number);
-    let rows: Vec<&Vec<String>> = table.iter().skip_while(|row| !has_number(row)).collect();
-    let mut guess = Guess::of(&rows)?;
-    guess.settings.push(format!("sep={word}"));
-    if skip > 0 {
-        guess.settings.push(format!("skip={skip}"));
-    }
-    Some(guess.text())
-}
-
-/// Columns as they seem to be.
+/// The columns of a text as they seem to be.
 struct Guess {
-    words: Vec<Option<String>>,
-    settings: Vec<String>,
+    declaration: Declaration,
+    rows: Vec<NumberedRow>,
+    /// The number of lines before the first row.
+    skip: u64,
+    /// The separator, as a declaration names it.
+    separator: &'static str,
 }
 
 impl Guess {
-    fn of(rows: &[&Vec<String>]) -> Option<Guess> {
-        let count = rows.first()?.len();
-        let column = |n: usize| -> Vec<&str> {
-            rows.iter().filter_map(|row| row.get(n)).map(String::as_str).collect()
+    /// Guesses the columns; `None` if none of them may be offsets.
+    fn of(head: &[u8]) -> Option<Guess> {
+        let (separator, mut rows) = table(head)?;
+        let count = rows.last()?.1.len();
+        let has_number = |(_, row): &NumberedRow| row.iter().any(|field| is_number(field));
+        let titles = rows.iter().take_while(|row| !has_number(row)).count();
+        let titles: Vec<NumberedRow> = rows.drain(..titles).collect();
+        let skip = titles.last().map_or(0, |(number, _)| *number);
+        rows.retain(|(_, row)| row.len() == count);
+        let names = titles.last().map(|(_, row)| row).filter(|names| names.len() == count);
+        let name = |column: usize| match names.and_then(|names| names.get(column)) {
+            Some(name) => shorten(name.as_bytes()),
+            None => format!("column {}", column + 1),
         };
-        let mut guess = Guess { words: vec![None; count], settings: Vec::new() };
-        guess.put((0..count).find(|&n| is_op(&column(n))), "op".into());
-        let moments = (0..count).filter(|&n| guess.is_open(n));
-        let moments = moments.filter_map(|n| Some((n, time(&column(n))?)));
-        // Sorted whole numbers may also be offsets.
-        let is_weak = |n: usize, unit: &str| unit == "us" && is_small(rows, n);
-        let moment = moments.min_by_key(|(n, unit)| (is_weak(*n, unit), *n));
-        let is_number =
-            |n: &usize| column(*n).iter().all(|field| digits(field.as_bytes()).is_some());
-        let moment = moment
-            .filter(|(n, unit)| !is_weak(*n, unit) || (0..count).filter(is_number).count() > 2);
-        if let Some((n, unit)) = moment {
-            guess.put(Some(n), format!("at:{unit}"));
-        }
-        let numbers = |n: usize| {
-            column(n).iter().map(|field| digits(field.as_bytes())).collect::<Option<Vec<u64>>>()
-        };
-        let numeric: Vec<(usize, Vec<u64>)> = (0..count)
-            .filter(|&n| guess.is_open(n))
-            .filter_map(|n| Some((n, numbers(n)?)))
-            .collect();
-        let most = |values: &Vec<u64>| values.iter().copied().max().unwrap_or(0);
-        let (offset, places) = numeric.iter().max_by_key(|(_, values)| most(values))?;
-        let whole = |values: &Vec<u64>| values.iter().all(|value| value.is_multiple_of(512));
-        guess.put(Some(*offset), if whole(places) { "offset" } else { "offset:sectors" }.into());
-        let is_len = |(n, values): &&(usize, Vec<u64>)| {
-            n != offset && values.iter().all(|&value| value > 0 && value <= LEN_BYTES_MAX)
-        };
-        let len = numeric.iter().filter(is_len).max_by_key(|(n, values)| {
-            (whole(values), *n > *offset, std::cmp::Reverse(n.abs_diff(*offset)))
-        })?;
-        guess.put(Some(len.0), if whole(&len.1) { "len" } else { "len:sectors" }.into());
-        if guess.words.iter().flatten().all(|word| !word.starts_with("op")) {
-            let flags = numeric
-                .iter()
-                .find(|(n, values)| guess.is_open(*n) && values.iter().all(|&value| value < 2));
-            match flags {
-                Some((n, _)) => guess.put(Some(*n), "op:0/1".into()),
-                None => guess.settings.push("op=read".into()),
-            }
-        }
-        if moment.is_none() {
-            guess.settings.push("every=1ms".into());
-        }
-        Some(guess)
-    }
-
-    fn is_open(&self, column: usize) -> bool {
-        self.words.get(column).is_some_and(Option::is_none)
-    }
-
-    fn put(&mut self, column: Option<usize>, word: String) {
-        if let Some(place) = column.and_then(|column| self.words.get_mut(column)) {
-            *place = Some(word);
-        }
-    }
-
-    fn text(&self) -> String {
-        let read = self.words.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
-        let words = self.words.iter().take(read).map(|word| word.as_deref().unwrap_or("_"));
-        words.chain(self.settings.iter().map(String::as_str)).collect::<Vec<_>>().join(",")
+        let mut declaration = Declaration::new((0..count).map(name).collect());
+        let values = rows.iter().map(|(_, row)| row.clone());
+        declaration.fill(&Table::new(values.collect()));
+        declaration.has("offset").then_some(Guess { declaration, rows, skip, separator })
     }
 }
 
-/// Returns whether no number of a column is as large as the microseconds of a date.
-fn is_small(rows: &[&Vec<String>], column: usize) -> bool {
-    let number = |row: &&Vec<String>| row.get(column).and_then(|field| digits(field.as_bytes()));
-    rows.iter().filter_map(number).all(|number| number < 1_000_000_000_000_000)
-}
-
-fn is_op(column: &[&str]) -> bool {
-    let words = OpWords::usual();
-    !column.is_empty() && column.iter().all(|field| words.word(field.as_bytes()).is_some())
-}
-
-/// Returns the likely unit of a column of times; `None` if it is none.
-fn time(column: &[&str]) -> Option<&'static str> {
-    if column.iter().all(|field| crate::columns::date_ns(field.as_bytes()).is_some()) {
-        return Some("date");
-    }
-    let values: Vec<(u64, u64)> =
-        column.iter().map(|field| decimal_or_power(field.as_bytes())).collect::<Option<_>>()?;
-    let has_decimals = values.iter().any(|(_, billionths)| *billionths > 0);
-    if !values.is_sorted() || values.first() == values.last() && values.len() > 1 {
-        return None;
-    }
-    Some(match values.first()?.0 {
-        1_000_000_000_000_000_000.. => "ns",
-        100_000_000_000_000_000.. => "filetime",
-        1_000_000_000_000_000.. => "us",
-        1_000_000_000_000.. => "ms",
-        _ if has_decimals => "s",
-        1_000_000_000..4_000_000_000 => "s",
-        _ => "us",
+/// Splits the first lines by the separator that divides them evenly.
+fn table(head: &[u8]) -> Option<(&'static str, Vec<NumberedRow>)> {
+    SEPARATORS.into_iter().find_map(|(separator, word)| {
+        let rows = lines(head).map(|(number, line)| Some((number, fields(line, separator)?)));
+        let rows: Vec<NumberedRow> = rows.collect::<Option<_>>()?;
+        let columns = rows.last()?.1.len();
+        let even = rows.iter().filter(|(_, row)| row.len() == columns).count();
+        (columns >= COLUMNS_LEAST && even * 10 >= rows.len() * 9).then_some((word, rows))
     })
 }
 
@@ -240,8 +154,12 @@ fn described(record: &Record) -> String {
         _ => "a flush",
     };
     let len = quantities::bytes(f64::from(record.len));
-    let at = quantities::seconds(record.at.0 as f64 / 1e9);
-    format!("{what} of {len} at byte {} at {at}", record.offset)
+    let at_s = record.at.0 as f64 / 1e9;
+    let at = match at_s < DATES_FROM_S {
+        true => format!("at {}", quantities::seconds(at_s)),
+        false => format!("on {}", day_of(at_s)),
+    };
+    format!("{what} of {len} at byte {} {at}", record.offset)
 }
 
 #[cfg(test)]
@@ -255,33 +173,53 @@ mod tests {
 
     #[test]
     fn the_first_rows_are_shown_as_they_would_be_read() {
-        let text = "host a b c d\nx1 0.5 R 8192 4096\nx1 0.75 W 65536 512\nx2 1.5 R 0 4096\nx2 1.5 R 0 4096\n";
+        let text = "host a b c d\nx1 1716900000.5 R 8192 4096\nx1 1716900000.75 W 65536 512\nx2 1716900001.5 R 0 8192\n";
         assert_eq!(
             told(text),
-            "if line 2 is a read of 4 KiB at byte 8192 at 500 ms, line 3 is a write of 512 B at byte 65536 at \
-             750 ms, line 4 is a read of 4 KiB at byte 0 at 1.50 s, use --columns \
-             _,at:s,op,offset,len,sep=blank,skip=1; otherwise correct the columns (_ skips one)"
+            "if line 2 is a read of 4 KiB at byte 8192 on May 28, 2024, line 3 is a write of 512 B at byte 65536 on \
+             May 28, 2024, line 4 is a read of 8 KiB at byte 0 on May 28, 2024, use --columns \
+             _,at:s,op,offset,len,sep=blank,skip=1; not read: \"host\" (to read a column, write volume, \
+             thread, process, name, flags, latency:UNIT or end:UNIT in its place); otherwise correct the columns (_ skips one)"
         );
     }
 
     #[test]
-    fn units_come_from_the_size_of_numbers() {
+    fn what_values_do_not_show_stays_open() {
         for (text, columns) in [
             (
                 "1716900000000;7;128;1\n1716900000005;900;8;0\n",
-                "at:ms,offset:sectors,len:sectors,op:0/1,sep=semicolon",
+                "at:ms,offset:UNIT,len:UNIT,op:WORDS,sep=semicolon, with the words of column 4",
             ),
             (
-                "4096|8192|read|1716900000.25\n512|16384|write|1716900001\n",
-                "len,offset,op,at:s,sep=bar",
+                "4096|0|read|1716900000.25\n8192|16384|write|1716900001\n",
+                "len,offset,op,at:s,sep=bar;",
             ),
-            ("a,7,8,x\nb,99,16,x\n", "_,offset:sectors,len:sectors,op=read,every=1ms,sep=comma"),
+            (
+                "4096|8192|read|1716900000.25\n65536|4096|write|1716900001\n",
+                "offset:UNIT,len:UNIT,op,at:s,sep=bar, with",
+            ),
+            (
+                "1716900000,f,0,4096\n1716900001,f,8192,8192\n",
+                "at:s,op:WORDS,offset,len,sep=comma, with",
+            ),
+            (
+                "a,7,8,x\nb,99,16,x\n",
+                "_,offset:UNIT,len:UNIT,op=OP,every=TIME,sep=comma, with read or write for OP",
+            ),
+            (
+                "a;1,125;R;8192,000;4096,000\nb;2,250;R;4096,000;512,000\n",
+                "_,at:UNIT,op,offset:UNIT,len:UNIT,decimal=comma,sep=semicolon, with",
+            ),
+            (
+                "0,5;R;0;4096\n1,25;W;0;4096\n",
+                "at:UNIT,op,offset:UNIT,len,decimal=comma,sep=semicolon, with",
+            ),
+            (
+                "5 R 0x2000000 0x1000\n9 W 0x4000000 0x2000\n",
+                "at:UNIT,op,offset,len,sep=blank, with",
+            ),
         ] {
-            assert!(
-                told(text).contains(&format!("--columns {columns};")),
-                "{text}: {}",
-                told(text)
-            );
+            assert!(told(text).contains(&format!("--columns {columns}")), "{text}: {}", told(text));
         }
         for nothing in ["", "one line\n", "a b c d\ne f g h\n", "1,2\n3,4\n"] {
             assert_eq!(told(nothing), "", "{nothing}");

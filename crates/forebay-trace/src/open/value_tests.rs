@@ -129,3 +129,84 @@ fn decimals_of_zero_show_no_groups() {
     let told = read_as("t", "time_s;op;offset;len\n1;R;0;512,000\n2;R;0;512,000\n", None);
     assert!(told.unwrap_err().contains("decimal"));
 }
+
+#[test]
+fn parts_of_kib_are_read_if_they_are_whole_bytes() {
+    let (records, notes) =
+        read("time_us,op,offset_kib,size_kib\n0,R,4.5,0.5\n5,W,8,4\n9,W,0,0.0001\n");
+    let seen: Vec<_> = records.iter().map(|r| (r.offset, r.len)).collect();
+    assert_eq!((seen, notes.rows_bad), (vec![(4608, 512), (8192, 4096)], 1));
+    let (records, _) = read("time_us;op;offset_kib;size_kib\n0;R;4,5;0,5\n5;W;8;4\n");
+    assert_eq!((records[0].offset, records[0].len), (4608, 512));
+}
+
+/// A tracer that counts us in 32 bits may print ms or s.
+#[test]
+fn wrapped_latencies_of_a_finer_unit_are_unknown() {
+    for (unit, latency) in [("ms", "4294967.29"), ("s", "4294.967"), ("us", "4294967290")] {
+        let text =
+            format!("time_s,op,offset,len,latency_{unit}\n1,R,0,512,{latency}\n2,R,0,512,1\n");
+        assert_eq!(read(text).0[0].latency, None, "{unit}");
+    }
+    let text =
+        "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n9.5 a 77 sda W 1000 4096 4294967.29\n";
+    assert_eq!(read(text).0[0].latency, None);
+    let long = "time_s,op,offset,len,latency_ms\n1,R,0,512,4290000\n2,R,0,512,1\n";
+    assert_eq!(read(long).0[0].latency, Some(Nanos(4_290_000_000_000)));
+}
+
+#[test]
+fn dates_of_process_monitor_are_read() {
+    let text = |rows: [&str; 3]| {
+        let row = |time| {
+            format!("\"{time}\",\"a.exe\",\"ReadFile\",\"C:\\a\",\"Offset: 0, Length: 512\"\n")
+        };
+        format!(
+            "\"Date & Time\",\"Process Name\",\"Operation\",\"Path\",\"Detail\"\n{}",
+            rows.map(row).concat()
+        )
+    };
+    for rows in [
+        ["1/31/2026 11:59:59 PM", "2/1/2026 12:00:01 AM", "2/1/2026 12:00:02 AM"],
+        ["31.01.2026 23:59:59", "01.02.2026 00:00:01", "01.02.2026 00:00:02"],
+    ] {
+        let (records, _) = read(text(rows));
+        let times: Vec<u64> = records.iter().map(|r| r.at.0 / 1_000_000_000).collect();
+        assert_eq!(times, [0, 2, 3], "{rows:?}");
+    }
+}
+
+#[test]
+fn truth_values_are_operations_of_their_column() {
+    for (no, yes) in [("f", "t"), ("no", "yes"), ("False", "True"), ("N", "Y"), ("0.0", "1.0")] {
+        let text = format!("time_us,is_write,offset,len\n0,{no},0,512\n5,{yes},0,512\n");
+        let (records, notes) = read(text);
+        assert_eq!((records[0].op, records[1].op, notes.rows_bad), (Op::Read, Op::Write, 0));
+    }
+}
+
+#[test]
+fn columns_are_explained() {
+    let because = |text: &str, column: &str| {
+        let (_, notes) = read(text);
+        let found = notes.columns.into_iter().find(|meaning| meaning.column == column);
+        let found = found.unwrap_or_else(|| panic!("{column} of {text}"));
+        format!("{}: {}", found.read_as, found.because)
+    };
+    let text = "time_us;op;offset;len;size;host;latency\n1,25;R;8192,0;4096;1;x;3\n";
+    for (column, expected) in [
+        (
+            "time_us",
+            "at:us: its name, which gives the unit us; the rows show that the decimal mark is a comma",
+        ),
+        ("size", "_: \"len\" is read as len"),
+        ("host", "_: the name is unknown"),
+        ("latency", "_: its name gives no unit"),
+    ] {
+        assert_eq!(because(text, column), expected);
+    }
+    let biosnoop = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n9.5 a 77 sda W 1000 4096 0.5\n";
+    assert_eq!(because(biosnoop, "LAT(ms), QUE(ms)"), "latency:ms: format snoop has it there");
+    let blkparse = "8,0 0 1 1.0 7 Q R 8 + 8 [a]\n8,0 1 2 1.1 0 C R 8 + 8 [0]\n";
+    assert_eq!(because(blkparse, "seconds"), "at:s: format blkparse has it there");
+}

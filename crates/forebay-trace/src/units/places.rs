@@ -181,14 +181,14 @@ impl Sample {
         let Some(step) = self.len_steps.in_steps(len) else {
             return self.places_in_bytes(doubt, offset);
         };
-        // Such a volume needs several drives, and hardly anything moves only whole 256 KiB there.
-        let is_far = self.end > LARGE_DRIVE_BYTES
-            && self.offset_steps.in_steps(offset).is_some()
-            && !self.is_at_few_places();
+        // Hardly anything moves only whole 256 KiB.
+        let is_stepped = self.offset_steps.in_steps(offset).is_some() && !self.is_at_few_places();
         if self.mean_len() < LARGE_BYTES {
             let finding = || self.in_bytes(doubt, Which::Both, Evidence::Weak);
-            return is_far.then(finding);
+            return is_stepped.then(finding);
         }
+        // Such a volume needs several drives.
+        let is_far = is_stepped && self.end > LARGE_DRIVE_BYTES;
         let places_too = self.offset_steps.share(offset.trailing_zeros() + 9) >= PLACES_TOO;
         let which = if places_too { Which::Both } else { Which::Lens };
         if self.is_absurd() {

@@ -188,7 +188,7 @@ impl Sample {
             .into_iter()
             .flatten()
             .reduce(|first, next| if next.evidence > first.evidence { next } else { first });
-        strongest.or_else(|| self.latencies())
+        strongest.or_else(|| self.busy(doubt)).or_else(|| self.latencies())
     }
 
     /// Returns whether requests go to so few places that their offsets show no step.

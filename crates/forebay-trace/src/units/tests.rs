@@ -181,13 +181,13 @@ fn sectors_read_in_bytes_are_refused_with_the_columns_to_write() {
 #[test]
 fn large_requests_in_sectors_are_read() {
     let columns = "at:ms,offset:sectors,len:sectors,op";
-    // A benchmark of a drive: all requests of 256 KiB or 1 MiB, in such steps. With 2 MiB it could
-    // be pages in bytes.
-    for sectors in [512, 2048] {
-        assert_eq!(told(columns, &requests(2000, sectors, &[1], every_ms)), Ok(vec![]));
+    // A benchmark of a drive: all requests of 1 MiB, in such steps. With 256 KiB or 2 MiB it could
+    // be sectors or pages in bytes.
+    assert_eq!(told(columns, &requests(2000, 2048, &[1], every_ms)), Ok(vec![]));
+    for sectors in [512, 4096] {
+        let warned = told(columns, &requests(2000, sectors, &[1], every_ms)).unwrap();
+        assert!(warned.len() == 1 && warned[0].contains("likely in bytes"), "{warned:?}");
     }
-    let warned = told(columns, &requests(2000, 4096, &[1], every_ms)).unwrap();
-    assert!(warned.len() == 1 && warned[0].contains("likely in bytes"), "{warned:?}");
     // A backup, with a few short requests among the long ones.
     let text = requests(2000, 2048, &[1, 2, 4, 8], every_ms) + "99999,77,8,R\n";
     assert_eq!(told(columns, &text), Ok(vec![]));
@@ -336,6 +336,21 @@ fn latencies_are_held_against_arrivals_and_lengths() {
     let seconds_as_ms = rows(1000, 0, 8).replace(",0,", ",0.3,");
     let warned = told(columns, &seconds_as_ms).unwrap();
     assert!(warned.len() == 1 && warned[0].contains("within 1 us"), "{warned:?}");
+}
+
+/// Lengths of one or two sectors in bytes, at random, and seconds in a column of ms.
+#[test]
+fn short_requests_in_bytes_and_short_times_in_seconds_are_noted() {
+    let short = drawn_at(2000, 512, 1 << 21, &[512, 1024]);
+    for columns in ["at:ms,offset:sectors,len:sectors,op", "at:ms,offset:sectors,len,op"] {
+        let warned = told(columns, &short).unwrap();
+        assert!(warned.len() == 1 && warned[0].contains("likely in bytes"), "{warned:?}");
+    }
+    let time = |n: u64| format!("0.{:06}", n * 710);
+    let seconds = requests(1400, 4096, &[1, 2], time);
+    let warned = told("at:ms,offset,len,op", &seconds).unwrap();
+    assert!(warned.len() == 1 && warned[0].contains("the times may be in s; if so"), "{warned:?}");
+    assert_eq!(told("at:s,offset,len,op", &seconds), Ok(vec![]));
 }
 
 /// One or a few distant requests are no sign of a wrong unit; a majority of requests beyond a PiB

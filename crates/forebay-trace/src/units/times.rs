@@ -172,6 +172,30 @@ impl Sample {
         })
     }
 
+    /// Checks for more requests than machines send, if there are no latencies to compare them with.
+    pub(super) fn busy(&self, doubt: &Doubt) -> Option<Finding> {
+        let unit = doubt.unit().filter(|_| self.records >= SAMPLE_LEAST)?;
+        let (_, requests) = self.rates()?;
+        if requests <= VERY_BUSY_REQUESTS || self.outstanding().is_some() {
+            return None;
+        }
+        let is_likely = |other: &&TimeUnit| {
+            other.ns > unit.ns
+                && other.ns != 100
+                && self.plausible(other.ns as f64 / unit.ns as f64, None)
+        };
+        let other = TIME_UNITS.iter().find(is_likely)?;
+        Some(Finding {
+            evidence: Evidence::Weak,
+            got: format!("{requests:.0} requests/s on one volume with times in {}", unit.name),
+            expected: format!(
+                "at most {VERY_BUSY_REQUESTS:.0}, which few machines send: the times may be in {}",
+                other.name
+            ),
+            instead: counted_in(doubt, other),
+        })
+    }
+
     /// Checks whether latencies are consistent with the times between arrivals, and with the bytes
     /// that are moved in them.
     pub(super) fn latencies(&self) -> Option<Finding> {

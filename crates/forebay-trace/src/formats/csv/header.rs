@@ -2,10 +2,10 @@
 //! `at:us,op,offset,len,skip=1`.
 //!
 //! Names are those of [`Titles`]. The header must name the time with its unit, the operation, the
-//! offset and the length; a time that is a date in the first row needs no unit. Nothing is guessed:
-//! if names leave anything open (the unit of `timestamp`, of `block`), the header is rejected, with
-//! a suggestion for the declaration. The text is read exactly according to that declaration, and a
-//! note shows it.
+//! offset and the length; a completion and a latency determine the time too, and a time that is a
+//! date in the first row needs no unit. Nothing is guessed: if names leave anything open (the unit of
+//! `timestamp`, of `block`), the header is rejected, with a suggestion for the declaration
+//! ([`crate::suggest`]). The text is read exactly according to that declaration, and a note shows it.
 //!
 //! Fields are separated by comma, tab, semicolon or blanks, as in [`Columns`]. Blank lines and
 //! comments (`#`) before the header are ignored.
@@ -13,26 +13,28 @@
 use std::path::Path;
 
 use crate::columns::Columns;
-use crate::columns::cursor::{Cursor, Separator};
+use crate::columns::cursor::Separator;
 use crate::columns::date;
-use crate::columns::unit::{DATE, TIME_UNITS, TimeUnit};
+use crate::columns::unit::{DATE, TIME_UNITS};
 use crate::error::{Place, TraceError};
 use crate::fields::decimal_or_power;
+use crate::formats::FORMATS;
 use crate::formats::titles::{
     AT, AT_WITH_UNIT, END, LATENCY, LEN_UNSURE, NAME, OFFSET_UNSURE, OP, PROCESS, THREAD, Titles,
     VOLUME,
 };
 use crate::lines::BYTE_ORDER_MARK;
 use crate::rows::shorten;
+use crate::suggest::{Declaration, LENGTH_UNITS, ROWS, Table, dated_unit, fields};
 use forebay_ask::named;
 
 /// The most columns of a header; for more, a declaration is clearer.
 const COLUMNS_MAX: usize = 128;
+/// The most lines before a header.
+const TITLES_MAX: usize = 20;
 /// The supported date formats.
 const DATES_READ: &str =
     "2026-01-31 12:00:00.000345 (an existing day, year first; day and time in one column)";
-/// The most names of unread columns in a note.
-const UNREAD_SHOWN: usize = 5;
 /// Column separators and how a declaration specifies them. Commas need no setting.
 const SEPARATORS: [(Separator, Option<&str>); 5] = [
     (Separator::Byte(b','), None),
@@ -81,18 +83,28 @@ pub(super) fn says(line: &[u8]) -> bool {
     !line.is_empty() && line.first() != Some(&b'#') && !is_excel
 }
 
-/// Interprets the first line of a text; `None` if it does not name the columns of requests.
+/// Interprets the header of a text, its first line; `None` if it does not name the columns of requests.
+/// Lines without columns may precede a header that leaves nothing open.
 pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
     let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
-    let mut lines = head.split(|&byte| byte == b'\n').zip(1..);
-    let (line, number) = lines.find(|(line, _)| says(line))?;
-    let first = lines.map(|(line, _)| line).find(|line| says(line));
+    let lines = (1..).zip(head.split(|&byte| byte == b'\n')).filter(|(_, line)| says(line));
+    let lines: Vec<(u64, &[u8])> = lines.take(ROWS + TITLES_MAX).collect();
+    let is_title = |line: &[u8]| !line.iter().any(|byte| b",\t;|".contains(byte));
+    let titles = lines.iter().take(TITLES_MAX).take_while(|(_, line)| is_title(line)).count();
+    let later = || of_lines(lines.get(titles..)?).filter(|said| titles > 0 && said.is_ok());
+    of_lines(&lines).or_else(later)
+}
+
+/// Interprets the first of these numbered lines as a header.
+fn of_lines(lines: &[(u64, &[u8])]) -> Option<Result<Header, Unsure>> {
+    let ((number, line), rows) = lines.split_first()?;
+    let rows: Vec<&[u8]> = rows.iter().map(|(_, row)| *row).collect();
     let mut told = None;
     for (separator, word) in SEPARATORS {
-        let Some(names) = fields(line, separator) else { continue };
-        let first = first.and_then(|row| fields(row, separator)).unwrap_or_default();
-        let said = Names { titles: Titles::new(names.iter().map(String::as_str)), names, first };
-        match said.declare(number, word) {
+        let Some(names) = names(line, separator) else { continue };
+        let titles = Titles::new(names.iter().map(String::as_str));
+        let said = Names { titles, names, rows: &rows, separator };
+        match said.declare(*number, word) {
             Some(Ok(header)) => return Some(Ok(header)),
             unsure => told = told.or(unsure),
         }
@@ -102,67 +114,45 @@ pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
 
 /// Returns the fields of a line; `None` if there are too few or too many, or if quotes are
 /// broken.
-fn fields(line: &[u8], separator: Separator) -> Option<Vec<String>> {
-    let line = [line.trim_ascii_end(), b"\n"].concat();
-    let mut cursor = Cursor::new(&line, separator);
-    let mut fields = Vec::new();
-    cursor.first();
-    loop {
-        let field = cursor.field().ok()?;
-        // Windows' ANSI is close to Latin-1, whose bytes are code points.
-        let latin = || field.iter().map(|&byte| char::from(byte)).collect();
-        fields.push(std::str::from_utf8(field).map_or_else(|_| latin(), str::to_owned));
-        if cursor.next().is_err() {
-            break;
-        }
-    }
-    (2..=COLUMNS_MAX).contains(&fields.len()).then_some(fields)
+fn names(line: &[u8], separator: Separator) -> Option<Vec<String>> {
+    fields(line, separator).filter(|fields| (2..=COLUMNS_MAX).contains(&fields.len()))
 }
 
 /// The names of columns.
-struct Names {
+struct Names<'a> {
     titles: Titles,
     names: Vec<String>,
-    /// The fields of the first row; empty if there is none.
-    first: Vec<String>,
+    /// The rows after the header, and how their fields are separated.
+    rows: &'a [&'a [u8]],
+    separator: Separator,
 }
 
-/// A declaration under construction, and what it lacks.
-struct Declaration {
-    /// The declared role of each column.
-    words: Vec<Option<String>>,
-    settings: Vec<String>,
-    /// What the names should have specified.
-    wanted: Vec<String>,
-    /// What to write in the declaration.
-    instead: Vec<&'static str>,
-}
+/// A column of times, and its unit if it is known.
+type TimeColumn = (usize, Option<&'static str>);
 
-impl Declaration {
-    fn put(&mut self, column: usize, word: impl Into<String>) {
-        if let Some(place) = self.words.get_mut(column) {
-            *place = Some(word.into());
+impl Names<'_> {
+    /// Returns how messages show the name of a column.
+    fn name(&self, column: usize) -> String {
+        match self.names.get(column).map(|name| name.trim()).filter(|name| !name.is_empty()) {
+            Some(name) => shorten(name.as_bytes()),
+            None => format!("column {}, which has no name", column + 1),
         }
     }
 
-    fn set(&mut self, setting: &str, wanted: &str, instead: &'static str) {
-        self.settings.push(setting.to_owned());
-        self.wanted.push(wanted.to_owned());
-        self.instead.push(instead);
+    /// Returns the first rows.
+    fn table(&self) -> Table {
+        let rows = self.rows.iter().take(ROWS).filter_map(|row| fields(row, self.separator));
+        Table::new(rows.filter(|row| row.len() >= self.names.len()).collect())
     }
 
-    fn text(&self, line: u64, separator: Option<&str>) -> String {
-        let read = self.words.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
-        let words = self.words.iter().take(read).map(|word| word.as_deref().unwrap_or("_"));
-        let settings = self.settings.iter().map(String::as_str).chain(separator);
-        let skip = format!("skip={line}");
-        words.chain(settings).chain([skip.as_str()]).collect::<Vec<_>>().join(",")
+    /// Returns a field of the first row.
+    fn first(&self, column: usize) -> Option<String> {
+        fields(self.rows.first()?, self.separator)?.get(column).map(|field| field.trim().to_owned())
     }
-}
 
-impl Names {
-    fn name(&self, column: usize) -> String {
-        shorten(self.names.get(column).map_or(&b""[..], |name| name.as_bytes()))
+    /// Returns a declaration without roles.
+    fn declaration(&self) -> Declaration {
+        Declaration::new((0..self.names.len()).map(|column| self.name(column)).collect())
     }
 
     /// Builds the declaration; `None` if no column is an offset, or if there is nothing else.
@@ -181,31 +171,16 @@ impl Names {
         if at.is_none() && len.is_none() && op.is_none() {
             return None;
         }
-        let (settings, wanted, instead) = (Vec::new(), Vec::new(), Vec::new());
-        let words = vec![None; self.names.len()];
-        let mut said = Declaration { words, settings, wanted, instead };
-        self.time(at, &mut said);
+        let mut said = self.declaration();
+        self.times(at, &mut said);
         self.bytes("offset", offset, &mut said);
         match len {
             Some(len) => self.bytes("len", len, &mut said),
-            None => said.set(
-                "len=4096",
-                "a name for the length (len, size, sectors, ...)",
-                "the bytes of each request for 4096",
-            ),
+            None => said.wanted.push("a name for the length (len, size, sectors, ...)".into()),
         }
         match op {
             Some(column) => said.put(column, self.op(column)),
-            None => said.set(
-                "op=read",
-                "a name for the operation (op, rw, is_write, ...)",
-                "op=write if all write",
-            ),
-        }
-        if let Some((column, Some(ns))) = titles.time(&LATENCY, |unit| unit.is_some()) {
-            said.put(column, format!("latency:{}", unit_name(ns)));
-        } else if let Some((column, Some(unit))) = at.and_then(|_| self.moment(&END)) {
-            said.put(column, format!("end:{unit}"));
+            None => said.wanted.push("a name for the operation (op, rw, is_write, ...)".into()),
         }
         if let Some(column) = any(&VOLUME) {
             said.put(column, "volume");
@@ -215,60 +190,76 @@ impl Names {
             said.put(column, "flags");
         }
         self.once(&mut said);
-        let text = said.text(line, separator);
-        Some(if said.wanted.is_empty() {
-            Ok(self.header(&said, &text)?)
-        } else {
-            Err(self.unsure(said, line, &text))
-        })
+        if said.wanted.is_empty() {
+            return Some(Ok(self.header(&said, &said.text(line, separator))?));
+        }
+        self.times_without_unit(&mut said);
+        said.fill(&self.table());
+        Some(Err(self.unsure(&said, line, separator)))
+    }
+
+    /// Declares arrivals, completions and latencies, two of which are enough.
+    fn times(&self, at: Option<TimeColumn>, said: &mut Declaration) {
+        let latency = self.titles.time(&LATENCY, |unit| unit.is_some());
+        let latency = latency.and_then(|(column, unit)| Some((column, unit_name(unit?))));
+        let end = self.moment(&END);
+        if let Some((column, unit)) = latency {
+            said.put(column, format!("latency:{unit}"));
+        }
+        if let Some((column, Some(unit))) = end.filter(|_| at.is_none() || latency.is_none()) {
+            said.put(column, format!("end:{unit}"));
+        }
+        match at {
+            Some(at) => self.arrival(at, said),
+            None if said.has("end") && said.has("latency") => {}
+            None => said.wanted.push("a name for the time (time_us, timestamp_ms, ...)".into()),
+        }
+    }
+
+    /// Declares completions and latencies whose names do not give their units.
+    fn times_without_unit(&self, said: &mut Declaration) {
+        for (word, names) in [("latency", &LATENCY[..]), ("end", &END)] {
+            let is_enough = said.has("at") && (said.has("latency") || said.has("end"));
+            let column = self.titles.time(names, |_| true).map(|(column, _)| column);
+            if let Some(column) = column.filter(|_| !is_enough && !said.has(word)) {
+                said.put(column, format!("{word}:UNIT"));
+                said.advise(format!("ns, us, ms or s for the UNIT of {word}"));
+            }
+        }
     }
 
     /// Returns the column of times with one of `names`, and the name of its unit. The unit comes
     /// from the name, or from the first row if that is a date.
-    fn moment(&self, names: &[&str]) -> Option<(usize, Option<&'static str>)> {
+    fn moment(&self, names: &[&str]) -> Option<TimeColumn> {
         if let Some((column, Some(ns))) = self.titles.time(names, |unit| unit.is_some()) {
             return Some((column, Some(unit_name(ns))));
         }
         let (column, _) = self.titles.time(names, |_| true)?;
-        let field = self.first.get(column)?;
+        let field = self.first(column)?;
         date::ns(field.as_bytes()).map(|_| (column, Some(DATE.name)))
     }
 
-    fn time(&self, at: Option<(usize, Option<&str>)>, said: &mut Declaration) {
-        match at {
-            None => said.set(
-                "every=1ms",
-                "a name for the time (time_us, timestamp_ms, ...)",
-                "the time between requests for 1ms",
-            ),
-            Some((column, Some(unit))) => said.put(column, format!("at:{unit}")),
-            Some((column, None)) => {
-                let dated = self.first.get(column).and_then(|field| dated_unit(field));
-                said.put(column, format!("at:{}", dated.unwrap_or("UNIT")));
-                match self.calendar(column) {
-                    Some(wanted) => {
-                        said.wanted.push(wanted);
-                        said.instead.push("date for the UNIT of at after converting them");
-                    }
-                    None => {
-                        said.wanted.push(format!(
-                            "the unit of {} at its end: _ns, _us, _ms or _s",
-                            self.name(column)
-                        ));
-                        said.instead.push(match dated {
-                            Some(_) => "another unit of at if that is not a date",
-                            None => "ns, us, ms, s or date for the UNIT of at",
-                        });
-                    }
-                }
-            }
+    fn arrival(&self, (column, unit): TimeColumn, said: &mut Declaration) {
+        if let Some(unit) = unit {
+            return said.put(column, format!("at:{unit}"));
         }
+        let number = |field: String| Some(decimal_or_power(field.as_bytes())?.0);
+        let dated = self.first(column).and_then(number).and_then(dated_unit);
+        said.put(column, format!("at:{}", dated.unwrap_or("UNIT")));
+        let name = self.name(column);
+        let (wanted, instead) = match (self.calendar(column), dated) {
+            (Some(wanted), _) => (wanted, "date for the UNIT of at after converting them"),
+            (None, Some(_)) => (unit_wanted(&name), "another unit of at if that is not a date"),
+            (None, None) => (unit_wanted(&name), "ns, us, ms, s or date for the UNIT of at"),
+        };
+        said.wanted.push(wanted);
+        said.advise(instead);
     }
 
     /// Returns a note about a date or a time of day in the first row in an unsupported format; none
     /// for a number.
     fn calendar(&self, column: usize) -> Option<String> {
-        let field = self.first.get(column)?.trim();
+        let field = self.first(column)?;
         let digits = field.bytes().filter(u8::is_ascii_digit).count();
         let is_one = digits >= 4 && !field.starts_with("0x") && field.parse::<f64>().is_err();
         is_one.then(|| {
@@ -284,11 +275,7 @@ impl Names {
             Some(_) => ":kib",
             None => {
                 said.wanted.push(format!("a name that gives the unit of {}", self.name(column)));
-                let instead = "bytes, sectors (512 bytes), pages (4096) or blocks:BYTES for that \
-                    of offsets and lengths";
-                if !said.instead.contains(&instead) {
-                    said.instead.push(instead);
-                }
+                said.advise(LENGTH_UNITS);
                 ":UNIT"
             }
         };
@@ -298,9 +285,9 @@ impl Names {
     /// Returns the declaration of a column of operations: words, or truth values for write or read.
     fn op(&self, column: usize) -> &'static str {
         if self.titles.is(column, &["is_write", "write"]) {
-            "op:0+false/1+true"
+            "op:0+false+f+no+n/1+true+t+yes+y"
         } else if self.titles.is(column, &["is_read"]) {
-            "op:1+true/0+false"
+            "op:1+true+t+yes+y/0+false+f+no+n"
         } else {
             "op"
         }
@@ -324,58 +311,77 @@ impl Names {
         }
     }
 
-    /// Rejects duplicate names.
+    /// Rejects duplicate names. The suggestion declares all of them, so that it is rejected too.
     fn once(&self, said: &mut Declaration) {
-        let read = said.words.iter().enumerate().filter(|(_, word)| word.is_some());
-        if let Some((column, _)) = read.clone().find(|(column, _)| self.titles.is_twice(*column)) {
-            said.wanted.push(format!("one column called {}", self.name(column)));
-            said.instead.push("_ for the one to ignore");
+        let twice = said.read().find(|column| self.titles.is_twice(*column));
+        let Some(column) = twice else { return };
+        let word = said.word(column).to_owned();
+        for other in (0..self.names.len()).filter(|other| self.titles.is_same(column, *other)) {
+            said.put(other, word.as_str());
         }
+        said.wanted.push(format!("one column called {}", self.name(column)));
+        said.advise("_ for the one to ignore");
     }
 
     fn header(&self, said: &Declaration, text: &str) -> Option<Header> {
         let mut columns: Columns = text.parse().ok()?;
         columns.titles = self.names.clone();
-        let unread = said.words.iter().enumerate().filter(|(_, word)| word.is_none());
-        let named =
-            |column: usize| self.names.get(column).is_some_and(|name| !name.trim().is_empty());
-        let unread = unread.map(|(column, _)| match named(column) {
-            true => self.name(column),
-            false => format!("column {}, which has no name", column + 1),
-        });
-        let unread: Vec<String> = unread.collect();
-        let more = unread.len().saturating_sub(UNREAD_SHOWN);
-        let mut note = format!("the header names the columns, read as {}", spelled_out(text));
-        if !unread.is_empty() {
-            let shown = unread.get(..UNREAD_SHOWN).unwrap_or(&unread).join(", ");
-            note += &format!("; not read: {shown}");
-        }
-        if more > 0 {
-            note += &format!(" and {more} more");
-        }
+        columns.reasons = (0..self.names.len()).map(|column| self.reason(said, column)).collect();
+        let unread = said.unread().map_or(String::new(), |names| format!("; not read: {names}"));
+        let note = format!("the header names the columns, read as {}{unread}", spelled_out(text));
         Some(Header { columns, note })
     }
 
-    fn unsure(&self, said: Declaration, line: u64, text: &str) -> Unsure {
+    /// Explains why a column is read as it is.
+    fn reason(&self, said: &Declaration, column: usize) -> String {
+        let (word, role) = (said.word(column), self.titles.role(column));
+        match word.split_once(':').map_or((word, ""), |(word, unit)| (word, unit)) {
+            ("_", _) => match role.map(|role| (role, said.column(role))) {
+                Some((role, Some(other))) => format!("{} is read as {role}", self.name(other)),
+                Some(("latency" | "end", None)) => "its name gives no unit".into(),
+                Some(("at", None)) => "the completion and the latency give the arrival".into(),
+                Some((role, None)) => format!("its name means {role}, which is not needed"),
+                None => "the name is unknown".into(),
+            },
+            (_, "date") => "its name, and a date in the first row".into(),
+            ("at" | "end" | "latency", unit) => format!("its name, which gives the unit {unit}"),
+            ("offset" | "len", "") => "its name; without another unit, it is in bytes".into(),
+            ("offset" | "len", "sectors") => "its name, which means sectors of 512 bytes".into(),
+            _ => "its name".into(),
+        }
+    }
+
+    fn unsure(&self, said: &Declaration, line: u64, separator: Option<&str>) -> Unsure {
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         let got = format!("a header of {}", shorten(names.join(",").as_bytes()));
-        let hint = format!("or write {}, with {}", spelled_out(text), said.instead.join(" and "));
+        let hint = match self.preset(line, separator) {
+            Some((name, columns)) => {
+                format!("the names are those of {name}; if so, write {columns}")
+            }
+            None => {
+                let text = spelled_out(&said.text(line, separator));
+                format!("or write {text}{}", said.advice())
+            }
+        };
         Unsure { line, got, expected: said.wanted.join(", and "), hint }
+    }
+
+    /// Returns the preset whose names of columns are all in the header, with a declaration of them in the order of the
+    /// header.
+    fn preset(&self, line: u64, separator: Option<&str>) -> Option<(&'static str, String)> {
+        let presets = FORMATS.iter().filter_map(|format| Some((format.name, format.preset()?)));
+        presets.filter(|(_, preset)| preset.has_own_titles()).find_map(|(name, preset)| {
+            let mut said = self.declaration();
+            for (title, word) in preset.titles().zip(preset.words()) {
+                said.put(self.titles.named(title)?, word);
+            }
+            Some((name, spelled_out(&said.text(line, separator)) + &said.advice()))
+        })
     }
 }
 
-/// Returns the unit in which a number is a date from 2001 to 2039.
-fn dated_unit(field: &str) -> Option<&'static str> {
-    let (count, _) = decimal_or_power(field.trim().as_bytes())?;
-    // 1601 to 1970, from which Windows counts.
-    let epoch_ns =
-        |unit: &TimeUnit| if unit.name == "filetime" { 11_644_473_600_000_000_000 } else { 0 };
-    let is_date = |unit: &&TimeUnit| {
-        let ns = u128::from(count) * u128::from(unit.ns);
-        let s = ns.saturating_sub(epoch_ns(unit)) / 1_000_000_000;
-        unit.name != "ticks" && (1_000_000_000..2_200_000_000).contains(&s)
-    };
-    TIME_UNITS.iter().find(is_date).map(|unit| unit.name)
+fn unit_wanted(name: &str) -> String {
+    format!("the unit of {name} at its end: _ns, _us, _ms or _s")
 }
 
 /// Returns the option that declares these columns.

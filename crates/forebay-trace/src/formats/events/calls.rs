@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use forebay_core::{Flags, Nanos, Op};
 
+use crate::error::TraceError;
 use crate::formats::Input;
-use crate::formats::log::{Line, Log, ordered, words};
+use crate::formats::log::{FIRST_LINES, Line, Log, ordered, words};
 use crate::formats::numbering::Numbering;
 use crate::rows::{self, RowError};
 use crate::trace::{Dictionary, Reader, Record, Stream};
@@ -48,13 +49,18 @@ pub(crate) enum Call<'a> {
 }
 
 /// A format of requests that begin and end in different lines.
-pub(crate) trait CallLine: Send {
+pub(crate) trait CallLine: Default + Send {
     /// The format's name.
     const NAME: &'static str;
     /// The layout of its lines, for messages.
     const LAYOUT: &'static str;
+    /// The number of first lines by which the format is recognized.
+    const SNIFFED_LINES: usize = FIRST_LINES;
     /// How a line can end that certainly is not truncated.
     const ENDINGS: &'static [&'static str] = &[];
+
+    /// Returns whether a line shows that a text has this format.
+    fn is_line(line: &[u8]) -> bool;
 
     /// Parses a line that is not blank.
     fn parse<'a>(&'a mut self, line: &'a [u8]) -> Result<Call<'a>, RowError>;
@@ -65,10 +71,16 @@ pub(crate) trait CallLine: Send {
     }
 }
 
+/// Returns whether text that begins like this has a format.
+pub(crate) fn sniff<P: CallLine>(head: &[u8]) -> bool {
+    let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    lines.filter(|line| !line.is_empty()).take(P::SNIFFED_LINES).any(P::is_line)
+}
+
 /// Opens a reader of a format.
-pub(crate) fn open(parser: impl CallLine + 'static, input: Input) -> Box<dyn Reader> {
-    let log = CallLog { parser, who: Numbering::default(), calls: Calls::default() };
-    ordered(input, log, Dictionary::default())
+pub(crate) fn open<P: CallLine + 'static>(input: Input) -> Result<Box<dyn Reader>, TraceError> {
+    let log = CallLog { parser: P::default(), who: Numbering::default(), calls: Calls::default() };
+    Ok(ordered(input, log, Dictionary::default()))
 }
 
 /// The requests of the lines.

@@ -16,7 +16,7 @@
 //! one, both with sectors of the disk. [`Layers::partition_of`] recognizes such pairs by their
 //! numbers.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use super::event::{Category, Remap, SECTOR_BYTES, Span};
 use forebay_ask::named;
@@ -57,6 +57,8 @@ pub(super) struct Layers {
     expected: BTreeMap<Place, VecDeque<Origin>>,
     /// The requests that arrived at a place where they do not count, and may be remapped again.
     passed: HashMap<Place, Origin>,
+    /// The devices to which requests of a device were remapped.
+    below: BTreeMap<u32, BTreeSet<u32>>,
     /// The number of requests that do not count, by their device and the other device that has them.
     left_out: BTreeMap<(u32, u32), u64>,
 }
@@ -77,6 +79,9 @@ fn place(device: u32, sector: u64, bytes: u32) -> Place {
 impl Layers {
     /// Processes a remap. `request` returns the request that is remapped, if it counts at its device.
     pub(super) fn remap(&mut self, remap: &Remap, request: Option<u64>) {
+        if remap.from != remap.to {
+            self.below.entry(remap.from).or_default().insert(remap.to);
+        }
         // Remaps in a row: from a volume to a partition, and from there to its disk, which is the
         // device that both events may name.
         let [above, beside] =
@@ -89,6 +94,22 @@ impl Layers {
         let earlier = self.meet(above).or_else(|| self.meet(beside));
         let Some(origin) = earlier.or_else(|| self.passed.remove(&above)).or(own) else { return };
         self.expect(place(remap.to, remap.sector, remap.bytes), origin);
+    }
+
+    /// Returns all devices below a device.
+    pub(super) fn below(&self, device: u32) -> BTreeSet<u32> {
+        let (mut all, mut next) = (BTreeSet::new(), vec![device]);
+        while let Some(device) = next.pop() {
+            let below = self.below.get(&device).into_iter().flatten();
+            next.extend(below.filter(|below| all.insert(**below)));
+        }
+        all
+    }
+
+    /// Returns the names of the devices below each device.
+    pub(super) fn legs(&self) -> Vec<Vec<String>> {
+        let names = |device: &u32| self.below(*device).into_iter().map(name).collect();
+        self.below.keys().map(names).collect()
     }
 
     fn expect(&mut self, place: Place, origin: Origin) {

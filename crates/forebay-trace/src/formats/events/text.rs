@@ -11,10 +11,12 @@ use rustc_hash::FxHashMap;
 
 use super::{Back, Event, Pairing, Remap, SECTOR_BYTES, Sorted, Source, What};
 use crate::bad_rows::BadRows;
+use crate::columns::meaning;
 use crate::error::{Place, TraceError};
 use crate::formats::Input;
+use crate::formats::log::first_lines;
 use crate::lines::Lines;
-use crate::trace::{Dictionary, Notes, Reader, Record};
+use crate::trace::{Dictionary, Notes, Reader, Record, SourceFacts};
 use forebay_ask::named;
 use forebay_show::plural::{counted, verb};
 
@@ -30,6 +32,9 @@ pub(crate) enum Line<'a> {
     Lost(Option<u64>),
     Unknown,
 }
+
+/// The number of unknown lines without an event from which the text has another format.
+const UNKNOWN_MAX: u64 = 1000;
 
 /// The reason why a line that should be an event cannot be read.
 pub(crate) type Unreadable = Cow<'static, str>;
@@ -58,16 +63,10 @@ pub(crate) fn open(parser: impl EventLine + 'static, input: Input) -> Box<dyn Re
     Box::new(TextEvents::new(parser, input))
 }
 
-/// Returns whether text that begins like this has the format of `parser`: its first line that is
-/// neither blank nor a comment is an event.
+/// Returns whether text that begins like this has the format of `parser`: one of its first lines is an
+/// event. Others may be messages of the tools that recorded it.
 pub(crate) fn sniff(mut parser: impl EventLine, head: &[u8]) -> bool {
-    let lines = head.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
-    let mut parsed = lines.filter_map(|line| match parser.parse(line) {
-        Ok(Line::Summary | Line::Lost(_)) | Err(_) => None,
-        Ok(Line::Event(..) | Line::Other) => Some(true),
-        Ok(Line::Unknown) => Some(false),
-    });
-    parsed.next() == Some(true)
+    first_lines(head).any(|line| matches!(parser.parse(line), Ok(Line::Event(..) | Line::Other)))
 }
 
 /// The requests of the events.
@@ -80,6 +79,7 @@ impl<P: EventLine> TextEvents<P> {
     fn new(parser: P, input: Input) -> TextEvents<P> {
         let mut pairing = Pairing::new(P::NAME, false);
         pairing.choose(input.layer);
+        pairing.notes.columns = meaning::of_format(P::NAME);
         if P::DISKS_COMPLETE {
             pairing.let_disks_complete();
         }
@@ -105,6 +105,10 @@ impl<P: EventLine> Reader for TextEvents<P> {
     fn notes(&self) -> &Notes {
         &self.pairing.notes
     }
+
+    fn facts(&self) -> SourceFacts {
+        self.pairing.facts()
+    }
 }
 
 /// The events of the lines.
@@ -122,7 +126,8 @@ struct Taken<P> {
     /// The number of events.
     events: u64,
     /// The number of lines that are neither event nor summary, and the first of them.
-    unknown: (u64, u64),
+    unknown: u64,
+    first_unknown: Option<(u64, String)>,
     unreadable: BadRows,
     rows_bad: u64,
     /// The note about unreadable lines, at the end.
@@ -147,7 +152,8 @@ impl<P: EventLine> EventLines<P> {
             path,
             number: 0,
             events: 0,
-            unknown: (0, 0),
+            unknown: 0,
+            first_unknown: None,
             unreadable: BadRows::new(bad_rows_max),
             rows_bad: 0,
             bad_sentence: None,
@@ -176,15 +182,12 @@ impl<P: EventLine> Taken<P> {
                 self.lost.0 += 1;
                 self.lost.1 = self.lost.1.saturating_add(count.unwrap_or(0));
             }
-            Ok(Line::Unknown) if self.events > 0 => {
-                self.unknown.0 += 1;
-                if self.unknown.0 == 1 {
-                    self.unknown.1 = self.number;
-                }
-            }
             Ok(Line::Unknown) => {
-                let place = Place::Line(self.number);
-                return Err(malformed::<P>(&self.path, place, shown(line)));
+                self.first_unknown.get_or_insert_with(|| (self.number, shown(line)));
+                self.unknown += 1;
+                if self.events == 0 && self.unknown >= UNKNOWN_MAX {
+                    return Err(self.no_event());
+                }
             }
             Err(reason) => {
                 let (number, path) = (self.number, &self.path);
@@ -217,10 +220,14 @@ impl<P: EventLine> Taken<P> {
     /// Handles the end of the text, which is an error if hardly anything in it was an event.
     fn end(&mut self) -> Result<(), TraceError> {
         self.bad_sentence = self.unreadable.finish(self.number, self.events)?;
-        match self.events {
-            0 => Err(malformed::<P>(&self.path, Place::File, "no event".to_owned())),
-            _ => Ok(()),
-        }
+        if self.events == 0 { Err(self.no_event()) } else { Ok(()) }
+    }
+
+    /// Makes the error for text without events, at its first line that is none.
+    fn no_event(&self) -> TraceError {
+        let first = self.first_unknown.clone().map(|(number, line)| (Place::Line(number), line));
+        let (place, got) = first.unwrap_or((Place::File, "no event".to_owned()));
+        malformed::<P>(&self.path, place, got)
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -237,12 +244,11 @@ impl<P: EventLine> Taken<P> {
             warnings.push(format!("{lines} {say} that the tracer lost {count}"));
         }
         warnings.extend(self.bad_sentence.clone());
-        if self.unknown.0 > 0 {
+        if let Some((first, _)) = &self.first_unknown {
             warnings.push(format!(
-                "{} {} neither events nor part of a summary, the first is line {}",
-                counted(self.unknown.0, "line"),
-                verb(self.unknown.0, "is", "are"),
-                self.unknown.1
+                "{} {} neither events nor part of a summary, the first is line {first}",
+                counted(self.unknown, "line"),
+                verb(self.unknown, "is", "are"),
             ));
         }
         if self.cut_short {

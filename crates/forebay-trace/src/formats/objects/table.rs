@@ -20,6 +20,7 @@ use crate::bad_rows::{BadRows, BadRowsMax};
 use crate::error::{Place, TraceError};
 use crate::fields::{decimal, digits};
 use crate::formats::Input;
+use crate::formats::log::first_lines;
 use crate::lines::Lines;
 use crate::order::Ordered;
 use crate::rows::{RowError, shorten};
@@ -115,11 +116,13 @@ const fn twitter() -> Header {
 }
 
 pub(crate) fn sniff_twitter(head: &[u8]) -> bool {
-    let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let line: Vec<&[u8]> = fields(line.trim_ascii(), b',').collect();
-    let is_number = |column: usize| line.get(column).is_some_and(|field| digits(field).is_some());
-    let is_op = |word: &&[u8]| op(word).is_some() || *word == b"delete";
-    line.len() == 7 && [0, 2, 3, 6].into_iter().all(is_number) && line.get(5).is_some_and(is_op)
+    first_lines(head).any(|line| {
+        let line: Vec<&[u8]> = fields(line, b',').collect();
+        let is_number =
+            |column: usize| line.get(column).is_some_and(|field| digits(field).is_some());
+        let is_op = |word: &&[u8]| op(word).is_some() || *word == b"delete";
+        line.len() == 7 && [0, 2, 3, 6].into_iter().all(is_number) && line.get(5).is_some_and(is_op)
+    })
 }
 
 pub(crate) fn open_twitter(input: Input) -> Result<Box<dyn Reader>, TraceError> {

@@ -15,6 +15,7 @@ pub(super) enum Column {
     Clock,
     Name,
     Pid,
+    Tid,
     Disk,
     Kind,
     Sector,
@@ -32,13 +33,16 @@ pub(super) enum Tool {
     Fsslower,
 }
 
-const COLUMNS: usize = 11;
+const COLUMNS: usize = 12;
 
 /// The heading of offsets in KiB, of tools that trace files.
 const OFFSET_KIB: &[u8] = b"OFF_KB";
 
+/// The heading of latencies in microseconds instead of milliseconds.
+const LATENCY_US: &[u8] = b"LAT(us)";
+
 /// The headings of all tools.
-const HEADINGS: [(&[u8], Column); 19] = [
+const HEADINGS: [(&[u8], Column); 22] = [
     (b"TIME(s)", Column::End),
     (b"TIMESTAMP", Column::Clock),
     (b"TIME", Column::Clock),
@@ -46,6 +50,7 @@ const HEADINGS: [(&[u8], Column); 19] = [
     (b"ENDs", Column::End),
     (b"COMM", Column::Name),
     (b"PID", Column::Pid),
+    (b"TID", Column::Tid),
     (b"DISK", Column::Disk),
     (b"DEV", Column::Disk),
     (b"FILENAME", Column::Disk),
@@ -58,12 +63,15 @@ const HEADINGS: [(&[u8], Column); 19] = [
     (b"QUE(ms)", Column::Queued),
     (b"LAT(ms)", Column::Latency),
     (b"LATms", Column::Latency),
+    (b"QUE(us)", Column::Queued),
+    (LATENCY_US, Column::Latency),
 ];
 
 /// The columns' names in declarations.
-const DECLARED: [(Column, &str); 7] = [
+const DECLARED: [(Column, &str); 8] = [
     (Column::Name, "name"),
     (Column::Pid, "process"),
+    (Column::Tid, "thread"),
     (Column::Disk, "volume"),
     (Column::Kind, "op"),
     (Column::Sector, "offset:sectors"),
@@ -90,11 +98,12 @@ impl Column {
             Column::Clock => "time of day",
             Column::Name => "COMM",
             Column::Pid => "PID",
+            Column::Tid => "TID",
             Column::Disk => "disk",
             Column::Kind => "T",
             Column::Sector => "sector",
             Column::Bytes => "BYTES",
-            Column::Queued => "QUE(ms)",
+            Column::Queued => "queue time",
             Column::Latency => "latency",
         }
     }
@@ -104,6 +113,8 @@ impl Column {
 #[derive(Debug)]
 pub(super) struct Layout {
     tool: Tool,
+    /// The decimals of latencies down to nanoseconds.
+    decimals: u32,
     /// The position of each column among all columns of the header.
     places: [Option<usize>; COLUMNS],
     /// The number of columns before the name, which may contain blanks, and after it.
@@ -117,11 +128,12 @@ impl Layout {
     /// Parses a header line; `None` if the line is not a header.
     pub(super) fn of(line: &[u8]) -> Option<Layout> {
         let (mut places, mut count, mut unread) = ([None; COLUMNS], 0, Vec::new());
-        let mut tool = Tool::Biosnoop;
+        let (mut tool, mut decimals) = (Tool::Biosnoop, 6);
         for (place, word) in words(line).enumerate() {
             count += 1;
             match word {
                 b"LATms" => tool = Tool::Iosnoop,
+                LATENCY_US => decimals = 3,
                 word if word == OFFSET_KIB => tool = Tool::Fsslower,
                 _ => {}
             }
@@ -134,7 +146,7 @@ impl Layout {
         let place = |column: Column| places.get(column as usize).copied().flatten();
         let whole = REQUIRED.iter().all(|&column| place(column).is_some());
         let before = place(Column::Name).filter(|_| whole)?;
-        Some(Layout { tool, places, before, behind: count - before - 1, unread })
+        Some(Layout { tool, decimals, places, before, behind: count - before - 1, unread })
     }
 
     /// Returns the headings of columns that are not read.
@@ -158,6 +170,10 @@ impl Layout {
             if let (Some((_, word)), Some(place)) = (word, place) {
                 words[*place] = word;
             }
+        }
+        let latency = self.places.get(Column::Latency as usize).copied().flatten();
+        if let Some(place) = latency.filter(|_| self.decimals == 3) {
+            words[place] = "latency:us";
         }
         if let Some((place, _)) = self.unread.first() {
             words[*place] = "end:UNIT";
@@ -186,7 +202,7 @@ impl Layout {
             _ => words.get(place + named - 1).copied(),
         };
         let cells = array::from_fn(|column| self.places.get(column).copied()?.and_then(cell));
-        Ok(Some(Cells { tool: self.tool, line, cells }))
+        Ok(Some(Cells { tool: self.tool, decimals: self.decimals, line, cells }))
     }
 }
 
@@ -219,6 +235,7 @@ fn span<'a>(line: &'a [u8], words: &[&'a [u8]]) -> Option<&'a [u8]> {
 /// The cells of a row.
 pub(super) struct Cells<'a> {
     tool: Tool,
+    decimals: u32,
     line: &'a [u8],
     cells: [Option<&'a [u8]>; COLUMNS],
 }
@@ -231,6 +248,11 @@ impl<'a> Cells<'a> {
     /// Returns the cell of a column that every header has.
     pub(super) fn get(&self, column: Column) -> &'a [u8] {
         self.find(column).unwrap_or_default()
+    }
+
+    /// Returns the decimals of latencies down to nanoseconds.
+    pub(super) fn decimals(&self) -> u32 {
+        self.decimals
     }
 
     pub(super) fn tool(&self) -> Tool {

@@ -130,6 +130,16 @@ fn latencies_below_zero_are_unknown_and_counted() {
 }
 
 #[test]
+fn threads_and_latencies_in_microseconds_are_read() {
+    let text = "TIME(s) COMM PID TID DISK T SECTOR BYTES QUE(us) LAT(us)\n\
+                1.0 a b 77 78 sda W 8 512 40 250.5\n";
+    let (records, dictionary, notes) = read(open, text.as_bytes());
+    assert_eq!((records[0].latency, notes.warnings.len()), (Some(Nanos(290_500)), 0), "{notes:?}");
+    let stream = &dictionary.streams[0];
+    assert_eq!((stream.thread, stream.process, &*stream.name), (Some(78), Some(77), "a b"));
+}
+
+#[test]
 fn times_of_day_go_on_over_midnight() {
     let header = "TIMESTAMP COMM PID DISK T SECTOR BYTES LAT(ms)\n";
     let row = "a 1 sda R 8 512 1.0\n";
@@ -174,7 +184,7 @@ fn losses_are_told_wherever_they_stand_and_a_second_header_is() {
     let (records, _, notes) = read(open, text.as_bytes());
     assert_eq!(records.len(), 3);
     assert_eq!(notes.warnings[0], "3 lines say that the tracer lost 16 events");
-    assert!(notes.warnings[1].starts_with("1 header line stands in the middle"));
+    assert!(notes.warnings[1].starts_with("1 header line in the middle"));
     // A process may have this name.
     let text = format!("{BIOSNOOP}1.0 lost 5 events 1 sda R 8 512 0.5\n");
     assert_eq!(read(open, text.as_bytes()).0.len(), 1);

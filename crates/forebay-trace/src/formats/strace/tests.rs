@@ -1,4 +1,5 @@
 use super::*;
+use crate::formats::events::calls;
 use crate::formats::tests::{message, read};
 
 /// As strace prints a program with a thread and a child.
@@ -21,7 +22,7 @@ const TEXT: &str = r#"41 1767000000.100000 openat(AT_FDCWD, "/srv/a b, (1)", O_R
 type Seen = (Op, u64, u32, Option<u64>);
 
 fn seen(text: &str) -> (Vec<Seen>, Vec<String>, crate::Notes) {
-    let (records, dictionary, notes) = read(open, text.as_bytes());
+    let (records, dictionary, notes) = read(calls::open::<Strace>, text.as_bytes());
     let volumes = records.iter().map(|r| dictionary.volumes[r.volume as usize].clone()).collect();
     let seen = records.iter().map(|r| (r.op, r.offset, r.len, r.latency.map(|l| l.0))).collect();
     (seen, volumes, notes)
@@ -43,7 +44,7 @@ fn positions_and_files_are_followed() {
     assert!(volumes.iter().all(|name| name == "/srv/a b, (1)"), "{volumes:?}");
     // The write to the terminal, the read at the end, and the call that failed.
     assert_eq!((notes.rows_skipped, notes.warnings.len()), (3, 0), "{notes:?}");
-    assert!(sniff(TEXT.as_bytes()));
+    assert!(calls::sniff::<Strace>(TEXT.as_bytes()));
 }
 
 #[test]
@@ -71,7 +72,7 @@ fn times_that_count_from_the_line_before_add_up() {
     let text = "0.000000 pread64(5</db>, \"\"..., 512, 1024) = 512 <0.1>\n\
         0.500000 lseek(5</db>, 0, SEEK_SET) = 0 <0.1>\n\
         0.250000 pread64(5</db>, \"\"..., 512, 0) = 512 <0.1>\n";
-    let (records, ..) = read(open, text.as_bytes());
+    let (records, ..) = read(calls::open::<Strace>, text.as_bytes());
     assert_eq!(records[1].at.0, 750_000_000);
 }
 
@@ -102,8 +103,11 @@ fn a_forked_process_shares_positions_and_appends_go_to_the_end() {
 
 #[test]
 fn a_call_without_a_time_is_refused() {
-    let text = message(open, b"pread64(3, \"\", 512, 0) = 512\n");
+    let text = message(calls::open::<Strace>, b"pread64(3, \"\", 512, 0) = 512\n");
     assert!(text.contains("column time") && text.contains("-ttt"), "{text}");
-    assert!(sniff(b"pread64(3, \"\", 512, 0) = 512\n") && !sniff(b"12345678901 0 8 16 1\n"));
-    assert!(!sniff(b"1 2 3 4\n0.5 R 1 2\n"));
+    assert!(
+        calls::sniff::<Strace>(b"pread64(3, \"\", 512, 0) = 512\n")
+            && !calls::sniff::<Strace>(b"12345678901 0 8 16 1\n")
+    );
+    assert!(!calls::sniff::<Strace>(b"1 2 3 4\n0.5 R 1 2\n"));
 }

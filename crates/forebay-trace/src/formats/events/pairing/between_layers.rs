@@ -6,9 +6,13 @@
 
 use forebay_core::Nanos;
 
+use forebay_ask::named;
+use forebay_show::plural::{counted, verb};
+
 use super::super::event::{Remap, Span};
+use super::super::layers::{Layer, name};
 use super::Pairing;
-use super::waiting::{LeftOut, Pending};
+use super::waiting::{LeftOut, Pending, Volume};
 
 /// After this many requests of a device without own completions, it does not complete any itself.
 const BELOW_MIN: u32 = 16;
@@ -17,7 +21,40 @@ impl Pairing {
     pub(super) fn remap(&mut self, remap: &Remap) {
         let volume = self.volumes.find(remap.from);
         let request = volume.and_then(|one| one.newest(remap.from_sector, remap.bytes == 0));
+        if let Some(pending) = request.and_then(|id| self.pending(id)) {
+            pending.remapped |= remap.from != remap.to;
+        }
         self.layers.remap(remap, request);
+    }
+
+    /// Returns notes about devices of whose requests only some have remaps, as those of dm-crypt and RAID 5: the others
+    /// may count at the devices below, too.
+    pub(super) fn unremapped_sentences(&self) -> Vec<String> {
+        if self.layers.layer == Layer::Every {
+            return Vec::new();
+        }
+        let sentence = |above: &Volume| {
+            let below = self.layers.below(above.device);
+            let list = self.volumes.list().iter();
+            let below: Vec<&Volume> =
+                list.filter(|volume| below.contains(&volume.device)).collect();
+            let own: u64 = below.iter().map(|volume| volume.own).sum();
+            let names: Vec<String> = below.iter().map(|volume| name(volume.device)).collect();
+            (above.unremapped > 0 && own > 0).then(|| {
+                format!(
+                    "{} of volume {} {} not remapped to {} below it, and {} there {} not come from above: writes of \
+                     dm-crypt and RAID 5 look like that, and count at both layers; {} reads only one of them",
+                    counted(above.unremapped, "request"),
+                    name(above.device),
+                    verb(above.unremapped, "is", "are"),
+                    names.join(", "),
+                    counted(own, "request"),
+                    verb(own, "does", "do"),
+                    named(&format!("only_volume={}", name(above.device))),
+                )
+            })
+        };
+        self.volumes.list().iter().filter_map(sentence).collect()
     }
 
     /// Leaves out a request that counts as another at the device below.

@@ -27,6 +27,9 @@ pub(super) struct Pending {
     pub(super) requeued: bool,
     /// The number of its sectors that completed at the devices below, and when that was last.
     pub(super) below: (u64, Option<Nanos>),
+    /// Whether it was remapped to a device below, and whether it shows a request from above.
+    pub(super) remapped: bool,
+    pub(super) continues: bool,
     /// Whether it does not count, and why.
     pub(super) left_out: Option<LeftOut>,
 }
@@ -65,6 +68,9 @@ pub(super) struct Volume {
     pub(super) completes: bool,
     /// The number of its requests that completed at devices below.
     pub(super) completed_below: u32,
+    /// The numbers of its requests that count, without a remap to a device below, and without one from above.
+    pub(super) unremapped: u64,
+    pub(super) own: u64,
     /// When one of several empty flushes completed, and how long it took.
     pub(super) flushed: Option<(Nanos, Nanos)>,
 }
@@ -103,6 +109,10 @@ impl Volumes {
             dictionary.volumes.len() - 1
         });
         *volume.number.insert(number as u32)
+    }
+
+    pub(super) fn list(&self) -> &[Volume] {
+        &self.list
     }
 
     pub(super) fn get(&mut self, place: u32) -> Option<&mut Volume> {

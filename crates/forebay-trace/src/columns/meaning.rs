@@ -1,0 +1,55 @@
+//! Explains how each column of a text is read, and why.
+
+use crate::columns::notation::Mark;
+use crate::columns::reader::Header;
+use crate::columns::spec::Columns;
+use crate::formats::Format;
+use crate::trace::ColumnMeaning;
+use forebay_ask::named;
+
+/// Explains columns with names from a header, from a format, or from the user.
+pub(super) fn of(columns: &Columns, header: Header, format: &str) -> Vec<ColumnMeaning> {
+    let because = match header {
+        Header::Preset => in_format(format),
+        Header::Guessed => format!("declared with {}", named("columns")),
+        Header::Named => "its name".into(),
+    };
+    let read = columns.declared().chain(std::iter::repeat("_"));
+    let meaning = |((read_as, title), column): ((&str, &String), usize)| ColumnMeaning {
+        column: title.clone(),
+        read_as: read_as.to_owned(),
+        because: columns.reasons.get(column).unwrap_or(&because).clone(),
+    };
+    read.zip(&columns.titles).zip(0..).map(meaning).collect()
+}
+
+/// Explains the fields of a format that code of its own reads.
+pub(crate) fn of_format(name: &str) -> Vec<ColumnMeaning> {
+    let fields = Format::named(name).map_or(&[][..], |format| format.fields);
+    let meaning = |(column, read_as): &(&str, &str)| ColumnMeaning {
+        column: (*column).to_owned(),
+        read_as: (*read_as).to_owned(),
+        because: in_format(name),
+    };
+    fields.iter().map(meaning).collect()
+}
+
+fn in_format(name: &str) -> String {
+    format!("format {name} has it there")
+}
+
+/// Adds the decimal mark that the rows show.
+pub(super) fn add_mark(meanings: &mut [ColumnMeaning], mark: Option<Mark>) {
+    let sign = match mark {
+        Some(Mark::Comma) => "comma",
+        Some(Mark::Point) => "point",
+        None => return,
+    };
+    let is_number = |meaning: &&mut ColumnMeaning| {
+        let role = meaning.read_as.split(':').next().unwrap_or_default();
+        ["at", "end", "latency", "offset", "len"].contains(&role)
+    };
+    for meaning in meanings.iter_mut().filter(is_number) {
+        meaning.because += &format!("; the rows show that the decimal mark is a {sign}");
+    }
+}

@@ -1,0 +1,193 @@
+use forebay_core::Flags;
+
+use super::*;
+
+const READ: Category = Category::READ;
+const WRITE: Category = Category::WRITE;
+
+fn span(category: Category, sector: u64, sectors: u32) -> Span {
+    Span { sector, bytes: sectors * 512, device: 8 << 20 | 16, category }
+}
+
+fn run(events: Vec<(u64, What)>) -> (Vec<Record>, Pairing) {
+    let (mut pairing, mut records) = (Pairing::new("test", false), Vec::new());
+    for (time_ns, what) in events {
+        pairing.feed(Event { time_ns, sequence: 0, pid: 1, what }, &mut records);
+    }
+    pairing.finish(&mut records);
+    (records, pairing)
+}
+
+fn latencies(events: Vec<(u64, What)>) -> Vec<Option<u64>> {
+    run(events).0.iter().map(|record| record.latency.map(|latency| latency.0)).collect()
+}
+
+#[test]
+fn a_latency_of_more_than_a_day_is_unknown() {
+    let day = 86_400_000_000_000;
+    for (took, latency) in [(day, Some(day)), (day + 1, None), (3472 * day, None)] {
+        let events = vec![
+            (5, What::Queue(span(Category::READ, 0, 8))),
+            (5 + took, What::Complete(span(Category::READ, 0, 8))),
+        ];
+        let (records, pairing) = run(events);
+        assert_eq!(records[0].latency.map(|latency| latency.0), latency);
+        let told = pairing.notes.warnings.iter().any(|told| told.contains("more than a day"));
+        assert_eq!(told, latency.is_none(), "{:?}", pairing.notes);
+    }
+}
+
+#[test]
+fn latency_runs_to_the_last_part() {
+    let got = latencies(vec![
+        (10, What::Queue(span(WRITE, 0, 16384))),
+        (11, What::Queue(span(READ, 0, 8))),
+        (20, What::Complete(span(WRITE, 0, 10000))),
+        (30, What::Complete(span(READ, 0, 8))),
+        (40, What::Complete(span(WRITE, 10000, 6384))),
+    ]);
+    assert_eq!(got, [Some(30), Some(19)]);
+}
+
+#[test]
+fn times_run_from_the_first_request() {
+    let (records, pairing) = run(vec![
+        (5, What::Complete(span(READ, 0, 8))),
+        (10, What::Queue(span(READ, 8, 8))),
+        (17, What::Queue(span(READ, 16, 8))),
+        (12, What::Queue(span(READ, 24, 8))),
+    ]);
+    let at: Vec<_> = records.iter().map(|record| record.at.0).collect();
+    assert_eq!(at, [0, 7, 7]);
+    assert_eq!(pairing.notes.rows_late, 1);
+    assert_eq!(pairing.dictionary.volumes, ["8,16"]);
+    assert!(pairing.notes.warnings[0].starts_with("3 of 3 requests (100.0 %)"));
+}
+
+#[test]
+fn a_barrier_ends_with_its_empty_completion() {
+    let barrier = WRITE.with(Category::FLUSH).with(Category::FUA);
+    let (records, _) = run(vec![
+        (0, What::Queue(span(barrier, 64, 8))),
+        (0, What::Queue(span(WRITE.with(Category::FLUSH), 0, 0))),
+        (3, What::Complete(span(READ.with(Category::FLUSH), 0, 0))),
+        (5, What::Complete(span(WRITE, 64, 8))),
+        (7, What::Complete(span(WRITE, 64, 0))),
+        (9, What::Complete(span(WRITE, 2048, 0))),
+    ]);
+    assert_eq!(records[0].latency, Some(Nanos(7)));
+    assert_eq!((records[1].op, records[1].latency), (Op::Flush, Some(Nanos(9))));
+    assert_eq!(records[0].flags, Flags::FUA.with(Flags::PREFLUSH));
+}
+
+#[test]
+fn a_barrier_without_one_ends_with_its_data() {
+    let barrier = WRITE.with(Category::FLUSH);
+    let got = latencies(vec![
+        (0, What::Queue(span(barrier, 64, 8))),
+        (5, What::Complete(span(WRITE, 64, 8))),
+    ]);
+    assert_eq!(got, [Some(5)]);
+}
+
+#[test]
+fn an_old_request_is_given_up() {
+    let later = AGE_MAX_NS + 1;
+    let got = latencies(vec![
+        (0, What::Queue(span(READ, 0, 8))),
+        (later, What::Queue(span(READ, 0, 8))),
+        (later + 3, What::Complete(span(READ, 0, 8))),
+    ]);
+    assert_eq!(got, [None, Some(3)]);
+}
+
+/// Converts (time, `D` or `C`, sector, sectors) to (offset in sectors, latency) of the
+/// resulting records.
+fn issued(events: &[(u64, char, u64, u32)]) -> (Vec<(u64, Option<u64>)>, u64) {
+    let events = events.iter().map(|&(time_ns, action, sector, sectors)| {
+        let category = if sectors == 0 { WRITE.with(Category::FLUSH) } else { WRITE };
+        let span = span(category, sector, sectors);
+        let what = match action {
+            'D' => What::Issue(span),
+            'R' => What::Requeue(span),
+            _ => What::Complete(span),
+        };
+        (time_ns, what)
+    });
+    let (records, pairing) = run(events.collect());
+    let seen = records.iter().map(|r| (r.offset / 512, r.latency.map(|l| l.0)));
+    (seen.collect(), pairing.tally.issued_again)
+}
+
+#[test]
+fn a_request_that_is_issued_again_counts_once() {
+    let d = 'D';
+    let c = 'C';
+    // Issued once, twice, and followed by another request for the same sectors.
+    assert_eq!(issued(&[(0, d, 8, 8), (9, d, 8, 8), (15, c, 8, 8)]), (vec![(8, Some(15))], 1));
+    let twice = [(0, d, 8, 8), (5, d, 8, 8), (9, d, 8, 8), (15, c, 8, 8)];
+    assert_eq!(issued(&twice), (vec![(8, Some(15))], 2));
+    let next = [(0, d, 8, 8), (9, d, 8, 8), (15, c, 8, 8), (20, d, 8, 8), (23, c, 8, 8)];
+    assert_eq!(issued(&next), (vec![(8, Some(15)), (8, Some(3))], 1));
+    // Issued again merged with its neighbor, and in parts.
+    let merged = [(0, d, 8, 8), (9, d, 8, 16), (15, c, 8, 16)];
+    assert_eq!(issued(&merged), (vec![(8, Some(6))], 1));
+    let parts = [(0, d, 8, 16), (5, d, 8, 8), (6, d, 16, 8), (15, c, 8, 8), (16, c, 16, 8)];
+    assert_eq!(issued(&parts), (vec![(8, Some(10)), (16, Some(10))], 1));
+    let flush = [(0, d, 0, 0), (2, d, 0, 0), (5, c, 0, 0), (500, d, 0, 0), (507, c, 0, 0)];
+    assert_eq!(issued(&flush), (vec![(0, Some(5)), (0, Some(7))], 1));
+}
+
+#[test]
+fn a_requeued_request_is_issued_again_however_late() {
+    let (d, r, c) = ('D', 'R', 'C');
+    let late = 5_000_000_000;
+    let one = [(0, d, 8, 8), (9, r, 8, 8), (late, d, 8, 8), (late + 5, c, 8, 8)];
+    assert_eq!(issued(&one), (vec![(8, Some(late + 5))], 1));
+    let flush = [(0, d, 0, 0), (2, r, 0, 0), (400, d, 0, 0), (405, c, 0, 0)];
+    assert_eq!(issued(&flush), (vec![(0, Some(405))], 1));
+    // It was merged with its neighbor on the way.
+    let merged = [(0, d, 8, 8), (9, r, 8, 8), (late, d, 8, 16), (late + 5, c, 8, 16)];
+    assert_eq!(issued(&merged), (vec![(8, Some(5))], 1));
+    // Another request for the same sectors was issued between.
+    let two = [(0, d, 8, 8), (1, d, 8, 8), (2, r, 8, 8), (3, d, 8, 8), (5, c, 8, 8), (6, c, 8, 8)];
+    assert_eq!(issued(&two), (vec![(8, Some(5)), (8, Some(5))], 1));
+}
+
+#[test]
+fn requests_for_the_same_sectors_that_all_complete_are_all_counted() {
+    let (d, c) = ('D', 'C');
+    let both = [(0, d, 8, 8), (9, d, 8, 8), (15, c, 8, 8), (19, c, 8, 8)];
+    assert_eq!(issued(&both), (vec![(8, Some(15)), (8, Some(10))], 0));
+    let parts = [(0, d, 8, 16), (5, d, 8, 8), (15, c, 8, 8), (16, c, 8, 16)];
+    assert_eq!(issued(&parts), (vec![(8, Some(16)), (8, Some(10))], 0));
+    let lost = [(0, d, 8, 8), (9, d, 16, 8), (15, c, 8, 8)];
+    assert_eq!(issued(&lost), (vec![(8, Some(15)), (16, None)], 0));
+    let flushes =
+        [(0, d, 0, 0), (2, d, 0, 0), (5, c, 0, 0), (6, d, 0, 0), (7, c, 0, 0), (8, c, 0, 0)];
+    assert_eq!(issued(&flushes), (vec![(0, Some(5)), (0, Some(5)), (0, Some(2))], 0));
+}
+
+#[test]
+fn a_busy_place_without_completions_is_compared_with_its_newest_requests() {
+    let events: Vec<_> = (0..30_000).map(|n| (n * 1000, 'D', 8, 8)).collect();
+    let began = std::time::Instant::now();
+    assert_eq!(issued(&events).0.len(), events.len());
+    assert!(began.elapsed().as_secs() < 30);
+}
+
+#[test]
+fn issues_are_arrivals_only_where_nothing_is_queued() {
+    let events = vec![
+        (1, What::Issue(span(READ, 0, 8))),
+        (2, What::Issue(span(Category::PASSTHROUGH, 0, 0))),
+        (4, What::Complete(span(READ, 0, 8))),
+    ];
+    let (records, pairing) = run(events.clone());
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0].latency, Some(Nanos(3)));
+    assert_eq!(pairing.notes.rows_skipped, 1);
+    assert!(pairing.notes.warnings[0].contains("issue events (D)"));
+    let queue = (5, What::Queue(span(READ, 0, 8)));
+    assert_eq!(latencies(events.into_iter().chain([queue]).collect()), [None]);
+}

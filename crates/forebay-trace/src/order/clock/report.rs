@@ -1,0 +1,90 @@
+//! The notes for the user about the clock of a source.
+
+use forebay_ask::named;
+use forebay_show::plural::{counted, verb};
+use forebay_show::quantities;
+
+use super::{APART_NS, Clock, STEPS_SHOWN};
+
+/// With more steps back, they are not separate runs.
+const RUNS_MAX: u64 = 16;
+const DAY_S: f64 = 86_400.0;
+
+impl Clock {
+    /// Returns notes for the user. `late` is the number of out-of-order rows that could not be
+    /// sorted.
+    pub(in crate::order) fn sentences(&self, late: u64) -> impl Iterator<Item = String> {
+        let back = self.back_sentence(self.moved.saturating_sub(late));
+        [self.wild_sentence(), self.split_sentence(), back].into_iter().flatten()
+    }
+
+    fn wild_sentence(&self) -> Option<String> {
+        (self.wild > 0).then(|| {
+            format!(
+                "{} {} up to {} away from those before and after (the first is request {} of the \
+                 file): this makes the trace look that long, and its rates and figures over time \
+                 mean little",
+                counted(self.wild, "request"),
+                verb(self.wild, "has a timestamp", "have timestamps"),
+                long(self.wild_ns),
+                self.wild_first
+            )
+        })
+    }
+
+    fn split_sentence(&self) -> Option<String> {
+        (self.splits && self.steps > 0).then(|| {
+            format!(
+                "the file holds {}: each starts {} after the previous one",
+                counted(self.steps + 1, "run"),
+                quantities::seconds(APART_NS as f64 / 1e9)
+            )
+        })
+    }
+
+    fn back_sentence(&self, moved: u64) -> Option<String> {
+        if self.back.is_empty() {
+            return None;
+        }
+        let most = self.back.iter().map(|step| step.ns).max().unwrap_or(0);
+        let places: Vec<String> = self.back.iter().map(|step| step.row.to_string()).collect();
+        let places = places.join(", ");
+        let back = match self.steps {
+            1 => format!("goes back by {} at request {places} of the file", long(most)),
+            n if n as usize <= STEPS_SHOWN => {
+                format!(
+                    "goes back {n} times, by up to {}, at requests {places} of the file",
+                    long(most)
+                )
+            }
+            n => format!("goes back {n} times, at first at requests {places} of the file"),
+        };
+        let moved = match moved {
+            0 => "no request was moved for that".into(),
+            _ => format!(
+                "{} {} sorted before earlier rows, by up to {}",
+                counted(moved, "request"),
+                verb(moved, "was", "were"),
+                long(self.moved_ns)
+            ),
+        };
+        let hint = match self.steps {
+            ..=RUNS_MAX => format!(
+                "; if another recording begins there, or a clock was set, {} appends what follows \
+                 instead",
+                named("split_runs=true")
+            ),
+            _ => String::new(),
+        };
+        Some(format!("the clock {back}: {moved}{hint}"))
+    }
+}
+
+/// Formats a time that may be years long.
+pub(crate) fn long(ns: u64) -> String {
+    let s = ns as f64 / 1e9;
+    match s / DAY_S {
+        days @ 3.0.. => format!("{days:.0} days"),
+        _ => quantities::seconds(s),
+    }
+}
