@@ -72,6 +72,17 @@ fn detail(details: &[u8], word: &str) -> Option<u64> {
     digits(&field).filter(|_| !rest.starts_with(b"-"))
 }
 
+/// Parses a duration in seconds, with a decimal point or comma. An operation that has not completed has none.
+fn latency(duration: &[u8]) -> Result<Option<Nanos>, RowError> {
+    if duration.is_empty() {
+        return Ok(None);
+    }
+    let seconds: Vec<u8> = duration.iter().map(|&b| if b == b',' { b'.' } else { b }).collect();
+    let ns = scaled(&seconds, 9);
+    let wrong = || RowError::new("Duration", duration, "seconds such as 0.0001234");
+    ns.map(|ns| Some(Nanos(ns))).ok_or_else(wrong)
+}
+
 /// Returns whether the details have an offset that is a place.
 fn has_offset(details: &[u8]) -> bool {
     memchr::memmem::find(details, b"Offset: ").is_some()
@@ -137,8 +148,7 @@ impl Log for Procmon {
             return Ok(Line::Skipped);
         }
         let mut record = rows::record(self.days * DAY_NS + ns, op, offset, len)?;
-        let duration = field("duration");
-        record.latency = scaled(duration, 9).map(Nanos);
+        record.latency = latency(field("duration"))?;
         let id = |title| digits(field(title)).and_then(|id| u32::try_from(id).ok());
         let name = String::from_utf8_lossy(field("process name")).into_owned();
         let stream = Stream { thread: id("tid"), process: id("pid"), name };
@@ -188,6 +198,12 @@ mod tests {
             let (records, _, notes) = read(open, text.as_bytes());
             assert_eq!((records.len(), notes.rows_skipped), (2, 2));
         }
+        let commas = text.replace("\"0.0001500\"", "\"0,0001500\"");
+        assert_eq!(read(open, commas.as_bytes()).0[0].latency, Some(Nanos(150_000)));
+        let unknown = text.replace("\"0.0001500\"", "\"\"");
+        assert_eq!(read(open, unknown.as_bytes()).0[0].latency, None);
+        let bad = text.replace("\"0.0020000\"", "\"2 ms\"");
+        assert!(message(open, bad.as_bytes()).contains("line 4: got \"2 ms\" in column Duration"));
         let bad = text.replace("Length: 1.024", "Size: 7");
         assert!(message(open, bad.as_bytes()).contains("line 4: got \"Offset: 512"), "{bad}");
     }
