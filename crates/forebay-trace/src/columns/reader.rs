@@ -16,7 +16,7 @@ use crate::columns::plan::{FieldError, Odd, Plan};
 use crate::columns::spec::Columns;
 use crate::columns::split::{Bounds, NO_BOUNDS};
 use crate::error::{Place, TraceError};
-use crate::lines::{CUT_HINT, Lines, UNREADABLE};
+use crate::lines::{BYTE_ORDER_MARK, CUT_HINT, Lines, UNREADABLE};
 use crate::rows::{LongTrims, names_again_sentence, shorten, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, SourceFacts};
 use forebay_show::plural::{counted, verb};
@@ -212,8 +212,11 @@ impl ColumnReader {
         let separator = self.separator.unwrap_or(Separator::Blanks);
         let (number, path) = (self.lines.number() + 1, self.lines.path().to_path_buf());
         let (text, whole) = self.lines.block()?;
-        let text = [line_at(text, 0), b"\n"].concat();
-        let (next, line) = (text.len(), text.trim_ascii());
+        let line = line_at(text, 0);
+        let next = line.len() + 1;
+        // Files that were joined have the mark in the middle.
+        let text = [line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line), b"\n"].concat();
+        let line = text.trim_ascii();
         self.lines.pass(next, 1);
         if line.starts_with(b"#") {
             return Ok(());

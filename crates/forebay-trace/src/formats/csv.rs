@@ -338,6 +338,12 @@ fn broken(path: &Path, source: &Source, error: ::csv::Error) -> TraceError {
     }
 }
 
+/// Returns whether a row begins like the header. Files that were joined have a byte-order mark in the middle.
+fn is_header(row: &ByteRecord) -> bool {
+    let first = row.get(0).unwrap_or_default();
+    first.strip_prefix(BYTE_ORDER_MARK).unwrap_or(first) == HEADER[0].as_bytes()
+}
+
 impl Reader for Csv {
     fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
         batch.clear();
@@ -353,12 +359,12 @@ impl Reader for Csv {
                 Err(error) => return Err(broken(&self.path, &self.source, error)),
             }
             self.settle(false)?;
-            if row.iter().eq(HEADER.map(str::as_bytes)) {
+            if is_header(&row) && row.iter().skip(1).eq(HEADER.iter().skip(1).map(|s| s.as_bytes()))
+            {
                 self.headers_again.push(self.records + batch.len() as u64);
                 continue;
             }
             self.rows += 1;
-            let is_header = |row: &ByteRecord| row.get(0) == Some(HEADER[0].as_bytes());
             match self.record(&row) {
                 Err(wrong) if is_header(&row) => {
                     let place = row.position().map_or(Place::File, |p| Place::Line(p.line()));

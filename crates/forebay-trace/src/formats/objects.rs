@@ -24,8 +24,8 @@ use forebay_core::{Flags, Nanos, Op};
 
 use super::numbering::anonymous;
 use crate::error::TraceError;
-use crate::rows::LEN_BYTES_MAX;
-use crate::trace::{Dictionary, Notes, Reader, Record};
+use crate::rows::{LEN_BYTES_MAX, names_again_sentence};
+use crate::trace::{Dictionary, Notes, Reader, Record, SourceFacts};
 use forebay_show::plural::counted;
 
 /// The size of a sector.
@@ -45,6 +45,8 @@ struct Use {
     op: Op,
     id: u64,
     size: u32,
+    /// Whether a repeated header precedes it.
+    begins: bool,
 }
 
 /// A source of object requests in trace order.
@@ -65,6 +67,9 @@ struct Objects<S> {
     dictionary: Dictionary,
     notes: Notes,
     is_told: bool,
+    /// The number of records so far, and how many preceded each repeated header.
+    records: u64,
+    headers_again: Vec<u64>,
 }
 
 impl<S: Source> Objects<S> {
@@ -84,6 +89,8 @@ impl<S: Source> Objects<S> {
                 ..Notes::default()
             },
             is_told: false,
+            records: 0,
+            headers_again: Vec::new(),
         }
     }
 }
@@ -96,11 +103,15 @@ impl<S: Source> Reader for Objects<S> {
             if self.uses.is_empty() {
                 if !self.is_told {
                     self.notes.warnings.extend(self.places.sentences());
+                    self.notes.warnings.extend(names_again_sentence(self.headers_again.len()));
                     self.is_told = true;
                 }
                 return Ok(());
             }
             for used in self.uses.drain(..) {
+                if used.begins {
+                    self.headers_again.push(self.records + batch.len() as u64);
+                }
                 if used.size == 0 {
                     self.notes.rows_skipped += 1;
                     continue;
@@ -108,7 +119,12 @@ impl<S: Source> Reader for Objects<S> {
                 self.places.requests(&used, batch);
             }
         }
+        self.records += batch.len() as u64;
         Ok(())
+    }
+
+    fn facts(&self) -> SourceFacts {
+        SourceFacts { headers_again: self.headers_again.clone(), ..SourceFacts::default() }
     }
 
     fn dictionary(&self) -> &Dictionary {
@@ -214,7 +230,7 @@ mod tests {
     fn places(uses: &[(u64, u32)]) -> (Vec<(u64, u32)>, Places) {
         let (mut places, mut batch) = (Places::default(), Vec::new());
         for &(id, size) in uses {
-            let used = Use { at_ns: 0, op: Op::Read, id, size };
+            let used = Use { at_ns: 0, op: Op::Read, id, size, begins: false };
             places.requests(&used, &mut batch);
         }
         (batch.iter().map(|record| (record.offset, record.len)).collect(), places)

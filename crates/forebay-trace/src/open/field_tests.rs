@@ -231,6 +231,8 @@ fn a_second_run_is_told_and_can_be_put_behind_the_first() {
         let (_, notes) = read(format!("{csv}{csv}"));
         assert!(has(&notes, "1 header line in the middle"), "{notes:?}");
         assert!(has(&notes, "the clock goes back by "), "{notes:?}");
+        let (_, notes) = read(format!("\u{feff}{csv}\u{feff}{csv}"));
+        assert!(has(&notes, "1 header line in the middle"), "{notes:?}");
         let (_, notes) = read_as("t", format!("{csv}{csv}"), Some(SPLIT_RUNS)).unwrap();
         assert!(has(&notes, "the file holds 2 runs"), "{notes:?}");
         // A file with other columns is another table.

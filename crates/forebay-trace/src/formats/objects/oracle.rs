@@ -108,7 +108,7 @@ impl Source for Oracle {
                 return Err(self.frames.malformed(got, expected, hint));
             }
             let at_ns = u64::from(row.time_s) * SECOND_NS;
-            uses.push(Use { at_ns, op: Op::Read, id: row.id, size: row.size });
+            uses.push(Use { at_ns, op: Op::Read, id: row.id, size: row.size, begins: false });
         }
         Ok(())
     }

@@ -30,7 +30,17 @@ use crate::trace::{BATCH, Notes, Reader};
 const NAMES: [(Role, &[&str]); 4] = [
     (
         Role::Id,
-        &["obj_id", "object_id", "objid", "obj", "object", "key", "cachekey", "hashed_path_query"],
+        &[
+            "obj_id",
+            "object_id",
+            "objid",
+            "obj",
+            "object",
+            "key",
+            "cachekey",
+            "hashed_path_query",
+            "hashed_host_path_query",
+        ],
     ),
     (Role::Size, &["obj_size", "object_size", "objsize", "size", "objectsize", "response_size"]),
     (
@@ -129,35 +139,46 @@ pub(crate) fn open_twitter(input: Input) -> Result<Box<dyn Reader>, TraceError> 
     Ok(read(
         input.split_runs,
         Lines::new(&input.path, input.content),
-        twitter(),
+        (twitter(), b""),
         input.bad_rows_max,
     ))
 }
 
 /// Reads the rows behind a header.
-fn read(splits: bool, lines: Lines, header: Header, bad_rows_max: BadRowsMax) -> Box<dyn Reader> {
-    let table = Table { lines, header, rows: 0, bad: BadRows::new(bad_rows_max) };
+fn read(
+    splits: bool,
+    lines: Lines,
+    (header, names): (Header, &[u8]),
+    bad_rows_max: BadRowsMax,
+) -> Box<dyn Reader> {
+    let names = names.to_vec();
+    let bad = BadRows::new(bad_rows_max);
+    let table = Table { lines, header, names, begins: false, rows: 0, bad };
     Box::new(Ordered::new(Objects::new(table)).splitting_runs(splits))
 }
 
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     let mut lines = Lines::new(&input.path, input.content);
-    let first = lines.next()?.unwrap_or_default();
-    let Some(header) = Header::of(first) else {
-        let got = shorten(first);
+    let first = lines.next()?.unwrap_or_default().to_vec();
+    let Some(header) = Header::of(&first) else {
+        let got = shorten(&first);
         let expected = "a header with obj_id and obj_size or time, such as time,obj_id,obj_size";
         let hint = "put such a line before the first request".into();
         let place = Place::Line(1);
         let path = input.path;
         return Err(TraceError::Malformed { path, place, got, expected: expected.into(), hint });
     };
-    Ok(read(input.split_runs, lines, header, input.bad_rows_max))
+    Ok(read(input.split_runs, lines, (header, first.trim_ascii()), input.bad_rows_max))
 }
 
 /// The rows in the order of the file.
 struct Table {
     lines: Lines,
     header: Header,
+    /// The header line, which may be repeated; empty if there is none.
+    names: Vec<u8>,
+    /// Whether the last line was the header again.
+    begins: bool,
     rows: u64,
     bad: BadRows,
 }
@@ -195,7 +216,8 @@ impl Header {
             None => rows.saturating_mul(APART_NS),
             Some(column) => time_ns(field(column)?)?,
         };
-        Ok(Some(Use { at_ns, op, id: digits(id).unwrap_or_else(|| hashed(id)), size }))
+        let id = digits(id).unwrap_or_else(|| hashed(id));
+        Ok(Some(Use { at_ns, op, id, size, begins: false }))
     }
 
     /// Returns notes for the user about missing columns.
@@ -255,8 +277,14 @@ impl Source for Table {
             if line.trim_ascii().is_empty() {
                 continue;
             }
+            if line.trim_ascii() == self.names {
+                self.begins = true;
+                continue;
+            }
             match self.header.used(line, self.rows) {
-                Ok(Some(used)) => uses.push(used),
+                Ok(Some(used)) => {
+                    uses.push(Use { begins: std::mem::take(&mut self.begins), ..used });
+                }
                 Ok(None) => notes.rows_skipped += 1,
                 Err(wrong) => {
                     let number = self.lines.number();
@@ -310,6 +338,27 @@ mod tests {
         let seen: Vec<_> = records.iter().map(|r| (r.offset, r.len)).collect();
         assert_eq!(seen, [(0, 1), (512, 1), (0, 1)]);
         assert!(notes.warnings.iter().any(|told| told.contains("no sizes")));
+    }
+
+    #[test]
+    fn tables_of_wikimedia_are_read() {
+        let text = b"relative_unix\thashed_host_path_query\tresponse_size\ttime_firstbyte\n\
+            0\t-833946053\t512\t0.1\n1\t833946053\t512\t0.1\n2\t-833946053\t512\t0.1\n";
+        assert!(sniff(text));
+        let (records, ..) = read(open, text);
+        assert_eq!(records.iter().map(|r| r.offset).collect::<Vec<_>>(), [0, 512, 0]);
+    }
+
+    #[test]
+    fn a_repeated_header_begins_another_run() {
+        let one = "\u{feff}time,obj_id,obj_size\n0,1,512\n1,2,512\n".to_owned();
+        let (records, _, notes) = read(open, (one.clone() + &one).as_bytes());
+        assert_eq!((records.len(), notes.rows_bad), (4, 0), "{notes:?}");
+        assert!(notes.warnings.iter().any(|told| told.contains("1 header line in the middle")));
+        let mut input = crate::formats::tests::input((one.clone() + &one).as_bytes());
+        input.split_runs = true;
+        let (records, ..) = open(input).and_then(crate::formats::tests::drain).unwrap();
+        assert!(records[2].at > records[1].at && records[3].offset == 512, "{records:?}");
     }
 
     #[test]
