@@ -43,6 +43,12 @@ impl CallLine for Spdk {
         parts(line).is_some_and(|(.., rest)| rest.starts_with(b"BDEV_IO_"))
     }
 
+    const ABSOLUTE: &'static str = "run spdk_trace without -T";
+
+    fn time(line: &[u8]) -> Option<u64> {
+        scaled(parts(line)?.1, 3)
+    }
+
     fn parse<'a>(&'a mut self, line: &'a [u8]) -> Result<Call<'a>, RowError> {
         let Some((core, time, rest)) = parts(line) else { return Ok(Call::Other) };
         let name = words(rest).next().unwrap_or_default();
@@ -101,6 +107,15 @@ mod tests {
         assert_eq!(records[1].at.0, 1500);
         assert_eq!(dictionary.streams[1].name, "core 3");
         assert_eq!(notes.warnings.len(), 2, "{notes:?}");
+    }
+
+    #[test]
+    fn differences_between_lines_are_refused() {
+        let begin =
+            " 0: 20.000 ( 48000) BDEV_IO_START id: i1 type: 1 ctx: 0x2000 offset: 16 len: 8\n";
+        let end = " 0: 80.000 (192000) BDEV_IO_DONE id: i1 time: 80.000 ctx: 0x2000\n";
+        let text = message(calls::open::<Spdk>, [begin, end].repeat(2).concat().as_bytes());
+        assert!(text.contains("spdk_trace without -T"), "{text}");
     }
 
     #[test]

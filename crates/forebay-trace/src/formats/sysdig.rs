@@ -102,6 +102,12 @@ impl CallLine for Sysdig {
         parts(line).is_some()
     }
 
+    const ABSOLUTE: &'static str = "print the trace with sysdig -t a";
+
+    fn time(line: &[u8]) -> Option<u64> {
+        scaled(parts(line)?.time, 9)
+    }
+
     fn parse<'a>(&'a mut self, line: &'a [u8]) -> Result<Call<'a>, RowError> {
         let Some(parts) = parts(line) else { return Ok(Call::Other) };
         let at_ns = match parts.time.contains(&b':') {
@@ -219,6 +225,16 @@ mod tests {
         );
         assert_eq!(dictionary.volumes, ["/srv/my file", "/srv/log"]);
         assert_eq!((notes.rows_skipped, notes.warnings.len()), (1, 1), "{notes:?}");
+    }
+
+    #[test]
+    fn differences_between_lines_are_refused() {
+        let text = b"1 0.010000000 0 dd (4) > pread fd=3(<f>/a) size=4096 pos=0\n\
+            2 0.000100000 0 dd (4) < pread res=4096 data=.\n\
+            3 0.010000000 0 dd (4) > pread fd=3(<f>/a) size=4096 pos=4096\n\
+            4 0.000100000 0 dd (4) < pread res=4096 data=.\n";
+        let text = message(calls::open::<Sysdig>, text);
+        assert!(text.contains("go back 2 times") && text.contains("sysdig -t a"), "{text}");
     }
 
     #[test]

@@ -5,10 +5,11 @@
 //! again, a request is returned without a latency, as its end was lost.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 
 use forebay_core::{Flags, Nanos, Op};
 
-use crate::error::TraceError;
+use crate::error::{Place, TraceError};
 use crate::formats::Input;
 use crate::formats::log::{FIRST_LINES, Line, Log, ordered, words};
 use crate::formats::numbering::Numbering;
@@ -62,6 +63,14 @@ pub(crate) trait CallLine: Default + Send {
     /// Returns whether a line shows that a text has this format.
     fn is_line(line: &[u8]) -> bool;
 
+    /// How to record times that count from one moment, if the tool can also print differences.
+    const ABSOLUTE: &'static str = "";
+
+    /// Returns the time of a line in any unit, if the tool can also print differences.
+    fn time(_line: &[u8]) -> Option<u64> {
+        None
+    }
+
     /// Parses a line that is not blank.
     fn parse<'a>(&'a mut self, line: &'a [u8]) -> Result<Call<'a>, RowError>;
 
@@ -78,9 +87,29 @@ pub(crate) fn sniff<P: CallLine>(head: &[u8]) -> bool {
 }
 
 /// Opens a reader of a format.
-pub(crate) fn open<P: CallLine + 'static>(input: Input) -> Result<Box<dyn Reader>, TraceError> {
+pub(crate) fn open<P: CallLine + 'static>(mut input: Input) -> Result<Box<dyn Reader>, TraceError> {
+    let head = input.content.fill_buf();
+    let head = head.map_err(|source| TraceError::Io { path: input.path.clone(), source })?;
+    if let Some(refusal) = refuse_differences::<P>(&input.path, head) {
+        return Err(refusal);
+    }
     let log = CallLog { parser: P::default(), who: Numbering::default(), calls: Calls::default() };
     Ok(ordered(input, log, Dictionary::default()))
+}
+
+/// Refuses text whose times often go back, because they are differences between lines.
+fn refuse_differences<P: CallLine>(path: &Path, head: &[u8]) -> Option<TraceError> {
+    let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
+    let times: Vec<u64> = whole.split(|&byte| byte == b'\n').filter_map(P::time).collect();
+    let back = times.windows(2).filter(|pair| pair[1] < pair[0]).count();
+    let refusal = || TraceError::Malformed {
+        path: path.to_path_buf(),
+        place: Place::File,
+        got: format!("times that go back {back} times in the first {} lines", times.len()),
+        expected: "times that count from one moment, not differences between lines".into(),
+        hint: P::ABSOLUTE.into(),
+    };
+    (back > 0 && back * 4 >= times.len()).then(refusal)
 }
 
 /// The requests of the lines.
