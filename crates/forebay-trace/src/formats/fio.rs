@@ -63,7 +63,8 @@ impl Fio {
             RowError::new("first line", line.trim_ascii(), expected)
         })?;
         self.version = Some(version);
-        Ok(Line::Other)
+        self.now_us = 0;
+        Ok(Line::Header)
     }
 
     fn wait(&mut self, offset: &[u8]) -> Result<Line, RowError> {
@@ -126,7 +127,9 @@ impl Log for Fio {
         "\"[time-us] file add|open|close\" and \"[time-us] file action offset length\"";
 
     fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, RowError> {
-        let Some(version) = self.version else { return self.header(line) };
+        let Some(version) = self.version.filter(|_| Version::of(line).is_none()) else {
+            return self.header(line);
+        };
         let mut words = words(line);
         let mut word = || words.next().unwrap_or_default();
         if version == Version::Three {
@@ -232,6 +235,25 @@ mod tests {
         let (records, _, notes) = read(open, b"fio version 2 iolog\n/a read 0 9\n/a read 9 9\n");
         assert_eq!(records.len(), 2);
         assert!(notes.warnings[0].contains("no times"), "{:?}", notes.warnings);
+    }
+
+    #[test]
+    fn a_repeated_first_line_begins_another_run() {
+        for one in [
+            "fio version 3 iolog\n5 /a open\n6 /a read 0 512\n9 /a read 512 512\n",
+            "fio version 2 iolog\n/a open\n/a read 0 512\n/a wait 3 0\n/a read 512 512\n",
+        ] {
+            let (records, _, notes) = read(open, one.repeat(2).as_bytes());
+            assert_eq!((records.len(), notes.rows_bad), (4, 0), "{notes:?}");
+            let is_told = |told: &String| told.contains("1 header line in the middle");
+            assert!(notes.warnings.iter().any(is_told), "{notes:?}");
+            let mut input = crate::formats::tests::input(one.repeat(2).as_bytes());
+            input.split_runs = true;
+            let (records, ..) = open(input).and_then(crate::formats::tests::drain).unwrap();
+            let order: Vec<u64> = records.iter().map(|r| r.offset).collect();
+            assert_eq!(order, [0, 512, 0, 512], "{one}");
+            assert_eq!(records[3].at.0 - records[2].at.0, 3_000, "{one}");
+        }
     }
 
     #[test]
