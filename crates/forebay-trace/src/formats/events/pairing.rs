@@ -10,7 +10,8 @@
 //!   completion at its sector after the completion of its data. If a device without a cache omits
 //!   the empty completion, that of the data counts.
 //! - An empty flush ends with an empty completion that has the write bit set. The device's own
-//!   flushes have the flush bit and no write bit; they end no request.
+//!   flushes have the flush bit and no write bit; they end no request. A device without issue events
+//!   (LVM, md) has none, and completes the flush as it arrived.
 //! - If issues are the arrivals, a request that is issued again counts once ([`reissue`]), with its
 //!   latency from the first issue.
 //! - A request that the trace shows at several layers counts at one of them ([`super::layers`]).
@@ -27,6 +28,7 @@ use forebay_show::plural::{counted, verb};
 use std::collections::VecDeque;
 
 use forebay_core::{Nanos, Op};
+use rustc_hash::FxHashSet;
 
 use super::event::{Category, Event, SECTOR_BYTES, Span, What};
 use super::layers::{Arrival, Layer, Layers};
@@ -57,6 +59,8 @@ pub(crate) struct Pairing {
     arrivals: Arrivals,
     volumes: Volumes,
     layers: Layers,
+    /// The devices that issue requests to a driver, if queue events are the arrivals.
+    issuing: FxHashSet<u32>,
     /// Whether completions may name the disk of a partition.
     disks_complete: bool,
     /// Whether any request went back to the scheduler.
@@ -101,6 +105,7 @@ impl Pairing {
             arrivals: Arrivals::Unknown(Vec::new()),
             volumes: Volumes::default(),
             layers: Layers::default(),
+            issuing: FxHashSet::default(),
             disks_complete: false,
             has_requeued: false,
             lossy,
@@ -208,7 +213,10 @@ impl Pairing {
         let issued = matches!(self.arrivals, Arrivals::Issued);
         match &event.what {
             What::Queue(_) if issued => self.tally.queued_in_issue_only += 1,
-            What::Issue(_) if !issued => return,
+            What::Issue(span) if !issued => {
+                self.issuing.insert(span.device);
+                return;
+            }
             What::Queue(span) | What::Issue(span) => {
                 let is_late = self.advance(event);
                 self.notes.rows_late += u64::from(is_late && span.op().is_some());
@@ -364,8 +372,9 @@ impl Pairing {
     /// Processes an empty completion at a volume. Returns whether it ends a request.
     fn complete_flush(&mut self, place: u32, span: &Span, at: Nanos) -> bool {
         let issued = matches!(self.arrivals, Arrivals::Issued);
+        let has_own = self.issuing.contains(&span.device);
         let Some(volume) = self.volumes.get(place) else { return false };
-        while let Some(id) = volume.end_of_flush(span, issued) {
+        while let Some(id) = volume.end_of_flush(span, issued, has_own) {
             let index = id.checked_sub(self.first).map(|index| index as usize);
             let pending = index.and_then(|index| self.pending.get_mut(index));
             if let Some(pending) = pending.filter(|pending| !pending.done) {

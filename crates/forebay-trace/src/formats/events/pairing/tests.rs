@@ -191,3 +191,18 @@ fn issues_are_arrivals_only_where_nothing_is_queued() {
     let queue = (5, What::Queue(span(READ, 0, 8)));
     assert_eq!(latencies(events.into_iter().chain([queue]).collect()), [None]);
 }
+
+#[test]
+fn a_device_without_a_driver_completes_a_flush_as_it_arrived() {
+    let flush = span(WRITE.with(Category::FLUSH), 0, 0);
+    let events = vec![
+        (10, What::Queue(span(WRITE, 0, 8))),
+        (20, What::Complete(span(WRITE, 0, 8))),
+        (30, What::Queue(flush)),
+        (45, What::Complete(flush)),
+    ];
+    assert_eq!(latencies(events.clone()), [Some(10), Some(15)]);
+    let issued = [(15, What::Issue(span(WRITE, 0, 8)))];
+    let with_driver = [&events[..1], &issued, &events[1..]].concat();
+    assert_eq!(latencies(with_driver), [Some(10), None]);
+}

@@ -186,12 +186,15 @@ impl Pending {
 
 impl Volume {
     /// Returns the request that an empty completion ends.
-    pub(super) fn end_of_flush(&mut self, span: &Span, issued: bool) -> Option<u64> {
+    ///
+    /// Devices that issue requests to a driver have flushes of their own, which `has_own` says. The
+    /// others (LVM, md) complete the flush of the request as it arrived.
+    pub(super) fn end_of_flush(&mut self, span: &Span, issued: bool, has_own: bool) -> Option<u64> {
         let category = span.category;
         if issued {
             return category.has(Category::FLUSH).then(|| self.flushes.pop_front())?;
         }
-        if !category.has(Category::WRITE) || category.has(Category::FLUSH) {
+        if !category.has(Category::WRITE) || category.has(Category::FLUSH) && has_own {
             return None;
         }
         match self.barriers.get_mut(&span.sector) {
