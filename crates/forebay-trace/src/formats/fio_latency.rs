@@ -206,14 +206,28 @@ struct FioLatency {
     by_completion: bool,
     /// Whether a line of five fields has shown an offset, so that a zero there is an offset too.
     bare_offsets: bool,
+    /// The least number of commas in a line.
+    commas_least: Option<usize>,
+}
+
+/// Returns the number of commas in a line.
+fn commas(line: &[u8]) -> usize {
+    memchr::memchr_iter(b',', line).count()
 }
 
 impl Log for FioLatency {
     const NAME: &'static str = "fio-latency";
     const LINES: &'static str = "time-ms, latency-ns, direction, bytes, offset, priority";
 
+    /// A line with fewer columns than all others is truncated.
+    fn takes_cut(&self, line: &[u8]) -> bool {
+        self.commas_least.is_none_or(|least| commas(line) >= least)
+    }
+
     fn line(&mut self, line: &[u8], _: &mut Dictionary) -> Result<Line, RowError> {
         let entry = Entry::parse(line)?;
+        let commas = commas(line);
+        self.commas_least = Some(self.commas_least.map_or(commas, |least| least.min(commas)));
         let op = match entry.direction {
             0 => Op::Read,
             1 => Op::Write,
@@ -313,6 +327,15 @@ mod tests {
         let (records, _, notes) = read(open, text);
         assert_eq!(summary(&records), [(0, Op::Read, 512, 10), (300, Op::Read, 0, 10)]);
         assert!(notes.warnings.len() == 1 && notes.warnings[0].contains("the name of the log"));
+    }
+
+    #[test]
+    fn a_line_that_is_truncated_within_its_offset_is_left_out() {
+        let text = b"0, 10, 0, 512, 1024, 0\n1, 10, 0, 512, 1024, 0\n2, 10, 0, 512, 10";
+        let (records, _, notes) = read(open, text);
+        assert_eq!(records.len(), 2);
+        let is_told = |told: &String| told.contains("line, 3, is truncated");
+        assert!(notes.warnings.iter().any(is_told), "{notes:?}");
     }
 
     #[test]
