@@ -7,7 +7,7 @@
 //!   have `TIMESTAMP` instead of the first, with times of day such as `23:59:59.987`
 //! - iosnoop: `[STARTs] [ENDs] COMM PID TYPE DEV BLOCK BYTES LATms`
 //! - `ext4slower`, `xfsslower` and the like: `TIME COMM PID T BYTES OFF_KB LAT(ms) FILENAME`, with the
-//!   file as the volume
+//!   file as the volume; also their CSV (`-j`), with offsets in bytes and times in microseconds
 //!
 //! Units: seconds, milliseconds, bytes, sectors of 512 bytes. Epoch: the first request. `TIME(s)`
 //! and `ENDs` are times of completion; a request arrived its latency before, and its time in the
@@ -135,6 +135,7 @@ impl Snoop {
         // Offsets of files are in KiB, and a sync has none, nor a length.
         let (sector, bytes) = match is_file {
             true if category == Category::FLUSH => (0, 0),
+            true if cells.is_csv() => (sector / SECTOR_BYTES, bytes),
             true => (sector.saturating_mul(1024 / SECTOR_BYTES), bytes),
             false => (sector, bytes),
         };
@@ -146,7 +147,11 @@ impl Snoop {
         if let Some((got, expected)) = span.fault() {
             return Err(RowError::new("SECTOR", got.as_bytes(), expected));
         }
-        let offset = if bytes == 0 { 0 } else { sector.saturating_mul(SECTOR_BYTES) };
+        let offset = match bytes {
+            0 => 0,
+            _ if cells.is_csv() => number(cells, Column::Sector)?,
+            _ => sector.saturating_mul(SECTOR_BYTES),
+        };
         let stream = stream(cells)?;
         // The span was checked instead, because trims may be longer than other requests.
         let mut record = rows::record(at_ns, op, offset, 0)?;
@@ -163,7 +168,7 @@ impl Snoop {
         let latency_ns = self.latency(cells)?;
         let seconds = |column| {
             let Some(cell) = cells.find(column) else { return Ok(None) };
-            let ns = scaled(cell, 9);
+            let ns = scaled(cell, if cells.is_csv() { 3 } else { 9 });
             ns.map(Some).ok_or_else(|| RowError::new("time", cell, "seconds such as 12.000345"))
         };
         let (start, end) = (seconds(Column::Start)?, seconds(Column::End)?);

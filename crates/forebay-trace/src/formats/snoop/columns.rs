@@ -38,6 +38,21 @@ const COLUMNS: usize = 12;
 /// The heading of offsets in KiB, of tools that trace files.
 const OFFSET_KIB: &[u8] = b"OFF_KB";
 
+/// The header of tools that trace files and print CSV (`xfsslower -j`).
+const CSV: &str = "ENDTIME_us,TASK,PID,TYPE,BYTES,OFFSET_b,LATENCY_us,FILE";
+
+/// The columns of [`CSV`].
+const CSV_COLUMNS: [Column; 8] = [
+    Column::End,
+    Column::Name,
+    Column::Pid,
+    Column::Kind,
+    Column::Bytes,
+    Column::Sector,
+    Column::Latency,
+    Column::Disk,
+];
+
 /// The heading of latencies in microseconds instead of milliseconds.
 const LATENCY_US: &[u8] = b"LAT(us)";
 
@@ -113,6 +128,8 @@ impl Column {
 #[derive(Debug)]
 pub(super) struct Layout {
     tool: Tool,
+    /// Whether the rows are CSV, with times in microseconds and offsets in bytes.
+    is_csv: bool,
     /// The decimals of latencies down to nanoseconds.
     decimals: u32,
     /// The position of each column among all columns of the header.
@@ -127,6 +144,9 @@ pub(super) struct Layout {
 impl Layout {
     /// Parses a header line; `None` if the line is not a header.
     pub(super) fn of(line: &[u8]) -> Option<Layout> {
+        if line.trim_ascii() == CSV.as_bytes() {
+            return Layout::of_csv();
+        }
         let (mut places, mut count, mut unread) = ([None; COLUMNS], 0, Vec::new());
         let (mut tool, mut decimals) = (Tool::Biosnoop, 6);
         for (place, word) in words(line).enumerate() {
@@ -146,7 +166,29 @@ impl Layout {
         let place = |column: Column| places.get(column as usize).copied().flatten();
         let whole = REQUIRED.iter().all(|&column| place(column).is_some());
         let before = place(Column::Name).filter(|_| whole)?;
-        Some(Layout { tool, decimals, places, before, behind: count - before - 1, unread })
+        let behind = count - before - 1;
+        Some(Layout { tool, is_csv: false, decimals, places, before, behind, unread })
+    }
+
+    fn of_csv() -> Option<Layout> {
+        let mut places = [None; COLUMNS];
+        for (place, column) in CSV_COLUMNS.into_iter().enumerate() {
+            *places.get_mut(column as usize)? = Some(place);
+        }
+        let (tool, decimals, behind) = (Tool::Fsslower, 3, CSV_COLUMNS.len() - 2);
+        Some(Layout { tool, is_csv: true, decimals, places, before: 1, behind, unread: Vec::new() })
+    }
+
+    /// Splits a row of CSV into cells. Commas in the last belong to the name of the file.
+    fn csv_cells<'a>(&self, line: &'a [u8]) -> Result<Cells<'a>, RowError> {
+        let fields: Vec<&[u8]> =
+            line.trim_ascii().splitn(CSV_COLUMNS.len(), |&b| b == b',').collect();
+        if fields.len() < CSV_COLUMNS.len() {
+            return Err(RowError::new("row", line.trim_ascii(), "a field for each heading"));
+        }
+        let cell = |place: usize| fields.get(place).copied();
+        let cells = array::from_fn(|column| self.places.get(column).copied()?.and_then(cell));
+        Ok(Cells { tool: self.tool, is_csv: true, decimals: self.decimals, line, cells })
     }
 
     /// Returns the headings of columns that are not read.
@@ -183,6 +225,9 @@ impl Layout {
 
     /// Splits a row into cells; `None` if biosnoop knew neither the process nor the disk.
     pub(super) fn cells<'a>(&self, line: &'a [u8]) -> Result<Option<Cells<'a>>, RowError> {
+        if self.is_csv {
+            return self.csv_cells(line).map(Some);
+        }
         let words: Vec<&[u8]> = words(line).collect();
         let count = words.len();
         let fixed = self.before + self.behind;
@@ -202,7 +247,7 @@ impl Layout {
             _ => words.get(place + named - 1).copied(),
         };
         let cells = array::from_fn(|column| self.places.get(column).copied()?.and_then(cell));
-        Ok(Some(Cells { tool: self.tool, decimals: self.decimals, line, cells }))
+        Ok(Some(Cells { tool: self.tool, is_csv: false, decimals: self.decimals, line, cells }))
     }
 }
 
@@ -235,6 +280,7 @@ fn span<'a>(line: &'a [u8], words: &[&'a [u8]]) -> Option<&'a [u8]> {
 /// The cells of a row.
 pub(super) struct Cells<'a> {
     tool: Tool,
+    is_csv: bool,
     decimals: u32,
     line: &'a [u8],
     cells: [Option<&'a [u8]>; COLUMNS],
@@ -253,6 +299,11 @@ impl<'a> Cells<'a> {
     /// Returns the decimals of latencies down to nanoseconds.
     pub(super) fn decimals(&self) -> u32 {
         self.decimals
+    }
+
+    /// Returns whether the row is CSV, with times in microseconds and offsets in bytes.
+    pub(super) fn is_csv(&self) -> bool {
+        self.is_csv
     }
 
     pub(super) fn tool(&self) -> Tool {

@@ -189,3 +189,22 @@ fn losses_are_told_wherever_they_stand_and_a_second_header_is() {
     let text = format!("{BIOSNOOP}1.0 lost 5 events 1 sda R 8 512 0.5\n");
     assert_eq!(read(open, text.as_bytes()).0.len(), 1);
 }
+
+#[test]
+fn csv_of_file_systems_has_microseconds_and_bytes() {
+    let text = b"ENDTIME_us,TASK,PID,TYPE,BYTES,OFFSET_b,LATENCY_us,FILE\n\
+        87654321000,fio 1,100,R,4096,8192,12000,a,b.dat\n\
+        87654331000,fio 1,100,W,100,8193,1000,c\n\
+        87654341000,fio 1,100,S,0,0,1000,c\n";
+    assert!(sniff(text));
+    let (records, dictionary, notes) = read(open, text);
+    let seen: Vec<_> = records.iter().map(|r| (r.at.0, r.op, r.offset, r.len)).collect();
+    let expected = [
+        (0, Op::Read, 8192, 4096),
+        (21_000_000, Op::Write, 8193, 100),
+        (31_000_000, Op::Flush, 0, 0),
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!(records[0].latency, Some(Nanos(12_000_000)));
+    assert_eq!((&dictionary.volumes[0][..], notes.warnings.len()), ("a,b.dat", 0), "{notes:?}");
+}
