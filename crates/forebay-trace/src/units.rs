@@ -18,7 +18,7 @@
 //!   vice versa ([`places`]).
 //!
 //! Gaps of fewer than [`SAMPLE_LEAST`] records prove nothing, nor do offsets of fewer than
-//! [`PLACES_LEAST`]. A preset of [`crate::formats::presets`] is rejected, because its unit is a
+//! [`PLACES_LEAST`]; [`FEW_LEAST`] are enough for rates and extents far beyond the limits. A preset of [`crate::formats::presets`] is rejected, because its unit is a
 //! guess. Declared columns and headers are rejected if the [`Evidence`] is strong (no existing
 //! drive could have done it), and otherwise cause a warning. `units=sure` among the columns
 //! disables the rejection. If the format defines its units (blktrace, Parquet, canonical CSV), the
@@ -53,6 +53,10 @@ pub const SAMPLE: usize = 1 << 16;
 pub const SAMPLE_LEAST: usize = 1_000;
 /// The least number of records for a judgment of offsets and lengths.
 pub const PLACES_LEAST: u64 = 100;
+/// The least number of records for a judgment of what is far beyond the limits.
+const FEW_LEAST: usize = 32;
+/// The largest volume on a single drive, in bytes; a larger one must have several drives.
+const DRIVE_BYTES_MAX: u64 = 1 << 46;
 /// Bytes per second on one volume: more than PCIe 5.0 transfers on four lanes (15.75 GB/s).
 pub const RATE_MAX: f64 = 16e9;
 /// Requests per second on one volume: more than any drive on sale can do (3.3 million).

@@ -13,13 +13,13 @@
 //!   offset of 1/512, or 512 times, of the length ([`super::sample::Runs`]).
 
 use super::sample::{Runs, Sample};
-use super::{Doubt, EXTENT_MAX, Evidence, Finding, LARGE_BYTES, LEN_MEAN_LEAST, RATE_MAX};
+use super::{
+    DRIVE_BYTES_MAX, Doubt, EXTENT_MAX, Evidence, Finding, LARGE_BYTES, LEN_MEAN_LEAST, RATE_MAX,
+};
 use forebay_show::quantities;
 
 /// The least number of runs that show a unit.
 const RUNS_LEAST: u64 = 16;
-/// The largest volume on a single drive, in bytes; a larger one must have several drives.
-const DRIVE_BYTES_MAX: u64 = 1 << 46;
 /// The size of a large drive.
 const LARGE_DRIVE_BYTES: u64 = 1 << 44;
 /// Extents below this, in bytes, are too small to show a step.

@@ -2,13 +2,20 @@
 
 use forebay_core::Nanos;
 
-use super::{Doubt, Evidence, Finding, PLACES_LEAST, RATE_MAX, SAMPLE, SECTOR_BYTES};
+use super::{
+    DRIVE_BYTES_MAX, Doubt, Evidence, FEW_LEAST, Finding, PLACES_LEAST, RATE_MAX, SAMPLE,
+    SECTOR_BYTES,
+};
 use crate::trace::Record;
 
 /// The most distinct offsets that are stored.
 const PLACES_MAX: usize = 32;
 /// The share of requests that shows a step; the others may come from another program.
 const IN_STEPS_SHARE: f64 = 0.97;
+/// Nanoseconds above which no mean latency of a device is: it would time out.
+const MEAN_LATENCY_NS: f64 = 10e9;
+/// Nanoseconds that a burst of requests may last.
+const BURST_NS: u64 = 1_000_000_000;
 /// The least latency of a request, in nanoseconds. Even memory behind a bus takes longer.
 const LATENCY_NS_LEAST: u64 = 1_000;
 /// The longest request that programs make, in bytes.
@@ -173,7 +180,10 @@ impl Sample {
         self.gaps_ns.sort_unstable();
         self.ends.sort_unstable_by_key(|&end| std::cmp::Reverse(end));
         self.end = self.ends.get(self.ends.len() / 100).copied().unwrap_or(0);
-        let places = (self.requests() >= PLACES_LEAST).then(|| self.places(doubt)).flatten();
+        let median_end = self.ends.get(self.ends.len() / 2).copied().unwrap_or(0);
+        let is_far = self.records >= FEW_LEAST && median_end > DRIVE_BYTES_MAX;
+        let is_enough = self.requests() >= PLACES_LEAST || is_far;
+        let places = is_enough.then(|| self.places(doubt)).flatten();
         let date = began.and_then(|began| self.date(doubt, began));
         let certain = |finding: &Option<Finding>| {
             finding.as_ref().is_some_and(|finding| finding.evidence == Evidence::Strong)
@@ -224,6 +234,15 @@ impl Sample {
     pub(super) fn outstanding(&self) -> Option<f64> {
         let of_all = self.latencies.count * 2 > self.records as u64;
         (of_all && self.end_ns > 0).then(|| self.latencies.sum_ns as f64 / self.end_ns as f64)
+    }
+
+    /// Returns the mean number of outstanding requests if the trace continued as it began, by Little's law. `None`
+    /// unless requests take longer on average than any device does, and for a single burst.
+    pub(super) fn outstanding_at_length(&self) -> Option<f64> {
+        let mean_ns = self.latencies.sum_ns as f64 / self.latencies.count.max(1) as f64;
+        let is_long = mean_ns > MEAN_LATENCY_NS && self.last_ns >= BURST_NS;
+        let gaps = self.records.saturating_sub(1) as f64;
+        is_long.then(|| gaps * mean_ns / self.last_ns as f64)
     }
 
     /// Returns whether most latencies are shorter than any drive needs for their bytes.

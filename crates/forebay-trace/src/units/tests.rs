@@ -369,3 +369,34 @@ fn a_few_distant_requests_are_read() {
     }
     assert!(told(columns, &rows(|n| n % 3 > 0, 1 << 51)).is_err());
 }
+
+#[test]
+fn few_rows_far_beyond_the_limits_are_noted() {
+    let columns = "at:us,latency:us,offset:sectors,len:sectors,op";
+    let row =
+        |n: u64, apart: u64, far: u64| format!("{},90,{},8,R\n", n * apart, drawn(n) * far * 8);
+    let rows = |apart, far| -> String { (0..40).map(|n| row(n, apart, far)).collect() };
+    let notes = |text: String| told(columns, &text).unwrap_or_else(|refused| vec![refused]);
+    assert_eq!(notes(rows(10_000, 1)), [""; 0]);
+    let has = |notes: &[String], part: &str| notes.iter().any(|told| told.contains(part));
+    let far = notes(rows(10_000, 1 << 13));
+    assert!(has(&far, "a volume of at least"), "{far:?}");
+    let fast = rows(1, 1).replace(",8,R", ",65536,R");
+    assert!(has(&notes(fast.clone()), "requests/s on one volume"), "{fast}");
+}
+
+#[test]
+fn latencies_that_would_pile_up_are_noted() {
+    let rows = |latency_s: u64| -> String {
+        let row = |n: u64| format!("{},{latency_s},{},8,R\n", n * 10, drawn(n) * 8);
+        (0..1500).map(row).collect()
+    };
+    let notes = |latency_s| told("at:ms,latency:s,offset:sectors,len:sectors,op", &rows(latency_s));
+    let long = notes(500).unwrap();
+    assert!(
+        long.iter().any(|told| told.contains("50000 outstanding requests on average")),
+        "{long:?}"
+    );
+    let fine = notes(5).unwrap();
+    assert!(!fine.iter().any(|told| told.contains("outstanding")), "{fine:?}");
+}

@@ -12,12 +12,15 @@ use forebay_core::Nanos;
 
 use super::sample::Sample;
 use super::{
-    Doubt, Evidence, Finding, GAP_MAX_NS, GAP_STEPS_MAX, RATE_MAX, REQUESTS_MAX, SAMPLE_LEAST,
+    Doubt, Evidence, FEW_LEAST, Finding, GAP_MAX_NS, GAP_STEPS_MAX, RATE_MAX, REQUESTS_MAX,
+    SAMPLE_LEAST,
 };
 use crate::columns::date::day_of;
 use crate::columns::unit::{TIME_UNITS, TimeUnit};
 use forebay_show::quantities;
 
+/// How many times a limit must be exceeded for a judgment of few records.
+const FAR_TIMES: f64 = 10.0;
 /// The least number of records for judging the date.
 const DATED_LEAST: usize = 10;
 /// Seconds since 1970 that count as the date of a trace: from 2004 to 2039.
@@ -62,7 +65,8 @@ impl Sample {
     }
 
     pub(super) fn times(&self, doubt: &Doubt) -> Option<Finding> {
-        if self.records < SAMPLE_LEAST {
+        let is_short = self.records < SAMPLE_LEAST;
+        if is_short && (self.records < FEW_LEAST || !self.too_fast(FAR_TIMES)) {
             return None;
         }
         let unit = doubt.unit();
@@ -122,6 +126,8 @@ impl Sample {
             format!("{expected}: the times are likely in {}", likely.join(" or "))
         };
         let evidence = match impossible {
+            // Everything may have arrived in one burst.
+            true if is_short => Evidence::Weak,
             true => Evidence::Strong,
             // A superblock or a heartbeat is written about every second.
             false if self.is_at_few_places() => Evidence::Weak,
@@ -206,7 +212,8 @@ impl Sample {
         if self.records < SAMPLE_LEAST {
             return None;
         }
-        if let Some(outstanding) = self.outstanding().filter(|n| *n > OUTSTANDING_MAX) {
+        let mut outstanding = self.outstanding().into_iter().chain(self.outstanding_at_length());
+        if let Some(outstanding) = outstanding.find(|n| *n > OUTSTANDING_MAX) {
             return weak(
                 format!("{outstanding:.0} outstanding requests on average"),
                 "fewer than 10000: the times may be in larger units, or the latencies in smaller ones",
