@@ -22,6 +22,7 @@ use crate::trace::Reader;
 fn what(tracepoint: &[u8], span: Span) -> What {
     match tracepoint {
         b"block_bio_queue" => What::Queue(span),
+        b"block_rq_insert" => What::Insert(span),
         b"block_rq_issue" => What::Issue(span),
         b"block_rq_requeue" => What::Requeue(span),
         _ => What::Complete(span),
@@ -29,8 +30,9 @@ fn what(tracepoint: &[u8], span: Span) -> What {
 }
 
 /// The tracepoints of requests.
-const TRACEPOINTS: [&[u8]; 6] = [
+const TRACEPOINTS: [&[u8]; 7] = [
     b"block_bio_queue",
+    b"block_rq_insert",
     b"block_rq_issue",
     b"block_rq_requeue",
     b"block_rq_complete",

@@ -31,8 +31,8 @@ const SUMMARY: [&[u8]; 20] = [
 ];
 
 /// Actions that are irrelevant for requests; `m` is a message, `UT` an unplug by timer.
-const OTHERS: [&[u8]; 15] =
-    [b"G", b"M", b"F", b"I", b"P", b"U", b"UT", b"T", b"S", b"X", b"B", b"W", b"m", b"UI", b"?"];
+const OTHERS: [&[u8]; 14] =
+    [b"G", b"M", b"F", b"P", b"U", b"UT", b"T", b"S", b"X", b"B", b"W", b"m", b"UI", b"?"];
 
 /// Returns whether a line is a comment or part of the summary at the end.
 pub(super) fn summary(line: &[u8]) -> Option<Line<'static>> {
@@ -53,6 +53,7 @@ pub(super) fn summary(line: &[u8]) -> Option<Line<'static>> {
 pub(super) fn what(action: &[u8], span: Span) -> Result<Option<What>, Unreadable> {
     Ok(Some(match action {
         b"Q" => What::Queue(span),
+        b"I" => What::Insert(span),
         b"D" => What::Issue(span),
         b"R" => What::Requeue(span),
         b"C" => What::Complete(span),

@@ -86,6 +86,7 @@ impl Head<'_> {
             6 => Some(What::Requeue(span())),
             7 => Some(What::Issue(span())),
             8 => Some(What::Complete(span())),
+            12 => Some(What::Insert(span())),
             15 => {
                 let payload = if kind & CGROUP == 0 { payload } else { payload.get(8..)? };
                 self.remap(payload)

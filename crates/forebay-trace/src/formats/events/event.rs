@@ -34,6 +34,8 @@ impl Event {
 pub(crate) enum What {
     /// A request arrived at the block layer (Q).
     Queue(Span),
+    /// A request was handed to the scheduler (I).
+    Insert(Span),
     /// A request was issued to the driver (D).
     Issue(Span),
     /// A request went back from the driver to the scheduler, and will be issued again (R).
@@ -99,9 +101,11 @@ impl What {
     /// Returns the part of a device that it concerns, if a request may have that size.
     pub(crate) fn span(&self) -> Option<&Span> {
         match self {
-            What::Queue(span) | What::Issue(span) | What::Requeue(span) | What::Complete(span) => {
-                Some(span)
-            }
+            What::Queue(span)
+            | What::Insert(span)
+            | What::Issue(span)
+            | What::Requeue(span)
+            | What::Complete(span) => Some(span),
             What::Remap(_) | What::Name(_) | What::Run => None,
         }
     }

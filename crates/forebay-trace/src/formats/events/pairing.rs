@@ -1,7 +1,7 @@
 //! Converts events to records: arrivals, each with the time until its last sector has completed.
 //!
 //! Arrivals are queue events. If a trace only has issue events (`blktrace -a issue`), these are
-//! used instead, with a note.
+//! used instead, with a note; if it has none of these either, insert events.
 //!
 //! - A completion is credited by the sectors it covers (see [`crate::cover`]) to the oldest request
 //!   that awaits them; in a set that lacks the files of some CPUs, to the newest, since an older
@@ -65,6 +65,8 @@ pub(crate) struct Pairing {
     disks_complete: bool,
     /// Whether any request went back to the scheduler.
     has_requeued: bool,
+    /// Whether insert events are the arrivals, because there are no issue events either.
+    inserted: bool,
     /// Whether completions are known to be missing.
     lossy: bool,
     /// The pending requests in order of arrival; ids count up from `first`.
@@ -93,6 +95,8 @@ struct Tally {
     /// The number of implausible latencies.
     too_long: u64,
     queued_in_issue_only: u64,
+    /// Whether there were completions, but no arrivals.
+    only_completes: bool,
     issued_again: u64,
 }
 
@@ -108,6 +112,7 @@ impl Pairing {
             issuing: FxHashSet::default(),
             disks_complete: false,
             has_requeued: false,
+            inserted: false,
             lossy,
             pending: VecDeque::new(),
             first: 0,
@@ -191,19 +196,27 @@ impl Pairing {
         SourceFacts { legs: self.layers.legs(), ..SourceFacts::default() }
     }
 
-    /// If there were no queue events, treats the issue events so far, if any, as the requests.
+    /// If there were no queue events, treats the issue events so far, or else the insert events, if any, as the
+    /// requests.
     fn take_as_issued(&mut self, ready: &mut Vec<Record>) {
         let Arrivals::Unknown(prelude) = &mut self.arrivals else { return };
         let prelude = std::mem::take(prelude);
-        if !prelude.iter().any(|event| matches!(event.what, What::Issue(_))) {
+        let has = |is: fn(&What) -> bool| prelude.iter().any(|event| is(&event.what));
+        self.inserted = !has(|what| matches!(what, What::Issue(_)));
+        if self.inserted && !has(|what| matches!(what, What::Insert(_))) {
+            self.tally.only_completes |= has(|what| matches!(what, What::Complete(_)));
             return;
         }
         self.arrivals = Arrivals::Issued;
-        self.notes.warnings.push(
+        self.notes.warnings.push(if self.inserted {
+            "the trace has neither queue nor issue events: insert events (I) are used as arrivals, so \
+             requests appear as the scheduler got them, without those that bypass it"
+                .to_owned()
+        } else {
             "the trace has no queue events: issue events (D) are used as arrivals, so requests \
              appear merged and reordered by the scheduler, and latency runs from issue"
-                .to_owned(),
-        );
+                .to_owned()
+        });
         for event in &prelude {
             self.take(event, ready);
         }
@@ -213,11 +226,13 @@ impl Pairing {
         let issued = matches!(self.arrivals, Arrivals::Issued);
         match &event.what {
             What::Queue(_) if issued => self.tally.queued_in_issue_only += 1,
+            What::Insert(_) if !(issued && self.inserted) => return,
+            What::Issue(_) if issued && self.inserted => return,
             What::Issue(span) if !issued => {
                 self.issuing.insert(span.device);
                 return;
             }
-            What::Queue(span) | What::Issue(span) => {
+            What::Queue(span) | What::Issue(span) | What::Insert(span) => {
                 let is_late = self.advance(event);
                 self.notes.rows_late += u64::from(is_late && span.op().is_some());
                 self.arrive(event.pid, span, ready);
@@ -447,7 +462,12 @@ impl Tally {
     fn sentences(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         if self.requests == 0 {
-            sentences.push("the trace holds no requests".to_owned());
+            sentences.push(if self.only_completes {
+                "the trace holds no requests, only completions: record block_rq_issue (D), too"
+                    .to_owned()
+            } else {
+                "the trace holds no requests".to_owned()
+            });
         }
         if self.without_latency > 0 {
             let share = 100.0 * self.without_latency as f64 / self.requests.max(1) as f64;

@@ -206,3 +206,18 @@ fn a_device_without_a_driver_completes_a_flush_as_it_arrived() {
     let with_driver = [&events[..1], &issued, &events[1..]].concat();
     assert_eq!(latencies(with_driver), [Some(10), None]);
 }
+
+#[test]
+fn inserts_are_arrivals_if_there_are_no_others() {
+    let (insert, complete) = (What::Insert(span(WRITE, 0, 8)), What::Complete(span(WRITE, 0, 8)));
+    let (records, pairing) = run(vec![(10, insert.clone()), (17, complete.clone())]);
+    assert_eq!(records[0].latency, Some(Nanos(7)));
+    let told = &pairing.notes.warnings[0];
+    assert!(told.contains("insert events (I) are used as arrivals"), "{told}");
+    let issue = What::Issue(span(WRITE, 0, 8));
+    assert_eq!(latencies(vec![(10, insert), (12, issue), (17, complete.clone())]), [Some(5)]);
+    let (records, pairing) = run(vec![(17, complete)]);
+    assert!(records.is_empty());
+    let told = &pairing.notes.warnings[0];
+    assert!(told.contains("only completions: record block_rq_issue"), "{told}");
+}
