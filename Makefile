@@ -186,11 +186,12 @@ proptest-long:
 	done
 
 # The laws of content with eight times as many power cuts, some 3,000 of them on arrays; over 10,000 on stores; the laws of
-# room of a volume over all its configurations, and what it tells of losses.
+# room of a volume over all its configurations, and what it tells of losses; promises beside every neighbor.
 laws:
 	FOREBAY_LAWS=8 cargo test -q -p forebay-core --lib -- array:: adapt::
 	FOREBAY_LAWS=8 cargo test -q -p forebay-core --test all adaptation::
-	FOREBAY_LAWS=72 cargo test -q -p forebay-live --test all laws
+	FOREBAY_LAWS=24 cargo test -q -p forebay-live --test all laws
+	FOREBAY_LAWS=2 cargo test -q -p forebay-serve --lib laws
 	FOREBAY_LAWS=50 cargo test -q -p forebay-store --test all crash
 	FOREBAY_LAWS=8 cargo test -q -p forebay-volume --lib killing
 

@@ -203,7 +203,7 @@ pub struct DiskFigures {
     /// Reads that failed since one succeeded.
     #[serde(default)]
     pub reads_failed_in_a_row: u64,
-    /// Writes, flushes and trims that failed since one succeeded.
+    /// Writes and flushes that failed since one succeeded.
     #[serde(default)]
     pub writes_failed_in_a_row: u64,
     /// I/Os in flight.
@@ -479,7 +479,7 @@ impl Figures {
             (
                 "writes_failed_in_a_row",
                 "gauge",
-                "Writes, flushes and trims that failed since one succeeded.",
+                "Writes and flushes that failed since one succeeded.",
                 |one| one.writes_failed_in_a_row as f64,
             ),
             ("under_way", "gauge", "I/Os under way.", |one| one.under_way as f64),

@@ -245,11 +245,15 @@ impl Tally {
         let lane = self.lane(&done.io);
         lane.under_way -= 1;
         let is_idle = lane.under_way == 0;
+        // Not every disk can trim, and one that cannot works well otherwise.
         let in_a_row = match done.io.op {
-            Op::Read => &mut lane.reads_failed_in_a_row,
-            _ => &mut lane.writes_failed_in_a_row,
+            Op::Read => Some(&mut lane.reads_failed_in_a_row),
+            Op::Trim => None,
+            _ => Some(&mut lane.writes_failed_in_a_row),
         };
-        *in_a_row = if done.outcome.is_ok() { 0 } else { *in_a_row + 1 };
+        if let Some(failed) = in_a_row {
+            *failed = if done.outcome.is_ok() { 0 } else { *failed + 1 };
+        }
         match (done.outcome, done.io.op) {
             (Err(_), _) => lane.failed += 1,
             (Ok(()), Op::Read) => lane.reads += 1,
@@ -407,6 +411,28 @@ mod tests {
         tally.started(ms(500), &io(3));
         tally.ended(&done(3, 500, 501));
         assert_eq!(busy_ms(&tally.at(ms(900))), 201.0);
+    }
+
+    #[test]
+    fn failures_in_a_row_end_with_a_success_and_trims_are_not_among_them() {
+        let mut tally = Tally::new(&[Named::all("a")], "noop", &[PathBuf::from("disk")]);
+        let ends = |tally: &mut Tally, op, outcome| {
+            let flags = forebay_core::Flags::NONE;
+            let at = Nanos::ZERO;
+            let io = Request { at, offset: 0, id: 1, len: 4096, stream: 0, lane: 0, op, flags };
+            tally.started(at, &io);
+            let done = forebay_live::Ended::new(io, at, at, None).completion;
+            tally.ended(&Completion { outcome, ..done });
+            (tally.lanes[0].reads_failed_in_a_row, tally.lanes[0].writes_failed_in_a_row)
+        };
+        let fails = Err(forebay_core::Fault::Media);
+        assert_eq!(ends(&mut tally, Op::Trim, fails), (0, 0));
+        assert_eq!(ends(&mut tally, Op::Read, fails), (1, 0));
+        assert_eq!(ends(&mut tally, Op::Write, fails), (1, 1));
+        assert_eq!(ends(&mut tally, Op::Flush, fails), (1, 2));
+        assert_eq!(ends(&mut tally, Op::Read, Ok(())), (0, 2));
+        assert_eq!(ends(&mut tally, Op::Trim, Ok(())), (0, 2));
+        assert_eq!(ends(&mut tally, Op::Write, Ok(())), (0, 0));
     }
 
     #[test]

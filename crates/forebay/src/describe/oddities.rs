@@ -55,7 +55,7 @@ fn unknown(of: &Description) -> Option<String> {
 /// Requests that bear the same times, as a coarse clock gives them.
 fn shared_times(of: &Description) -> Option<String> {
     (of.inter_arrival.p50_ms == Some(0.0)).then(|| {
-        "Most requests bear the time of the one before them: within a step of that clock, rates and bursts are unknown."
+        "Most requests have the same time as the one before: rates and bursts within a step of the clock are unknown."
             .to_string()
     })
 }

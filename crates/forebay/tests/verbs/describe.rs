@@ -63,7 +63,7 @@ fn volumes_are_listed_where_streams_do_not_differ_and_shared_times_are_told() {
     assert!(screen.contains("volumes 2") && screen.contains("\n busiest "), "{screen}");
     let busiest = screen.lines().find(|line| line.starts_with(" v0 ")).expect("a row of v0");
     assert!(busiest.contains("66.7 %"), "{screen}");
-    assert!(screen.contains("! Most requests bear the time of the one before them"), "{screen}");
+    assert!(screen.contains("! Most requests have the same time as the one before"), "{screen}");
 }
 
 #[test]

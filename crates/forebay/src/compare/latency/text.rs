@@ -26,7 +26,7 @@ pub(in super::super) fn sentence(answer: &LatencyAnswer, a: &str, b: &str) -> St
             format!("{b} is slower than {a} in part and faster in part: {figures}.")
         }
         LatencyChange::Unsure => {
-            format!("{b} may be as fast as {a}: {figures}, which may be chance.")
+            format!("{b} may be as fast as {a}; the difference may be chance: {figures}.")
         }
         LatencyChange::Same => format!("{b} is as fast as {a}: {figures}."),
         LatencyChange::TooFew => {
