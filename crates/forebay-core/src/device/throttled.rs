@@ -9,6 +9,7 @@
 //! The device uses no energy.
 
 mod releases;
+mod slices;
 #[cfg(test)]
 mod tests;
 mod throttle;

@@ -23,6 +23,8 @@ pub(super) struct VolumeFile {
     pub(super) description: String,
     #[serde(default)]
     pub(super) queues: QueuesName,
+    /// The slice of `blk-throttle`; buckets fill evenly without it.
+    pub(super) slice_ms: Option<f64>,
     #[serde(default)]
     knobs: BTreeMap<String, Spanned<KnobTable>>,
     #[serde(default)]
@@ -137,7 +139,11 @@ impl VolumeFile {
                     check_formula(key, formula, span.clone())?;
                 }
             }
-            if table.depth.is_some() == table.depth_ms.is_some() {
+            let depths = u8::from(table.depth.is_some()) + u8::from(table.depth_ms.is_some());
+            if self.slice_ms.is_some() && depths > 0 {
+                return Err(fault(span, "bucket: expected neither depth nor depth_ms with slice_ms"));
+            }
+            if self.slice_ms.is_none() && depths != 1 {
                 return Err(fault(span, "bucket: expected either depth or depth_ms"));
             }
             if let Some(got) = table.depth_ms.filter(|ms| !(0.0..=86_400_000.0).contains(ms)) {

@@ -10,6 +10,7 @@
 //! half a unit in the last place, 0.008 ns after a day, and the errors end when a bucket is full
 //! again; [`to_nanos`] rounds the result to whole nanoseconds.
 
+use super::slices::Slices;
 use super::throttle::{Count, Direction, Measure, Queues, Throttle};
 use crate::contract::request::{Op, Request};
 use crate::contract::time::Nanos;
@@ -101,12 +102,23 @@ pub struct Releases {
     /// The last release of each queue.
     last_ns: [f64; 2],
     per_direction: bool,
+    /// Releases by slices, which replace the buckets' levels.
+    slices: Option<Slices>,
 }
 
 /// Whether a request waits with the reads (0) or with all others (1).
 #[inline]
 pub fn side(op: Op) -> usize {
     usize::from(op != Op::Read)
+}
+
+/// Returns the side that waits for a bucket of `direction`; None if both do.
+pub(super) fn side_of(direction: Direction) -> Option<usize> {
+    match direction {
+        Direction::Both => None,
+        Direction::Read => Some(0),
+        Direction::Write => Some(1),
+    }
 }
 
 impl Releases {
@@ -131,6 +143,7 @@ impl Releases {
             levels: throttle.buckets.iter().map(level).collect(),
             last_ns: [0.0; 2],
             per_direction: throttle.queues == Queues::PerDirection,
+            slices: throttle.slice.map(|slice| Slices::new(throttle, slice.0 as f64)),
         }
     }
 
@@ -162,6 +175,9 @@ impl Releases {
     /// requests in the order of their arrival and a throttle that [`Throttle::is_ordered`].
     #[inline]
     pub fn pass(&mut self, side: usize, at_ns: f64, cost: Cost) -> f64 {
+        if let Some(slices) = &mut self.slices {
+            return slices.pass(side, at_ns, cost);
+        }
         let release_ns = self.earliest(side, at_ns, cost);
         self.charge(side, release_ns, cost);
         release_ns
@@ -170,6 +186,9 @@ impl Releases {
     /// Returns the bucket for which the next request of `side`, which arrives at `at_ns`, waits
     /// longest; None if it waits for none.
     pub fn decides(&self, side: usize, at_ns: f64) -> Option<usize> {
+        if let Some(slices) = &self.slices {
+            return slices.decides(side, at_ns);
+        }
         let until_ns = |level: &Level| level.empty_at_ns - level.slack_ns;
         let waits = self.levels.iter().enumerate().filter(|(_, level)| level.limits[side]);
         let waits = waits.filter(|(_, level)| until_ns(level) > at_ns);

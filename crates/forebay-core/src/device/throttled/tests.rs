@@ -367,3 +367,59 @@ proptest! {
         prop_assert_eq!(times(&apart, &requests), expected);
     }
 }
+
+/// Limits of reads in slices of 100 ms.
+fn sliced(buckets: Vec<Bucket>) -> Throttle {
+    let buckets =
+        buckets.into_iter().map(|one| Bucket { direction: Direction::Read, ..one }).collect();
+    let slice = Some(Nanos::from_millis(100));
+    Throttle { queues: Queues::PerDirection, slice, ..Throttle::of(buckets) }
+}
+
+#[test]
+fn slices_release_their_requests_when_they_begin() {
+    // Twenty requests a second are two per slice.
+    let all = reads(&[(5, 4 * KIB); 7]);
+    let by_two = [0, 0, 100_000, 100_000, 200_000, 200_000, 300_000];
+    assert_eq!(times_us(&sliced(vec![ops(20.0, 0.0)]), &all), by_two);
+    // A slice has 64 KiB. The third request waits for the next slice and its own bytes.
+    let by_bytes = times_us(&sliced(vec![bytes(0.625, 0.0)]), &reads(&[(5, 32 * KIB); 5]));
+    assert_eq!(by_bytes, [0, 0, 150_000, 150_000, 250_000]);
+}
+
+#[test]
+fn a_window_in_use_keeps_one_slice_of_unused_tokens_and_an_old_one_nothing() {
+    // 10 per slice. One request each 50 ms leaves tokens, of which those of one slice remain.
+    let mut rows: Vec<(u64, u32)> = (0..20).map(|number| (number * 50, 4 * KIB)).collect();
+    rows.extend([(960, 4 * KIB); 40]);
+    let times = times_us(&sliced(vec![ops(100.0, 0.0)]), &reads(&rows));
+    let at_once = times[20..].iter().filter(|us| **us == 0).count();
+    assert_eq!(at_once, 19, "two slices, of which one request was charged since the last drop");
+    // After a pause only one slice's tokens are there.
+    let mut rows = vec![(0, 4 * KIB)];
+    rows.extend([(2_000, 4 * KIB); 25]);
+    let times = times_us(&sliced(vec![ops(100.0, 0.0)]), &reads(&rows));
+    let at_once = times[1..].iter().filter(|us| **us == 0).count();
+    assert_eq!((at_once, *times.last().unwrap()), (10, 200_000));
+}
+
+#[test]
+fn slices_limit_each_direction_apart() {
+    let throttle = sliced(vec![ops(10.0, 0.0)]);
+    let both = Bucket { direction: Direction::Both, ..throttle.buckets[0] };
+    for wrong in [
+        Throttle { queues: Queues::Shared, ..throttle.clone() },
+        Throttle { buckets: vec![both], ..throttle.clone() },
+        Throttle { slice: Some(Nanos(1)), ..throttle.clone() },
+    ] {
+        assert!(Throttled::new(wrong).unwrap_err().0.contains("slice"));
+    }
+    let mut device = Throttled::new(throttle).unwrap();
+    for id in 0..3 {
+        device.start(Nanos(0), io(id, 0, Op::Read, id << 30, 4 * KIB));
+    }
+    device.start(Nanos(0), io(3, 0, Op::Write, 1 << 40, 4 * KIB));
+    assert_eq!(device.next(), Some(Nanos(0)));
+    assert_eq!(device.decides(Nanos(1), Op::Write), None);
+    assert_eq!(device.decides(Nanos(1), Op::Read), Some(0));
+}

@@ -1,5 +1,7 @@
 //! Throttles as data: token buckets, the unit that counts operations, and base latencies.
 
+use std::ops::RangeInclusive;
+
 use crate::contract::request::Op;
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
@@ -82,6 +84,10 @@ pub struct Throttle {
     pub merges: bool,
     /// The queues in which requests wait.
     pub queues: Queues,
+    /// The slice of time in which Linux's `blk-throttle` hands out tokens; None if buckets fill
+    /// evenly. With slices depths have no effect, each bucket limits one direction, and reads and
+    /// writes wait apart.
+    pub slice: Option<Nanos>,
     /// The time from a read's release to its completion.
     pub read_latency: Nanos,
     /// The time from the release of any other request to its completion.
@@ -92,6 +98,9 @@ pub struct Throttle {
 
 /// The smallest device.
 const CAPACITY_MIN_BYTES: u64 = 4096;
+
+/// The lengths of a slice.
+const SLICE_RANGE: RangeInclusive<Nanos> = Nanos::from_millis(1)..=Nanos::from_secs(10);
 
 /// The most buckets of a throttle.
 const BUCKETS_MAX: usize = 64;
@@ -106,6 +115,7 @@ impl Throttle {
             whole_units: false,
             merges: false,
             queues: Queues::Shared,
+            slice: None,
             read_latency: Nanos::ZERO,
             write_latency: Nanos::ZERO,
             capacity_bytes: u64::MAX,
@@ -158,6 +168,7 @@ impl Throttle {
         if !has_unit && (self.whole_units || self.merges) {
             return error("whole units and merging need a counting unit".to_string());
         }
+        self.check_slice()?;
         if self.capacity_bytes < CAPACITY_MIN_BYTES {
             let got = self.capacity_bytes;
             return error(format!(
@@ -165,5 +176,16 @@ impl Throttle {
             ));
         }
         Ok(())
+    }
+
+    fn check_slice(&self) -> Result<(), SpecError> {
+        let Some(slice) = self.slice else { return Ok(()) };
+        if !SLICE_RANGE.contains(&slice) {
+            let got = slice.as_millis_f64();
+            return Err(SpecError(format!("slice: got {got} ms, expected 1 ms to 10 s")));
+        }
+        let is_apart = self.queues == Queues::PerDirection && self.is_ordered();
+        let expected = "slices require that reads and writes wait apart and each bucket limits one direction";
+        if is_apart { Ok(()) } else { Err(SpecError(expected.to_string())) }
     }
 }
