@@ -22,16 +22,16 @@ pub(super) type BatchSummaries = BTreeMap<(u64, u64), BatchSummary>;
 
 /// A hole in a log.
 pub(crate) struct Hole {
-    /// Records of its log with this sequence number or a greater one are newer than the hole.
+    /// Records of the log with this sequence number or a greater one are newer than the hole.
     sequence: u64,
-    /// The lower bound of its keys.
+    /// The lower bound of the hole's keys.
     from: Key,
-    /// The upper bound of its keys.
+    /// The upper bound of the hole's keys.
     upto: Option<Key>,
-    /// The sets of its keys; None if unknown.
+    /// The sets of the hole's keys; None if unknown.
     keys: Option<Vec<KeySet>>,
     records: u64,
-    /// Whether its number of records is only an upper bound.
+    /// Whether the number of records is only an upper bound.
     is_bound: bool,
     put: PutSpan,
     pub(crate) trouble: OperationError,
@@ -88,7 +88,7 @@ impl Hole {
         self.keys.as_ref().is_none_or(|sets| sets.iter().any(|set| set.may_hold(hash)))
     }
 
-    /// Returns whether the hole may have a key in a range.
+    /// Returns whether the hole may contain a key in a range.
     pub(crate) fn may_have(&self, from: &[u8], upto: &[u8]) -> bool {
         let is_empty = self.keys.as_ref().is_some_and(|sets| sets.iter().all(KeySet::is_empty));
         !is_empty && self.meets(from, upto)
@@ -98,12 +98,12 @@ impl Hole {
         *self.from <= *upto && self.upto.as_deref().is_none_or(|end| from <= end)
     }
 
-    /// Returns whether the hole may have a key at or after `from`.
+    /// Returns whether the hole may contain a key at or after `from`.
     pub(crate) fn goes_beyond(&self, from: &[u8]) -> bool {
         self.may_have(from, self.upto.as_deref().unwrap_or(from).max(&self.from).max(from))
     }
 
-    /// Removes keys that were overwritten later.
+    /// Removes the keys that later batches overwrote.
     fn forget(&mut self, later: &BTreeSet<u64>) {
         let sets = self.keys.iter_mut().flatten();
         sets.for_each(|set| set.remove(|hash| later.contains(&hash)));
@@ -124,14 +124,14 @@ impl Hole {
 }
 
 impl Engine {
-    /// Returns the summaries of lost batches from roots.
+    /// Returns the summaries of lost batches that are stored in roots.
     pub(super) fn said_of_lost(&self) -> BatchSummaries {
         let state = self.state.borrow();
         let lost = state.roots.iter().flat_map(|root| &root.lost);
         lost.map(|summary| ((summary.log, summary.index), summary.clone())).collect()
     }
 
-    /// Selects the summaries of lost batches to preserve.
+    /// Keeps the summaries of lost batches that must be preserved.
     pub(super) fn note_lost(&self, said: BatchSummaries) {
         let mut state = self.state.borrow_mut();
         let version = std::rc::Rc::clone(&state.version);
