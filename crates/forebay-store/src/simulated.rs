@@ -18,7 +18,7 @@ use crate::policy::{Desk, StorePolicy};
 const PAGE: usize = 4096;
 /// The maximum length of an I/O, which is Linux's default for disks (`max_sectors_kb`).
 const IO_MAX: u32 = 512 << 10;
-/// The capacity of the disks whose model has no limit.
+/// The maximum capacity of a disk, because some models have no limit.
 const CAPACITY_MAX: u64 = 1 << 44;
 
 /// The content of a page.
