@@ -5,7 +5,7 @@
 //! connections are limited. Anyone who can connect may read, so only loopback addresses are
 //! allowed.
 
-// This module works with threads and sockets, which clippy bars elsewhere.
+// Allowed because this module works with threads and sockets.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::io::{self, Read, Write};

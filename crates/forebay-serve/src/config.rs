@@ -353,7 +353,7 @@ impl Back {
             Err(error) if error.0.starts_with("no policy") => {
                 Err(unfit(format!("'{}': policy: {error}", self.name)))
             }
-            // Any other error of a policy above promises is reported elsewhere.
+            // Other errors are reported when the complete spec is built.
             _ => Ok(()),
         }
     }
@@ -394,7 +394,8 @@ impl Back {
         Ok(Some(format!("    forebay simulate TRACE --device {device} --policy '{spec}'")))
     }
 
-    /// Returns the promised rate, and what one request within the shortest bound needs beside it.
+    /// Returns the total promised rate, and the additional rate needed for one request within the
+    /// shortest bound.
     fn promised_iops(&self) -> (u64, u64) {
         let promises = || self.exports.iter().filter_map(|export| export.promise);
         let shortest = promises().map(|promise| promise.within).min();

@@ -5,7 +5,7 @@
 //! (the result) or `error` (a message); lines with `progress` may precede it. A connection may send
 //! any number of commands, one after another.
 
-// This module works with threads and sockets, which clippy bars elsewhere.
+// Allowed because this module works with threads and sockets.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub mod client;

@@ -6,7 +6,7 @@
 //! write once it is on the disk can be taken over. The other backs keep only what was flushed, so
 //! their devices fail with the server, and file systems notice.
 
-// This module uses signals from other threads, which clippy bars elsewhere.
+// Allowed because this module uses signals from other threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::fs::OpenOptions;
@@ -210,7 +210,7 @@ impl Devices {
     /// Deletes the removed devices once their drivers have ended.
     pub(crate) fn forget(&mut self) {
         for one in self.started.drain(..).filter(|one| one.removed) {
-            // A removed device serves nobody, whether or not its number is free again.
+            // Whether or not its number can be freed, a removed device is no longer in use.
             let _ = self.control.delete(one.id);
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a driver is changed only through orders, which it executes between two requests.
 
-// This module uses threads and their signals, which clippy bars elsewhere.
+// Allowed because this module uses threads and their signals.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::cell::RefCell;

@@ -4,7 +4,7 @@
 //! freed when its answer has been sent. A client that sends too much or does not read delays no
 //! other client, because each client has its own limits.
 
-// This module receives signals from other threads, which clippy bars elsewhere.
+// Allowed because this module receives signals from other threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod course;

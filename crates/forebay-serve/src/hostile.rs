@@ -4,7 +4,7 @@
 //! [`Wire`] implements lanes without a kernel: a disk in memory, a clock that advances only when
 //! the driver waits, and sockets with scripted input.
 
-// The driver's stop flag is an atomic, which clippy bars elsewhere.
+// Allowed because the driver's stop flag is an atomic.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::cell::RefCell;

@@ -2,7 +2,7 @@
 //! message is one line. Repeated events are reported once every [`EVERY`], with the number of
 //! events omitted.
 
-// The journal passes messages to another thread, which clippy bars elsewhere.
+// Allowed because the journal passes messages to another thread.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Sets the kernel's scheduler of a device to `none`, so that only the served policy determines the
 //! order of I/Os.
 
-// This module starts a process, which clippy bars elsewhere.
+// Allowed because this module starts a process.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::fs;

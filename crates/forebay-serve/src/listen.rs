@@ -5,7 +5,7 @@
 //! normal handshake takes a millisecond, so only slow clients, which would otherwise lock out all
 //! others, are dropped.
 
-// This module works with threads and sockets, which clippy bars elsewhere.
+// Allowed because this module works with threads and sockets.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::io::{self, Read, Write};

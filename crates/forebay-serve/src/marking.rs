@@ -4,7 +4,7 @@
 //! of the flash is detected even after a crash. A separate thread writes the mark, infrequently, so
 //! that no client waits for it.
 
-// This module works with threads, which clippy bars elsewhere.
+// Allowed because this module works with threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -42,9 +42,9 @@ pub(crate) enum Standing {
     Unmarked,
     /// The disk is served without its flash, and gets this mark, if any.
     Alone(Option<Mark>),
-    /// Both are served, and the disk gets this mark.
+    /// Disk and flash are served together, and the disk gets this mark.
     Paired { pairing: Pairing, mark: Mark },
-    /// Both are served for the first time and get a new pair id.
+    /// Disk and flash are served together for the first time, and get a new pair id.
     Begun,
 }
 

@@ -4,7 +4,7 @@
 //! A separate thread writes the file, so that the driver never waits for it. The file gets its
 //! final name when the trace is completed; if nothing is served after all, no file is left.
 
-// This module reads the time of day and uses threads, which clippy bars elsewhere.
+// Allowed because this module reads the time of day and uses threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::{BTreeMap, VecDeque};

@@ -4,7 +4,7 @@
 //! holds more than an equal share, so that a few clients cannot hold everything. While a client
 //! without memory waits for its first request, no client gets memory for more than one request.
 
-// The memory is shared between threads, which clippy bars elsewhere.
+// Allowed because the memory is shared between threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! A running server, for the threads of the control socket, the metrics and signals.
 
-// This module works with threads, which clippy bars elsewhere.
+// Allowed because this module works with threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::sync::mpsc::{Sender, channel};

@@ -1,6 +1,6 @@
 //! A server: one driver thread for each back, and one accepting thread for each address.
 
-// This module works with threads and their signals, which clippy bars elsewhere.
+// Allowed because this module works with threads and their signals.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::path::PathBuf;

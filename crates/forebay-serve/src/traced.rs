@@ -1,6 +1,6 @@
 //! Starts, stops and rotates the traces of a running server.
 
-// Traces are received from other threads, which clippy bars elsewhere.
+// Allowed because traces are received from other threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 //! so that its latency is not lost in an exchange: the old trace is released when everything
 //! recorded in it has ended.
 
-// Traces are passed to other threads, which clippy bars elsewhere.
+// Allowed because traces are passed to other threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::sync::mpsc::Sender;

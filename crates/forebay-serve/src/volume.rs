@@ -1,6 +1,6 @@
 //! Maintenance of a volume while it is served: its state, checks, and the replacement of drives.
 
-// This module works with threads, which clippy bars elsewhere.
+// Allowed because this module works with threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::path::{Path, PathBuf};

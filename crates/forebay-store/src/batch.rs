@@ -474,7 +474,7 @@ mod tests {
                 let gaps: Vec<_> = log.gaps.iter().map(|gap| gap.batches.clone()).collect();
                 let hole = lost..lost + 1;
                 assert!(gaps.iter().eq([&hole].into_iter().filter(|_| lost != 2)), "{gaps:?}");
-                // It counts if the number of batches is known.
+                // The last batch counts if the log is known to have had that many batches.
                 let log = settled(&bytes, 3);
                 assert_eq!((log.batches, log.gaps.len()), (3, 1));
                 let gap = &log.gaps[0];

@@ -156,8 +156,8 @@ pub struct Figures {
     /// Whether transformations take more than `(disks - 1) / 2` logging periods although logs have
     /// their maximum length.
     pub is_saturated: bool,
-    /// The number of runs to be merged as a share of the maximum. Puts are slowed from one half on,
-    /// and wait at 1.
+    /// The number of runs to be merged as a share of the maximum. Above one half, puts are slowed
+    /// down; at 1, they wait.
     pub merge_debt: f64,
     /// The maximum number of runs so far.
     pub runs_max: u64,
@@ -169,7 +169,7 @@ pub struct Figures {
 struct State {
     /// The sequence number of the next record.
     sequence: u64,
-    /// Reads see only records with lower sequence numbers; this makes batches atomic.
+    /// Reads see only records with sequence numbers lower than this, which makes batches atomic.
     seen_upto: u64,
     next_log: u64,
     next_segment: u64,
@@ -230,7 +230,8 @@ struct State {
     is_dead_known: bool,
     /// Whether the last merge failed.
     is_merge_stuck: bool,
-    /// The inputs of the last merge if it found no room, and the room that was available then.
+    /// The inputs of the last merge if there was not enough room for it, and the room that was
+    /// available then.
     merge_failed: Option<(Vec<(u64, u64)>, u64)>,
     /// The approximate length of the longest record in segments since the store was opened.
     longest_record: u64,

@@ -34,7 +34,8 @@ pub struct Layout {
     pub is_labelled_at_end: bool,
 }
 
-/// The length of an area for roots, except on small or large disks.
+/// The default length of an area for roots in bytes. It is less on small disks, and more on large
+/// ones.
 const ROOT_BYTES: u64 = 8 << 20;
 /// The bytes reserved in a root for each segment that fits on the disk. A root lists the disk's own
 /// segments and about as many of other disks.

@@ -4,7 +4,7 @@
 //! Each segment is listed in two roots: that of its own disk and, with a copy of its filter, that
 //! of another disk. It is in effect if either root lists it. A log is listed in the root of another
 //! disk before its first put is acknowledged. If a disk is lost, it is therefore known which keys
-//! the disk might decide.
+//! the disk might affect.
 //!
 //! A root is a chain of frames in one of two areas. The first frame contains the complete list;
 //! each further frame contains additions and removals. When the next frame does not fit, a new
@@ -64,7 +64,7 @@ pub(crate) struct Begun {
 pub(crate) struct Change {
     /// Segments to add to the list.
     pub(crate) added: Vec<Entry>,
-    /// The ids of segments to remove because they no longer decide any key.
+    /// The ids of segments to remove because they no longer affect any read.
     pub(crate) removed: Vec<u64>,
     /// Logs that have begun on other disks.
     pub(crate) begun: Vec<Begun>,

@@ -25,7 +25,7 @@ pub(crate) struct Place {
     pub(crate) len: u32,
 }
 
-/// The keys that a segment decides: greater than `after` and not greater than `upto`. None means
+/// The keys that a segment owns: greater than `after` and not greater than `upto`. None means
 /// unbounded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Keys {

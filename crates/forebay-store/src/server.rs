@@ -5,7 +5,7 @@
 //! of keys with earlier pending writes. Clients are not trusted: lengths, connections, pending
 //! commands and their memory are limited.
 
-// This module works with threads and sockets, which clippy bars elsewhere.
+// Allowed because this module works with threads and sockets.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod client;

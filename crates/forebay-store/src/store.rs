@@ -3,7 +3,7 @@
 //! Operations are sent to the thread through a queue. Each result is passed to a callback on that
 //! thread.
 
-// This module synchronizes threads, which clippy bars elsewhere.
+// Allowed because this module synchronizes threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::{BTreeMap, VecDeque};

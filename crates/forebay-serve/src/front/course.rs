@@ -3,7 +3,7 @@
 //! Invariants: a policy is replaced only when no requests are in flight; the last operation of a
 //! driver is a flush.
 
-// This module receives signals from other threads, which clippy bars elsewhere.
+// Allowed because this module receives signals from other threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::cell::RefCell;

@@ -4,7 +4,7 @@
 //! Invariant: each request that the kernel handed over is answered once, or stays unanswered when
 //! the server ends; the kernel then hands it to the next server.
 
-// This module receives signals from other threads, which clippy bars elsewhere.
+// Allowed because this module receives signals from other threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::sync::mpsc::Sender;

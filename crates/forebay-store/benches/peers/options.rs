@@ -75,7 +75,7 @@ impl Options {
     pub(crate) fn room_bytes(&self) -> u64 {
         let of =
             |part: &str, mb: u64| if self.parts.iter().any(|name| name == part) { mb } else { 0 };
-        // In the reads part, the data of all engines exists at the same time.
+        // In the part `reads`, the data of all engines is on the disk at the same time.
         let reads = of("reads", self.reads_mb) * self.engines.len() as u64;
         of("puts", self.mb).max(reads) * 1_700_000 + (1 << 30)
     }

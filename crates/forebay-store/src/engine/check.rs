@@ -1,5 +1,5 @@
 //! Checks every byte of every segment, and repairs the store: the readable part of a lost or
-//! damaged segment becomes a new segment, and the lost part no longer decides any key.
+//! damaged segment becomes a new segment, and the lost part no longer affects any read.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -185,7 +185,7 @@ impl Engine {
         outcome.map(|()| repaired)
     }
 
-    /// Rewrites missing or damaged roots. Segments listed only in them no longer decide any key.
+    /// Rewrites missing or damaged roots. Segments listed only in them no longer affect any read.
     async fn give_roots_up(self: &Rc<Self>, repaired: &mut Checked) -> Result<(), OperationError> {
         let lost = self.losses_of_roots();
         self.mend_roots().await?;
@@ -278,7 +278,7 @@ impl Engine {
         self.replace(part, ages, records).await
     }
 
-    /// Returns the ages of the run that contains a part.
+    /// Returns the age range of the run that contains a part.
     fn ages(&self, part: &Part) -> Option<(u64, u64)> {
         let version = Rc::clone(&self.state.borrow().version);
         let id = part.segment.described.id;
@@ -376,7 +376,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes a lost log, so that it no longer decides any key.
+    /// Removes a lost log, so that it no longer affects any read.
     fn find_log_again(&self, ages: (u64, u64)) {
         let mut state = self.state.borrow_mut();
         if ages.0 == ages.1 && state.lost_logs.remove(&ages.0) {

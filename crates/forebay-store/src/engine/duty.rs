@@ -1,4 +1,4 @@
-//! Determines which disk accepts puts.
+//! Determines which disk accepts puts, that is, which disk is *on duty*.
 //!
 //! Duty passes to the next idle disk. Before the log on duty is full, the next disk is chosen and
 //! its log is announced to another disk, so that the first put of the next log waits neither for

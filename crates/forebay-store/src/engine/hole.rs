@@ -1,7 +1,7 @@
 //! Holes: acknowledged batches of a log that cannot be read.
 //!
 //! If later batches contain a summary of a hole ([`crate::summary`]), its keys are known, and it
-//! may decide only these. Otherwise, it may decide any key.
+//! may affect only these. Otherwise, it may affect any key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ pub(crate) struct Hole {
 }
 
 impl Hole {
-    /// Creates a hole for a log of which nothing was found; it may decide any key.
+    /// Creates a hole for a log of which nothing was found; it may affect any key.
     pub(super) fn whole(trouble: OperationError, records_max: u64, put_from: Option<u64>) -> Hole {
         Hole {
             sequence: u64::MAX,
@@ -77,7 +77,7 @@ impl Hole {
         }
     }
 
-    /// Returns whether the hole may decide a key. `version` is the sequence number of the key's
+    /// Returns whether the hole may affect a key. `version` is the sequence number of the key's
     /// version in the log, if any.
     pub(crate) fn may_decide(&self, key: &[u8], hash: u64, version: Option<u64>) -> bool {
         let is_newer = version.is_none_or(|sequence| sequence < self.sequence);

@@ -2,9 +2,9 @@
 //!
 //! A merge reads its inputs in steps and writes segments of about 32 MiB, each on the idle disk
 //! with the most room. Each segment is published separately and takes its keys from the inputs,
-//! whose segments are freed as soon as they decide nothing. A merge therefore needs little more
-//! room than one segment, and continues where it was interrupted. Only runs with neighboring ages
-//! are merged, because a run between them in age would otherwise be ordered incorrectly.
+//! whose segments are freed as soon as they own no keys. A merge therefore needs little more room
+//! than one segment, and continues where it was interrupted. Only runs with neighboring ages are
+//! merged, because a run between them in age would otherwise be ordered incorrectly.
 
 use std::rc::Rc;
 
@@ -29,7 +29,7 @@ const DEAD_LEAST: f64 = 0.05;
 /// The room reserved for a segment of a merge, relative to its target size.
 const ROOM: f64 = 1.25;
 
-/// The first and the last log of a run.
+/// The age range of a run: its first and its last log.
 type Ages = (u64, u64);
 
 /// A merge to perform.
@@ -90,8 +90,8 @@ impl Engine {
         })
     }
 
-    /// Returns the merges that have begun: those that can continue, and the ages of those that
-    /// cannot because their remaining inputs are unreadable or find no room.
+    /// Returns the merges that have begun: those that can continue, and the age ranges of those
+    /// that cannot because their remaining inputs are unreadable or there is not enough room.
     fn begun_merges(&self, state: &State) -> (Vec<(Ages, Key)>, Vec<Ages>) {
         let (mut begun, mut stuck) = (Vec::new(), Vec::new());
         for (ages, done) in state.version.begun() {
@@ -158,9 +158,9 @@ impl Engine {
         (0..=top).find_map(small).and_then(whole)
     }
 
-    /// Returns newer runs to merge before a merge of these ages continues, if there are enough
-    /// small ones to be worthwhile. A large merge takes long, and until then every read must check
-    /// each small run.
+    /// Returns newer runs to merge before the merge with this age range continues, if there are
+    /// enough small ones to be worthwhile. A large merge takes long, and until then every read must
+    /// check each small run.
     fn smaller(&self, state: &State, ages: (u64, u64)) -> Option<Vec<Rc<Run>>> {
         let is_newer = |run: &&Rc<Run>| run.ages.0 > ages.1;
         let newer: Vec<Rc<Run>> = state.version.runs.iter().take_while(is_newer).cloned().collect();
@@ -209,7 +209,7 @@ impl Engine {
         let (records, keys) = (total(|shape| shape.records), total(|shape| shape.key_bytes));
         // If these keys are longer than average, the segment ends a little earlier.
         let room = len_max(of(bytes), of(records), of(keys), keys / records.max(1) + 1);
-        // No input decides any key beyond this one, so the merge ends there.
+        // No input owns any key beyond this one, so the merge ends there.
         let ends =
             inputs.iter().filter_map(|run| run.parts.last()).map(|part| part.keys.upto.clone());
         let end = ends.max_by_key(|upto| (upto.is_none(), upto.clone())).flatten();
@@ -361,7 +361,7 @@ fn without_giants(mut runs: &[Rc<Run>]) -> &[Rc<Run>] {
 }
 
 /// Returns whether a run is readable as far as is known. Lost data may become readable again, and
-/// continues to decide keys until then.
+/// its keys stay unknown until then.
 fn is_sound(run: &Rc<Run>) -> bool {
     run.parts.iter().all(|part| part.segment.lost.is_none() && part.segment.damaged.get().is_none())
 }

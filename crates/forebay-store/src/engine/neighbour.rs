@@ -2,8 +2,8 @@
 //! returns a value older than the one that the disk contained.
 //!
 //! For each segment, another disk stores its description and a copy of its filter; for each log,
-//! the fact that it began. Both are stored before the segment or log decides any key. The other
-//! disk is chosen among idle ones each time, so that no disk does two things at a time.
+//! the fact that it began. Both are stored before the segment or log takes effect. The other disk
+//! is chosen among idle ones each time, so that no disk does two things at a time.
 
 use std::rc::Rc;
 

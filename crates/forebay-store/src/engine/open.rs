@@ -5,7 +5,7 @@
 //! in only one of their two roots. The logs that are not in segments are read next.
 //!
 //! Data that cannot be read because a disk is missing or damaged is part of the state: reads of
-//! keys that it may decide fail, and all others succeed. If too many roots are missing to determine
+//! keys that it may affect fail, and all others succeed. If too many roots are missing to determine
 //! the content, all reads fail and nothing is written until a repair gives the missing content up.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -183,7 +183,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes segments that no longer decide any key from the roots, then frees their space.
+    /// Removes segments that no longer affect any read from the roots, then frees their space.
     pub(super) async fn forget(&self, gone: Vec<Rc<Segment>>) {
         let copied = |segment: &Segment| segment.copy().map(|copy| copy.disk);
         self.forget_on(&gone, copied).await;

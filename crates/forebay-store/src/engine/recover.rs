@@ -1,7 +1,7 @@
 //! Determines which logs exist and which are lost when a store is opened.
 //!
 //! Logs that are not in segments are read back from their slots in order, and transformed. A log on
-//! a missing disk that another disk has recorded is lost: it may decide any key.
+//! a missing disk that another disk has recorded is lost: it may affect any key.
 //!
 //! A log that lacks acknowledged batches has holes ([`super::hole`]) and is not transformed. That
 //! the missing batches existed is known from a later batch of the log, even a damaged one, from the
@@ -159,7 +159,7 @@ impl Engine {
         }
     }
 
-    /// Registers as lost those logs that are known to have existed but were not found.
+    /// Marks as lost the logs that are known to have existed but were not found.
     fn lose_unfound(&self, slots: &Slots, expected: &BTreeMap<u64, u64>, said: &BatchSummaries) {
         if self.config.transformation == Transformation::None {
             return;
@@ -192,8 +192,8 @@ impl Engine {
         }
     }
 
-    /// Registers as lost those logs that may be in a slot with an unreadable beginning: they began
-    /// and were not found.
+    /// Marks as lost the logs that may be in a slot with an unreadable beginning: they began and
+    /// were not found.
     fn lose_hidden(&self, slots: &Slots) {
         for Begun { log, disk, at } in self.begun() {
             let disk = usize::from(disk);

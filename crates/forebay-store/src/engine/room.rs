@@ -41,8 +41,8 @@ impl Engine {
         }
     }
 
-    /// Returns whether a disk has room for a segment of a log and for merges. If a log has found no
-    /// room, logs may use half of the room for merges.
+    /// Returns whether a disk has room for a log's segment and for merges. If there was no room for
+    /// a log, logs may use half of the room reserved for merges.
     pub(super) fn has_room(&self, state: &State, disk: usize, room: u64) -> bool {
         let space = self.disks[disk].space.borrow();
         let merge_room = self.merge_room(disk) / if state.is_full { 2 } else { 1 };
@@ -77,7 +77,8 @@ impl Engine {
         }
     }
 
-    /// Returns whether a waiting log finds room, and the free space has changed since it failed.
+    /// Returns whether there is room for a waiting log's segment, and the free space has changed
+    /// since the log's transformation failed.
     pub(super) fn finds_more(&self, state: &State, log: &Log) -> bool {
         let is_more = log.found.get().is_some_and(|found| found < u64::MAX && self.free() != found);
         is_more && self.finds_room(state, log)
@@ -135,8 +136,8 @@ impl Engine {
         self.left(state).max(self.present().map(untouched).sum())
     }
 
-    /// Returns whether `bytes` more bytes of values will find room in addition to one batch, the
-    /// deletions and the merges.
+    /// Returns whether there will be room for `bytes` more bytes of values, in addition to one
+    /// batch, the deletions and the merges.
     pub(super) fn takes_values(&self, state: &State, bytes: u64) -> bool {
         if self.trees.is_some() || self.config.transformation == Transformation::None {
             return true;
@@ -146,7 +147,7 @@ impl Engine {
         self.left(state) >= merge_room.max(state.merge_need) + wanted + bytes
     }
 
-    /// Waits until the next put finds room; returns false if nothing will free any.
+    /// Waits until there is room for the next put; returns false if nothing will free any room.
     pub(super) async fn admit(&self) -> bool {
         let is_settled = || {
             let state = self.state.borrow();
@@ -161,13 +162,13 @@ impl Engine {
         is_free
     }
 
-    /// Returns whether the next put finds room.
+    /// Returns whether there is room for the next put.
     pub(super) fn takes_next(&self, state: &State) -> bool {
         state.queue.front().is_none_or(|put| self.takes(state, put))
     }
 
-    /// Returns whether a put finds room. A put that is longer than a batch is stored twice until
-    /// its log is released.
+    /// Returns whether there is room for a put. A put that is longer than a batch is stored twice
+    /// until its log is released.
     fn takes(&self, state: &State, put: &Put) -> bool {
         let bytes = size(put);
         match () {
@@ -345,8 +346,8 @@ fn longest_record(run: &Run) -> u64 {
 }
 
 /// Returns the length of the run's longest segment without its last record, which is when the
-/// segment is freed unless it decides all later keys. Deletions that a merge drops need no room;
-/// their keys are assumed to have average length.
+/// segment is freed unless it owns all later keys. Deletions that a merge drops need no room; their
+/// keys are assumed to have average length.
 fn run_need(run: &Run, drops: bool) -> u64 {
     let need = |part: &Part| {
         let described = &part.segment.described;

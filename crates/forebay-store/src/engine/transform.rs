@@ -153,16 +153,16 @@ impl Engine {
             last = Some(record.key);
         }
         let origin = Origin { ages: (log.id, log.id), before: log.before.get() };
-        // The segment decides nothing beyond its last key, so a merge that reaches this key can
-        // free it.
+        // The segment owns no keys beyond its last one, so a merge that reaches this key can free
+        // it.
         let keys = Keys { after: None, upto: last.as_deref().and_then(bound) };
         let segment = writing.finish(origin, keys).await?;
         self.state.borrow_mut().figures.transformed_bytes += segment.described.len;
         self.publish(segment).await
     }
 
-    /// Returns whether an older log found no room. The older log must be transformed first, because
-    /// runs with a log between them in age cannot be merged.
+    /// Returns whether an older log waits for room. The older log must be transformed first,
+    /// because runs with a log between them in age cannot be merged.
     pub(super) fn is_behind_a_full(&self, state: &State, log: &Log) -> bool {
         let is_left = |other: &&Rc<Log>| !state.lost_logs.contains(&other.id);
         state.is_full && state.logs.iter().find(is_left).is_some_and(|oldest| oldest.id < log.id)
@@ -187,7 +187,8 @@ impl Engine {
     }
 }
 
-/// Returns whether a log found no room, either on a disk or on the file system of a disk's file.
+/// Returns whether a transformation failed for lack of room, on a disk or on the file system of a
+/// disk's file.
 fn is_full(trouble: &OperationError) -> bool {
     matches!(trouble, OperationError::Full | OperationError::Disk { fault: Fault::Full, .. })
 }

@@ -1,5 +1,5 @@
-//! Determines which segment decides which key: an immutable version of all segments, replaced when
-//! a segment is added.
+//! Determines which segment *owns* which key, that is, which segment of a run is used by reads of
+//! the key. A version of all segments is immutable, and is replaced when a segment is added.
 //!
 //! A *run* is the result of a contiguous range of logs: segments with disjoint keys, on any disks.
 //! A merge of neighboring runs writes its output in key order, segment by segment; each published
@@ -7,8 +7,8 @@
 //! interrupted, the age range of an input run is therefore nested in that of the output, and its
 //! remaining keys begin after the output's last key. This holds regardless of the order in which
 //! segments are found: a disk that was missing may bring back a merge that began before others
-//! merged some of its inputs. A segment that was not removed in time decides only keys that no
-//! replacement decides.
+//! merged some of its inputs. A segment that was not removed in time owns only keys that no
+//! replacement owns.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -125,7 +125,7 @@ impl Drop for Segment {
     }
 }
 
-/// The keys that a segment still decides.
+/// The keys that a segment still owns.
 #[derive(Clone)]
 pub(crate) struct Part {
     pub(crate) segment: Rc<Segment>,
@@ -140,7 +140,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Returns the part of the run that decides a key.
+    /// Returns the part of the run that owns a key.
     pub(crate) fn part(&self, key: &[u8]) -> Option<&Part> {
         let at = self
             .parts
@@ -188,9 +188,8 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// Adds a segment. It takes its keys from all segments within its age range, except those
-    /// decided by segments with wider age ranges. Also returns the segments that no longer decide
-    /// any key.
+    /// Adds a segment. It takes its keys from all segments within its age range, except those owned
+    /// by segments with wider age ranges. Also returns the segments that no longer affect any read.
     pub(crate) fn with(&self, segment: Rc<Segment>) -> (Version, Vec<Rc<Segment>>) {
         let (ages, keys) = (segment.described.ages, segment.described.keys.clone());
         let mut gone = Vec::new();
@@ -222,7 +221,7 @@ impl Version {
         (Version { runs }, gone)
     }
 
-    /// Returns the keys that no segment with a wider age range decides.
+    /// Returns the keys that no segment with a wider age range owns.
     fn left_by_wider(&self, ages: (u64, u64), keys: &Keys) -> Vec<Keys> {
         let is_wider =
             |run: &&Rc<Run>| run.ages != ages && run.ages.0 <= ages.0 && ages.1 <= run.ages.1;
@@ -238,7 +237,7 @@ impl Version {
         self.runs.iter().any(|run| run.ages.0 <= log && log <= run.ages.1)
     }
 
-    /// Returns all segments that decide some key.
+    /// Returns all segments that own some key.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &Rc<Segment>> {
         self.runs.iter().flat_map(|run| &run.parts).map(|part| &part.segment)
     }
@@ -297,14 +296,14 @@ mod tests {
         Rc::new(Segment::new(described, 0, (Filter::default(), None), space))
     }
 
-    /// Returns the segments that decide a key, newest first.
+    /// Returns the segments that own a key, newest first.
     fn deciding(version: &Version, byte: u8) -> Vec<u64> {
         let parts = version.runs.iter().filter_map(|run| run.part(&[byte]));
         parts.map(|part| part.segment.described.id).collect()
     }
 
-    /// Computes the segments that decide a key without using runs. If the age range of one contains
-    /// that of another, the wider one decides; of two with equal ranges, the later one decides.
+    /// Computes the segments that own a key without using runs. If the age range of one contains
+    /// that of another, the wider one owns the key; of two with equal ranges, the later one.
     fn reference(segments: &[Rc<Segment>], byte: u8) -> Vec<u64> {
         let holding: Vec<_> = segments
             .iter()

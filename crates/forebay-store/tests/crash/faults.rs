@@ -50,7 +50,7 @@ impl What {
     const EACH: [What; 5] = [What::Reads, What::Writes, What::Flushes, What::All, What::Gone];
 
     fn troubles(self, draw: &mut Draw, from: u64) -> Troubles {
-        // Mostly, the troubles affect one disk, on which one in so many I/Os fails.
+        // In most cases, the faults affect only one disk, on which one in `one_in` I/Os fails.
         let lane = (draw.below(3) > 0).then(|| draw.below(DISKS.into()) as Lane);
         let one_in = [1, 3, 20][draw.below(3) as usize];
         let of = |what| if self == what || self == What::All { one_in } else { 0 };

@@ -4,7 +4,7 @@
 //! An image contains segments, logs that are not in segments yet, and values that are too long for
 //! any slot. `UPDATE=1` creates the image of the current format if it is missing.
 
-// This module works with files, which clippy bars elsewhere.
+// Allowed because this module works with files.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::fs;

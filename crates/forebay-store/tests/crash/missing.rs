@@ -68,7 +68,7 @@ impl Lives {
     }
 }
 
-/// Tests the loss of a disk in a power cut: reads of keys that the disk may decide fail.
+/// Tests the loss of a disk in a power cut: reads of keys that the disk may affect fail.
 pub(crate) fn is_known_elsewhere(seed: u64, lie: Option<Lie>) {
     let mut draw = Draw(seed ^ 0xD15C);
     let (layouts, config) = (layouts(&mut draw), config(&mut draw));

@@ -1,7 +1,7 @@
 //! Tests a store on files in wall time: data that was put can be read, also after the store is
 //! reopened, and files that do not belong to the store are reported.
 
-// These tests use files and threads, which clippy bars elsewhere.
+// Allowed because these tests use files and threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod served;
