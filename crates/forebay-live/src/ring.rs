@@ -107,7 +107,7 @@ impl Ring {
         self.ring.submission().len()
     }
 
-    /// Makes the ring watch for use of the waker, if there is one.
+    /// Makes the ring watch the waker's counter, if there is a waker.
     pub(crate) fn watch(&mut self) {
         let Some(counter) = self.counter.as_ref().filter(|_| !self.watched) else { return };
         let poll = opcode::PollAdd::new(Fd(counter.as_raw_fd()), libc::POLLIN as u32).build();

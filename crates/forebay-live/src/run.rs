@@ -195,7 +195,7 @@ impl Pass {
         }
     }
 
-    /// Reports the answers that resulted from a call of the policy.
+    /// Reports the answers that the policy gave when it was called.
     #[inline]
     fn answer<P, L, W, O>(&mut self, now: Nanos, wall: Nanos, driven: &mut Driven<'_, P, L, W, O>)
     where

@@ -64,7 +64,7 @@ struct ProbeAnswer {
 struct ProbeLimit {
     /// The rate in operations or bytes per second.
     rate_per_s: f64,
-    /// The number of operations or bytes that pass at once.
+    /// The depth of the bucket: the number of operations or bytes that pass at once.
     depth: f64,
 }
 

@@ -33,7 +33,7 @@ pub struct Troubles {
     pub bad: Vec<(Lane, u64)>,
     /// No lane has space for writes during this range of passes of the driver.
     pub full: Option<(u64, u64)>,
-    /// Lanes that disappear, each at a pass of the driver.
+    /// Lanes that disappear, each with the pass of the driver at which it does.
     pub gone: Vec<(Lane, u64)>,
     /// The pass after which the power is cut.
     pub cut_after: Option<u64>,

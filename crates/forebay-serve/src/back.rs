@@ -112,8 +112,8 @@ impl Policies {
         !matches!(self, Policies::Volume(..)) && !is_placement(spec)
     }
 
-    /// Updates this for the successor of `policy`: if writes were lost, the successor reports that
-    /// to all streams except `knows`.
+    /// Returns the policies for the successor of `policy`: if writes were lost, the successor
+    /// reports that to all streams except `knows`.
     pub(crate) fn after(self, policy: &AnyPolicy, knows: u32) -> Policies {
         let lost = |gauge: &Gauge| gauge.name == "losses" && gauge.value > 0.0;
         match self {

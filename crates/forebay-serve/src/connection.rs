@@ -187,7 +187,7 @@ impl Connection {
         self.held_bytes > 0
     }
 
-    /// Sets aside a request that does not fit into the memory.
+    /// Sets aside a request for which there is not enough memory.
     pub(crate) fn starve(&mut self, header: Header) {
         self.stop_starving();
         self.is_hungry = self.held_bytes == 0;

@@ -13,7 +13,7 @@ pub(crate) struct Paired {
     pair: Option<Pair>,
     /// Updates the disk's mark from the log.
     marking: Option<Marking>,
-    /// The error from recording that both devices are served.
+    /// The error, if recording that both devices are served failed.
     failed: Option<Error>,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Wish {
     pub(crate) force: bool,
 }
 
-/// The decision on how to serve them.
+/// The decision on how to serve disk and flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// The disk has no mark and gets none.

@@ -33,7 +33,7 @@ struct Held {
 }
 
 impl RequestMemory {
-    /// Creates a memory of which at most `limit_bytes` may be held.
+    /// Creates the memory, of which at most `limit_bytes` may be in use.
     pub(crate) fn new(limit_bytes: u64) -> RequestMemory {
         let (held_bytes, clients, starving, hungry) = Default::default();
         RequestMemory(Arc::new(Held { limit_bytes, held_bytes, clients, starving, hungry }))

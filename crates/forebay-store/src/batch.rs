@@ -249,8 +249,8 @@ impl FoundLog {
         (is_its && next > self.len).then_some(found)
     }
 
-    /// Searches after damaged data for a later batch of this log or, if no batch has been found
-    /// yet, of the latest log that `may_be` there.
+    /// Searches the data behind a damaged batch for a later batch of this log or, if no batch has
+    /// been found yet, of the latest log that `may_be` in the slot.
     pub(crate) fn find_behind(
         &mut self,
         slot: &[u8],

@@ -220,7 +220,8 @@ struct State {
     health: Vec<DiskHealth>,
     notices: Notices,
     transforming: usize,
-    /// Whether there was no room for a log. Until there is, puts that find no slot are refused.
+    /// Whether there was no room for a log's segment. Until there is, puts are refused if no slot
+    /// is free.
     is_full: bool,
     is_merging: bool,
     /// The room that the current merge may need in addition to what it frees.

@@ -29,8 +29,8 @@ pub struct Predicted {
 }
 
 impl Predicted {
-    /// Returns whether transformations end in time. If they do not, more disks or fewer or larger
-    /// puts help.
+    /// Returns whether transformations end in time. If they do not, more disks, fewer puts or
+    /// larger puts help.
     pub fn keeps_up(&self) -> bool {
         self.periods <= self.periods_max
     }

@@ -80,7 +80,8 @@ fn cut_everywhere(shape: &Shape, script: &Script, away: &[usize], seed: u64) -> 
         let count = if is_cut { 4 } else { pairs.len() };
         let turn = |step: usize| pairs[(passes as usize * 4 + step) % pairs.len()];
         for missing in (0..count).map(turn) {
-            // If drives were missing, only they lack data, so no other drives may be missing.
+            // If drives were missing during the run, only these may be missing now, because they
+            // lack data.
             check(shape, &after, &oracle, if away.is_empty() { &missing } else { away });
         }
         check(shape, &after, &oracle, &[]);

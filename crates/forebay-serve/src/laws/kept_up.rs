@@ -21,7 +21,7 @@ use super::losses::gone;
 use super::{longer, serve, serve_reachable};
 use crate::front::Order;
 
-/// The number of drives exceeds the number that a unit uses, and there are lanes for two more.
+/// The number of drives, which is more than a unit uses. There are lanes for two more.
 const DRIVES: u16 = 8;
 const LANES: u16 = DRIVES + 2;
 

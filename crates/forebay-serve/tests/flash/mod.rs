@@ -334,7 +334,7 @@ fn a_newest_record_that_is_damaged_or_gone_is_an_error() {
     room.change("gone", newest as u64, &[0; 8192]);
     room.refused(room.back(BACK, "disk", Some("gone")));
     assert_eq!(room.reads(room.back(BACK, "disk", Some("flash"))).0, 2);
-    // With force, the record before the damaged one counts: there is no data on the flash.
+    // With force, the log ends before the damaged record, so the flash contains no data.
     assert_eq!(room.reads(forced(room.back(BACK, "disk", Some("gone")))).0, 0);
 }
 

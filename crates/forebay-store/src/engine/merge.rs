@@ -195,7 +195,7 @@ impl Engine {
         let ages = origin.ages;
         let is_oldest = self.is_oldest(&self.state.borrow(), ages.0);
         let from = done.as_ref().map_or_else(|| Key::from([]), |done| after(done));
-        // As much again is already buffered.
+        // The other half is for records that are already buffered.
         let ahead = self.config.merge_bytes / 2 / inputs.len().max(1) as u64;
         let mut streams: Vec<Ahead> =
             inputs.iter().map(|run| Ahead::new(self, run, &from, ahead)).collect();

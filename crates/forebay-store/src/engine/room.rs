@@ -126,9 +126,9 @@ impl Engine {
         free.saturating_sub(logs)
     }
 
-    /// Returns the space that merges may use: what logs will not need, and at least what logs
-    /// without room leave unused. Otherwise, logs that wait for a merge would prevent it from
-    /// starting.
+    /// Returns the space that merges may use: the space that logs will not need, but at least half
+    /// of the room reserved for merges on each disk. Otherwise, logs that wait for a merge would
+    /// prevent it from starting.
     pub(super) fn left_to_merges(&self, state: &State) -> u64 {
         let untouched = |disk: usize| {
             self.disks[disk].space.borrow().free_bytes().min(self.merge_room(disk) / 2)

@@ -37,7 +37,7 @@ pub(super) enum Step {
     Reply(Reply),
     Value(Source),
     Values(Vec<Source>),
-    /// A count of those values that exist.
+    /// The number of these values that exist.
     Count(Vec<Source>),
 }
 

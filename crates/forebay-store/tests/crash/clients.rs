@@ -265,7 +265,7 @@ impl<'a> Clients<'a> {
                     }
                     self.checked += 1;
                 }
-                // None of the client's own keys before the next page may be missing.
+                // All of the client's own keys before the next page must be in this one.
                 let mine: Vec<_> = self
                     .known
                     .keys

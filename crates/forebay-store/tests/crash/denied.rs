@@ -152,8 +152,7 @@ fn a_deletion_outlives_a_first_put_that_was_done_though_it_failed() {
     }
 }
 
-/// A file system without space for segments: this many writes to them fail, and then there is space
-/// again.
+/// Makes the first `left` writes to segments fail for lack of space, as on a full file system.
 struct Filled {
     segments_at: u64,
     left: u32,

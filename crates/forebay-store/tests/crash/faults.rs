@@ -14,7 +14,7 @@ use crate::crash::clients::{Clients, Known};
 use crate::crash::meddled::{Meddle, Meddled};
 use crate::crash::{DISKS, Draw, STUCK, config, layouts, longer, media};
 
-/// Changes the troubles of the disks when the driver reaches given numbers of passes.
+/// Changes the faults of the disks when the driver reaches given passes.
 struct Changing {
     troubles: Vec<(u64, Troubles)>,
     passes: u64,

@@ -59,7 +59,7 @@ impl Lie {
     ];
 }
 
-/// The lanes of a store none of whose disks is missing.
+/// The lanes of a store with all its disks, one kind of whose syncs is omitted.
 pub(crate) struct Lying {
     lie: Option<Lie>,
     layout: Layout,
