@@ -34,8 +34,8 @@ use crate::wire::{Extent, LEN_MAX, Shape, outcome, source};
 
 /// The index of the arena among the registered buffers.
 const ARENA: u16 = 0;
-/// The number of registered bytes of the pool. They suffice for some hundred I/Os in all, and for
-/// more if all I/Os have similar lengths.
+/// The number of registered bytes of the pool: enough for 32 I/Os of the maximum length. Space that
+/// was used for one size of buffer is not reused for other sizes.
 const ARENA_BYTES: usize = 32 << 20;
 /// The maximum number of pieces that the kernel accepts at a time (IOV_MAX).
 const PIECES_MAX: usize = 1024;

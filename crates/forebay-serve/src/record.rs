@@ -36,7 +36,7 @@ struct Bunch {
 /// The names of streams: given names for the first ones, and numbers for the rest.
 struct StreamNames {
     names: Vec<String>,
-    /// The stream whose name is 0.
+    /// The stream whose number is 0.
     first: usize,
 }
 
