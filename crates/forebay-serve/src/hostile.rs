@@ -165,8 +165,8 @@ fn steady() -> Vec<u8> {
     bytes
 }
 
-/// Encodes requests from eight bytes each, most of them valid. A write is followed by its data,
-/// unless its length is false.
+/// Converts each eight bytes to a request; most of the requests are valid. A write is followed by
+/// its data, unless it states a false length.
 fn spelled(bytes: &[u8]) -> Vec<u8> {
     let mut said = Vec::new();
     for (nth, one) in bytes.chunks_exact(8).enumerate() {

@@ -151,7 +151,7 @@ impl Engine {
         filter
     }
 
-    /// Puts a segment into effect, and removes the segments that it replaces.
+    /// Publishes a segment by listing it in roots, and removes the segments that it replaces.
     pub(super) async fn publish(&self, segment: Segment) -> Result<(), OperationError> {
         let change = Change { added: vec![segment.entry()], ..Change::default() };
         if let Err(trouble) = self.change_root(segment.disk, change).await {
