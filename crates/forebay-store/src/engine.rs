@@ -291,8 +291,8 @@ fn log_size(config: &Config, layout: &Layout) -> LogSize {
 }
 
 impl Engine {
-    /// Creates the engine for these disks, in order. One may be missing; the others get lanes from
-    /// 0. The first operation opens the store.
+    /// Creates the engine for these disks, in order. One may be missing; the others are lanes 0,
+    /// 1, and so on. The first operation opens the store.
     pub(crate) fn new(
         executor: &Rc<Executor>,
         config: Config,
