@@ -1,6 +1,6 @@
 //! Measures the speed of parity and recovery on one core, compared with a copy and a plain XOR of
-//! the same bytes in the same run. GB/s count data blocks read. Blocks are 64 KiB, like the chunks
-//! of an array.
+//! the same bytes in the same run. GB/s are those of the data blocks read. Blocks are 64 KiB, like
+//! the chunks of an array.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -11,7 +11,7 @@ const BLOCK: usize = 64 << 10;
 const RUNS: usize = 9;
 /// The amount of data per run, so that a run takes some tens of milliseconds.
 const WORK_BYTES: usize = 256 << 20;
-/// Data blocks of a stripe.
+/// The numbers of data blocks in a stripe.
 const WIDTHS: [usize; 3] = [4, 8, 16];
 
 fn main() {
@@ -70,7 +70,7 @@ fn gigabytes_s(width: usize, mut stripe: impl FnMut()) -> f64 {
     (rounds * width * BLOCK) as f64 / 1e9 / seconds.fold(f64::INFINITY, f64::min)
 }
 
-/// The straightforward XOR, byte by byte.
+/// The plain XOR, byte by byte.
 fn xor(to: &mut [u8], from: &[u8]) {
     for (to, from) in to.iter_mut().zip(from) {
         *to ^= from;

@@ -1,8 +1,8 @@
 //! Linux's older asynchronous I/O (`io_submit`), which databases and fio's `libaio` use.
 //!
 //! Unlike io_uring, it never passes an I/O to another thread: if the block layer has no free
-//! request, the submitting thread sleeps. Measurements of how tasks wait for requests depend on
-//! that. Only reads and writes of files opened with `O_DIRECT` are asynchronous.
+//! request, the submitting thread sleeps. Measurements of how threads wait for requests depend on
+//! this. Only reads and writes of files opened with `O_DIRECT` are asynchronous.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -12,12 +12,12 @@ use std::ptr;
 
 use forebay_core::{Nanos, Op};
 
-/// Memory is aligned to this, as `O_DIRECT` asks for at most.
+/// The alignment of memory, which is the largest that `O_DIRECT` requires.
 const ALIGNMENT: usize = 4096;
 const READ: u16 = 0;
 const WRITE: u16 = 1;
 
-/// `struct iocb`.
+/// The kernel's `struct iocb`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 struct Command {
@@ -35,7 +35,7 @@ struct Command {
     event_fd: u32,
 }
 
-/// `struct io_event`.
+/// The kernel's `struct io_event`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 struct Event {
@@ -48,13 +48,13 @@ struct Event {
 /// An I/O that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AioEnded {
-    /// As it was named.
+    /// The name given at its submission.
     pub name: u64,
-    /// Bytes moved, or the system's error number, negated.
+    /// The number of bytes transferred, or the negated error number of the system.
     pub result: i64,
 }
 
-/// I/Os of one file that all share one buffer, for users that do not need the data.
+/// I/Os on one file that all share one buffer, for users that do not need the data.
 pub struct Aio {
     file: File,
     context: u64,
@@ -65,13 +65,14 @@ pub struct Aio {
 }
 
 impl Aio {
-    /// For at most `depth` I/Os at a time of at most `len_max` bytes.
+    /// Creates a queue for at most `depth` I/Os at a time, each of at most `len_max` bytes.
     ///
     /// # Errors
-    /// Where the system has no room for so many.
+    /// The system has no room for that many I/Os.
     pub fn new(file: File, depth: u32, len_max: u32) -> io::Result<Aio> {
         let mut context = 0u64;
-        // SAFETY: the pointer is to a context that is zero, as the call demands, and lives until it returns.
+        // SAFETY: the pointer is to a context that is zero, as the call requires, and that lives
+        // until the call returns.
         let set_up = unsafe { libc::syscall(libc::SYS_io_setup, depth, &raw mut context) };
         if set_up != 0 {
             return Err(io::Error::last_os_error());
@@ -82,16 +83,16 @@ impl Aio {
         Ok(Aio { file, context, buffer, aligned, events, under_way: 0 })
     }
 
-    /// I/Os that were submitted and have not been reaped.
+    /// Returns the number of I/Os that were submitted and have not been reaped.
     pub fn under_way(&self) -> usize {
         self.under_way
     }
 
-    /// Submits I/Os in one call, each with its name, first byte and length. The thread sleeps if
-    /// the block layer makes it wait.
+    /// Submits I/Os in one call, each with its name, offset and length. The thread sleeps if the
+    /// block layer makes it wait.
     ///
     /// # Errors
-    /// The system refuses an I/O; then only the ones before it, if any, are outstanding.
+    /// The system refuses an I/O; only those before it, if any, are outstanding then.
     ///
     /// # Panics
     /// An I/O is longer than announced, or transfers no data.
@@ -102,8 +103,9 @@ impl Aio {
         let mut sent = 0;
         while sent < pointers.len() {
             let (count, first) = (pointers.len() - sent, pointers[sent..].as_mut_ptr());
-            // SAFETY: the pointers are to commands that live until the call has returned, which copies them; the buffer
-            // and the file that they name live until the context is destroyed.
+            // SAFETY: the pointers are to commands that live until the call has returned; the call
+            // copies them. The buffer and the file that they refer to live until the context is
+            // destroyed.
             let took = unsafe { libc::syscall(libc::SYS_io_submit, self.context, count, first) };
             if took <= 0 {
                 return Err(io::Error::last_os_error());
@@ -127,10 +129,11 @@ impl Aio {
         }
     }
 
-    /// Waits until an I/O has ended or `wait` is over, and tells `each` what has ended. Without `wait` it waits for an I/O.
+    /// Waits until an I/O has ended or `wait` is over, and passes the I/Os that have ended to
+    /// `each`. Without `wait`, it waits until an I/O ends.
     ///
     /// # Errors
-    /// Where the system fails.
+    /// The system call fails.
     pub fn reap(&mut self, wait: Option<Nanos>, mut each: impl FnMut(AioEnded)) -> io::Result<()> {
         let timeout = wait.map(|span| libc::timespec {
             tv_sec: (span.0 / 1_000_000_000) as _,
@@ -158,8 +161,8 @@ impl Aio {
 
 impl Drop for Aio {
     fn drop(&mut self) {
-        // SAFETY: the context is ours; the call waits for outstanding I/Os, so the buffer is no
-        // longer used.
+        // SAFETY: this object owns the context; the call waits for outstanding I/Os, so the buffer
+        // is no longer in use afterwards.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
     }
 }

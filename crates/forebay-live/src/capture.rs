@@ -1,7 +1,7 @@
-//! Captures the requests that reach a block device, as the kernel's own trace records.
+//! Captures the requests that reach a block device, as recorded by the kernel's own trace.
 //!
 //! The records come from blktrace(8), which reads them from debugfs, or, if a locked-down kernel
-//! refuses that, from the `blk` tracer, which provides the same records through tracefs. Only
+//! refuses that, from the `blk` tracer, which provides the same records through tracefs. Only the
 //! records that a trace of requests needs are stored: queued, issued, completed, and names of
 //! threads. They are spooled to an unlinked file in order of arrival, ready for a reader of
 //! blktrace version 7.
@@ -31,17 +31,17 @@ pub use spool::Counts;
 use forebay_ask::{Choice, Value};
 use spool::Spool;
 
-/// Between two looks at an empty pipe.
+/// The interval between polls of an empty pipe.
 const NAP: Duration = Duration::from_millis(10);
-/// Between two pieces of news.
+/// The interval between progress reports.
 const TELL: Duration = Duration::from_millis(500);
-/// Bytes read at a time.
+/// The number of bytes to read at a time.
 const CHUNK_BYTES: usize = 1 << 16;
 
-/// Which of the kernel's interfaces to use.
+/// The kernel interface to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Via {
-    /// blktrace(8) where the kernel lets it, else tracefs.
+    /// blktrace(8) if the kernel permits it, else tracefs.
     #[default]
     Any,
     /// blktrace(8) only.
@@ -68,21 +68,21 @@ impl Value for Via {
     }
 }
 
-/// Where things are on this machine.
+/// The paths of this machine's kernel interfaces.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// Where tracefs is mounted.
+    /// The mount point of tracefs.
     pub tracefs: Option<PathBuf>,
-    /// Where debugfs is mounted.
+    /// The mount point of debugfs.
     pub debugfs: Option<PathBuf>,
-    /// Where proc is mounted.
+    /// The mount point of proc.
     pub proc: PathBuf,
-    /// The program blktrace(8).
+    /// The path of the program blktrace(8).
     pub blktrace: PathBuf,
 }
 
 impl Places {
-    /// As `/proc/self/mounts` says.
+    /// Determines the paths from `/proc/self/mounts`.
     pub fn found() -> Places {
         Places::of_mounts(&std::fs::read_to_string("/proc/self/mounts").unwrap_or_default())
     }
@@ -105,25 +105,26 @@ impl Places {
     }
 }
 
-/// What to capture.
+/// A capture to perform.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The device.
+    /// The device to capture.
     pub device: Device,
-    /// How long.
+    /// The duration of the capture.
     pub length: Duration,
-    /// By which interface.
+    /// The interface to use.
     pub via: Via,
-    /// Where the spool is put, unlinked. Better not on the device that is captured.
+    /// The folder for the unlinked spool file. It should not be on the captured device.
     pub folder: PathBuf,
-    /// Where things are.
+    /// The paths of this machine's kernel interfaces.
     pub places: Places,
 }
 
 /// The result of a capture.
 #[derive(Debug)]
 pub struct Captured {
-    /// The records, of blktrace version 7, all CPUs in one file; rewound.
+    /// The records of all CPUs in one file, in the format of blktrace version 7; the file is
+    /// rewound.
     pub spool: File,
     /// The number of events of each kind.
     pub counts: Counts,
@@ -131,35 +132,35 @@ pub struct Captured {
     pub lost: u64,
     /// The duration of the capture.
     pub elapsed: Duration,
-    /// The interface used.
+    /// The interface that was used.
     pub by: &'static str,
     /// Notes for the user, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// News while capturing.
+/// A progress report of a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct CaptureNews {
     /// The number of events captured so far.
     pub counts: Counts,
-    /// Events dropped so far.
+    /// The number of events dropped so far.
     pub lost: u64,
-    /// Time so far.
+    /// The time since the capture began.
     pub elapsed: Duration,
 }
 
-/// The result of polling a source of records.
+/// The result of polling a source of records once.
 enum Look {
-    /// This many bytes, at the start of the buffer.
+    /// This many bytes were read to the start of the buffer.
     Bytes(usize),
-    /// Nothing at present.
+    /// Nothing is available at present.
     Nothing,
-    /// Nothing ever again.
+    /// The source has ended.
     End,
 }
 
 impl Look {
-    /// From a read that does not block.
+    /// Converts the result of a nonblocking read; `end` is the meaning of 0 bytes.
     fn of(read: io::Result<usize>, end: Look) -> io::Result<Look> {
         match read {
             Ok(0) => Ok(end),
@@ -175,19 +176,20 @@ impl Look {
 trait Source {
     /// Returns the name of the source.
     fn name(&self) -> &'static str;
-    /// Reads bytes without waiting for them.
+    /// Reads the available bytes without waiting.
     fn look(&mut self, buffer: &mut [u8]) -> Result<Look, CaptureError>;
-    /// Events lost since it began.
+    /// Returns the number of events lost since the source began.
     fn lost(&self) -> u64;
-    /// Lets no further events in. Those that are in can still be read.
+    /// Stops recording events. Events already recorded can still be read.
     fn stop(&mut self) -> Result<(), CaptureError>;
-    /// Empty looks in a row after which, once stopped, it is believed to have nothing more.
+    /// Returns the number of consecutive empty polls after which a stopped source counts as
+    /// exhausted.
     fn empty_looks(&self) -> u32;
-    /// Puts everything back as it was; answers what could not be.
+    /// Restores all settings; returns messages about those that could not be restored.
     fn restore(&mut self) -> Vec<String>;
 }
 
-/// Captures for the planned time or until `stop` is set, and reports progress now and then.
+/// Captures for the planned time or until `stop` is set; reports progress regularly.
 ///
 /// # Errors
 /// [`CaptureError::Refused`] if the system does not permit it, with what is missing;
@@ -246,7 +248,8 @@ fn drain(
     Ok(())
 }
 
-/// Starts a tracer. With a choice, tells in `notes` why the better one did not do.
+/// Starts a tracer. If there is a choice, adds a note that says why the preferred tracer could not
+/// be used.
 fn begin(plan: &Plan, notes: &mut Vec<String>) -> Result<(Box<dyn Source>, Spool), CaptureError> {
     let spool = |names| Spool::new(&plan.folder, names);
     let by_tracefs = || -> Result<(Box<dyn Source>, Spool), CaptureError> {
@@ -271,7 +274,7 @@ fn begin(plan: &Plan, notes: &mut Vec<String>) -> Result<(Box<dyn Source>, Spool
     Ok((source, spool))
 }
 
-/// Returns whether what is written to `folder` ends on the captured device itself, and so in the
+/// Returns whether `folder` is on the captured device, so that writes to it would appear in the
 /// trace.
 pub fn is_on(folder: &Path, device: &Device) -> bool {
     device.holds(folder)

@@ -13,23 +13,24 @@ use rustix::thread::{current_timer_slack, set_current_timer_slack};
 
 use crate::waker::Waker;
 
-/// How long before a moment waiting ends and asking begins. Longer hardly helps, and where requests
-/// come closer than this the driver never sleeps: then Linux takes it 50 ms of every second even in
-/// real time, for others that wait for its processor (or `sched_rt_runtime_us`).
+/// How long before a deadline the thread stops sleeping and polls the clock. A longer time hardly
+/// helps. If requests are closer together than this, the driver never sleeps; Linux then takes the
+/// CPU away for 50 ms of every second, even from a real-time thread, if other threads wait for it
+/// (`sched_rt_runtime_us`).
 pub(crate) const SPIN: Nanos = Nanos(30_000);
 
-/// Says what time it is, since the start of the run, and lets time pass.
+/// A clock that starts with the run and can wait.
 pub trait Clock {
-    /// What time it is; never earlier than before.
+    /// Returns the current time, which never decreases.
     fn now(&mut self) -> Nanos;
 
-    /// Waits until shortly before `until`; not at all where that is near.
+    /// Waits until shortly before `until`; returns at once if that is near.
     fn wait(&mut self, until: Nanos);
 
     /// Returns a waker that ends this thread's wait from any other thread.
     ///
     /// # Errors
-    /// The system is out of the resources for a waker.
+    /// The system lacks the resources for a waker.
     fn waker(&mut self) -> io::Result<Waker> {
         Ok(Waker::thread(thread::current()))
     }
@@ -42,14 +43,14 @@ pub struct WallClock {
 }
 
 impl WallClock {
-    /// Returns a run that starts now.
+    /// Starts the clock at zero.
     pub fn start() -> WallClock {
         WallClock { started: Instant::now() }
     }
 }
 
-/// A clock that stands still unless somebody waits, and then is exactly on time: emulated lanes under it are a
-/// simulation with content, as fast as the machine goes.
+/// A clock that advances only when something waits, and then to exactly the requested time. With
+/// it, emulated lanes are a simulation with content, as fast as the machine permits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VirtualClock(Nanos);
 
@@ -62,8 +63,8 @@ impl Clock for VirtualClock {
     }
 }
 
-/// While it lives, the kernel wakes this thread from sleep without delay and, where that is asked for,
-/// runs it before all ordinary ones: a driver that has to wait for a processor issues late.
+/// While this object lives, the kernel wakes the thread from sleep without delay and, if requested,
+/// runs it before all ordinary threads. A driver that has to wait for a CPU issues I/Os late.
 #[derive(Debug)]
 pub struct Punctual {
     slack_ns: Option<NonZeroU64>,
@@ -71,14 +72,14 @@ pub struct Punctual {
 }
 
 impl Punctual {
-    /// From now on, in real time too (`SCHED_FIFO`) if `realtime`. One busy thread of that kind keeps
-    /// a processor to itself, so there should be others.
+    /// Makes the calling thread punctual and, with `realtime`, a real-time thread (`SCHED_FIFO`). A
+    /// busy real-time thread occupies a CPU alone, so the machine should have others.
     ///
     /// # Errors
-    /// Where the kernel refuses real time.
+    /// The kernel refuses real-time scheduling.
     pub fn thread(realtime: bool) -> io::Result<Punctual> {
         let slack_ns = current_timer_slack().ok().and_then(NonZeroU64::new);
-        // Where it refuses, we wake a little later and spin less.
+        // If the kernel refuses, the thread wakes a little later and spins less.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         if realtime {
             schedule(libc::SCHED_FIFO, 1)?;
@@ -87,12 +88,14 @@ impl Punctual {
     }
 }
 
-/// Changes how this thread is scheduled, and not those it starts.
+/// Changes the scheduling of this thread, but not of the threads that it starts.
 #[allow(unsafe_code)]
 fn schedule(class: libc::c_int, priority: libc::c_int) -> io::Result<()> {
     let class = class | libc::SCHED_RESET_ON_FORK;
-    // The kernel's own call: musl's function refuses, as it means threads where POSIX means processes.
-    // SAFETY: 0 is this thread, and the pointer is to what the kernel's parameters are, a priority, which the call only reads.
+    // Calls the kernel directly, because musl's function refuses: POSIX defines it for processes,
+    // but here it is for a thread.
+    // SAFETY: 0 is the calling thread, and the pointer is to the kernel's parameter structure,
+    // which contains only a priority and which the call only reads.
     match unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, class, &raw const priority) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -117,7 +120,7 @@ impl Clock for WallClock {
     fn wait(&mut self, until: Nanos) {
         let left = until - self.now() - SPIN;
         if left > Nanos::ZERO {
-            // Not `sleep`, so that a waker can end it.
+            // A waker can end `park`, but not `sleep`.
             thread::park_timeout(Duration::from_nanos(left.0));
         } else {
             std::hint::spin_loop();

@@ -1,24 +1,24 @@
-//! Processor time of this process, including its kernel threads.
+//! The CPU time of this process, including its kernel threads.
 #![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;
 
 use forebay_core::Nanos;
 
-/// Processor time used so far, or in a span.
+/// The CPU time used since the start of the process, or in a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
-    /// In user mode.
+    /// The time in user mode.
     pub user: Nanos,
-    /// In the kernel.
+    /// The time in the kernel.
     pub system: Nanos,
 }
 
 impl CpuTime {
-    /// Of this process since it began: getrusage(2).
+    /// Returns the CPU time that this process has used since its start (getrusage(2)).
     pub fn used() -> CpuTime {
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: the pointer is to a whole `rusage`, which the call fills or leaves zeroed.
+        // SAFETY: the pointer is to a complete `rusage`, which the call fills in or leaves zeroed.
         let usage = unsafe {
             libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
             usage.assume_init()
@@ -35,10 +35,10 @@ impl CpuTime {
     }
 }
 
-/// Returns how often this thread gave its processor away to wait for something, since it began.
+/// Returns how often this thread has gone to sleep since it was started.
 pub(crate) fn sleeps() -> u64 {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: as above.
+    // SAFETY: as above, the pointer is to a complete `rusage`.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
         usage.assume_init()

@@ -4,12 +4,12 @@ use std::str::FromStr;
 
 use forebay_ask::{Choice, Value};
 
-/// How I/Os get to real targets.
+/// How I/Os are passed to real targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Driver {
     /// io_uring ([`crate::Uring`]).
     Uring,
-    /// Plain reads and writes on threads ([`crate::Threads`]).
+    /// Blocking reads and writes on threads ([`crate::Threads`]).
     Threads,
 }
 

@@ -1,10 +1,11 @@
 //! Emulated devices: models of the core whose I/Os end in wall time, with or without data.
 //!
-//! The run's own time proceeds from event to event, arrivals and completions alike, each at its
-//! exact time; an event is processed when the wall clock has passed it. Policy and model therefore
-//! behave exactly as in the simulator, however late the host is. (A disk that learns a few
-//! microseconds late that its next command is sequential would lose a revolution.) The host's
-//! delays are visible only to clients and observers, which use the wall clock.
+//! The run has its own time, which proceeds from event to event, arrivals and completions alike,
+//! each at its exact time. An event is processed once the wall clock has passed its time. Policy
+//! and model therefore behave exactly as in the simulator, however late the host is. (Otherwise, a
+//! disk that learns a few microseconds late that its next command is sequential would lose a
+//! revolution.) The host's delays are visible only to clients and observers, which use the wall
+//! clock.
 //!
 //! Bytes are transferred to and from a [`Store`] when an I/O ends; without a store there is no
 //! content.
@@ -21,7 +22,7 @@ use crate::store::Store;
 use crate::waker::Waker;
 use crate::wire::source;
 
-/// Device models as lanes, driven by a clock.
+/// Device models as lanes that are driven by a clock.
 pub struct Emulated<D, C> {
     devices: Vec<D>,
     content: Option<Content>,
@@ -36,19 +37,19 @@ struct Content {
     stores: Vec<Box<dyn Store>>,
     pool: Pool,
     pattern: Buf,
-    /// The memory of outstanding I/Os.
+    /// The memory of the I/Os in flight.
     pieces: BTreeMap<(Lane, RequestId), Vec<Piece>>,
 }
 
 impl Content {
-    /// Moves the bytes of an I/O that the model has done.
+    /// Transfers the bytes of an I/O that the model has completed.
     fn serve(&mut self, io: &Request, pieces: &[Piece]) -> io::Result<()> {
         let Content { stores, pool, .. } = self;
         let store = &mut stores[usize::from(io.lane)];
         let mut offset = io.offset;
         for &piece in pieces {
             match io.op {
-                // Nobody wants to see it.
+                // Nobody needs the bytes of this read.
                 Op::Read if piece.buf == 0 => {}
                 _ if piece.buf == 0 => return Err(io::Error::from_raw_os_error(libc::EINVAL)),
                 Op::Read => store.read(offset, pool.view_mut(piece))?,
@@ -92,7 +93,7 @@ impl<D: Device, C: Clock> Emulated<D, C> {
     /// Returns the clock and the memory.
     ///
     /// # Panics
-    /// Without content.
+    /// Panics if the devices have no content.
     pub(crate) fn with_content(&mut self) -> (&mut C, &mut Pool) {
         let content = self.content.as_mut().expect("devices with bytes behind them");
         (&mut self.clock, &mut content.pool)

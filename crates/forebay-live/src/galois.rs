@@ -10,10 +10,10 @@
 //! simple enough for the compiler to vectorize (words of eight bytes with masks are half as fast).
 //! There are no tables, so the time does not depend on data.
 
-/// The most data blocks under one Q: the powers of 2 repeat from here.
+/// The maximum number of data blocks for one Q, because the powers of 2 repeat from here.
 pub const BLOCKS_MAX: usize = 255;
 
-/// Bytes that are worked on at a time.
+/// The number of bytes processed at a time.
 const STEP: usize = 64;
 type Step = [u8; STEP];
 const NOTHING: Step = [0; STEP];
@@ -21,14 +21,15 @@ const NOTHING: Step = [0; STEP];
 /// The remainder of `x^8` modulo the polynomial.
 const REST: u8 = 0x1d;
 
-/// How lost blocks come from the sums of those left: each is its row's first factor times the plain
-/// sum plus the second times the weighted one.
+/// How to compute up to two lost blocks from the two sums over the remaining blocks: a lost block
+/// is the plain sum times the first factor of its row plus the weighted sum times the second
+/// factor.
 type Rows = [[u8; 2]; 2];
 
-/// `to += factor * from`.
+/// Computes `to += factor * from`.
 ///
 /// # Panics
-/// Where the two differ in length.
+/// The two differ in length.
 pub fn add(to: &mut [u8], from: &[u8], factor: u8) {
     assert_eq!(to.len(), from.len(), "blocks of one length");
     let (to_steps, to_tail) = to.as_chunks_mut::<STEP>();
@@ -54,12 +55,12 @@ pub fn parity(data: &[&[u8]], p: &mut [u8], q: Option<&mut [u8]>) {
     }
 }
 
-/// Writes the blocks of a stripe that are `lost` to `rebuilt`, in the same order: data blocks by
-/// their number, then P, then Q. What `data` and `parities` hold in their places is not looked at
-/// and may be empty.
+/// Writes the `lost` blocks of a stripe to `rebuilt`, in the same order. Data blocks are given by
+/// their number, followed by P and then Q. The lost blocks' entries in `data` and `parities` are
+/// ignored and may be empty.
 ///
 /// # Panics
-/// Where more is lost than there are parities, a block is named twice or unknown, or lengths
+/// More blocks are lost than there are parities, a block is named twice or unknown, or lengths
 /// differ.
 pub fn recover(data: &[&[u8]], parities: &[&[u8]], lost: &[usize], rebuilt: &mut [&mut [u8]]) {
     assert!((1..=2).contains(&parities.len()), "one parity or two, not {}", parities.len());
@@ -92,7 +93,7 @@ pub fn recover(data: &[&[u8]], parities: &[&[u8]], lost: &[usize], rebuilt: &mut
     }
 }
 
-/// Every block that is not lost has `len` bytes.
+/// Checks that every block that is not lost has `len` bytes.
 fn check(data: &[&[u8]], parities: &[&[u8]], len: usize, lost: &[usize]) {
     assert!(data.len() <= BLOCKS_MAX, "{} data blocks, at most {BLOCKS_MAX}", data.len());
     for (index, block) in data.iter().chain(parities).enumerate() {
@@ -101,8 +102,8 @@ fn check(data: &[&[u8]], parities: &[&[u8]], len: usize, lost: &[usize]) {
     }
 }
 
-/// What gives the lost blocks back. With x lost the plain sum is missing `d_x`, the weighted one
-/// `2^x d_x`; two equations are solved for what they miss.
+/// Returns the factors that recover the lost blocks. Without block x, the plain sum lacks `d_x`,
+/// and the weighted sum lacks `2^x d_x`; this gives two equations for the lost blocks.
 fn rows(blocks: usize, lost: &[usize]) -> Rows {
     let (p, q) = (blocks, blocks + 1);
     let weight = |block| power(block as u8);
@@ -118,7 +119,8 @@ fn rows(blocks: usize, lost: &[usize]) -> Rows {
     } else if first == p {
         [[1, 0], [0, 1]]
     } else if second == p {
-        // The block from the weighted sum, P with it from the plain one.
+        // The data block follows from the weighted sum, and P from the plain sum and the data
+        // block.
         let factor = inverse(weight(first));
         [[0, factor], [1, factor]]
     } else {
@@ -130,8 +132,8 @@ fn rows(blocks: usize, lost: &[usize]) -> Rows {
     rows
 }
 
-/// Writes `rows` of the sums over `data` and `known`, the parities; what is empty counts as zeros.
-/// Without `WEIGHTED` only the plain sum is made.
+/// Combines the sums over `data` and the parities `known` according to `rows`; an empty block
+/// counts as zeros. Without `WEIGHTED`, only the plain sum is computed.
 fn combine<const WEIGHTED: bool>(
     data: &[&[u8]],
     known: [&[u8]; 2],
@@ -181,7 +183,7 @@ fn sums<const WEIGHTED: bool>(
     [plain, weighted]
 }
 
-/// One lost block from both sums.
+/// Computes one lost block from both sums.
 #[inline(always)]
 fn combination(sums: [Step; 2], row: &[u8; 2]) -> Step {
     let mut block = NOTHING;
@@ -210,7 +212,7 @@ fn twice(byte: u8) -> u8 {
     (byte << 1) ^ if byte.cast_signed() < 0 { REST } else { 0 }
 }
 
-/// Bit by bit of the factor, lowest first.
+/// Adds `factor * from`, one bit of the factor at a time, lowest first.
 #[inline(always)]
 fn multiply_add(to: &mut Step, mut from: Step, mut factor: u8) {
     while factor != 0 {
@@ -224,7 +226,7 @@ fn multiply_add(to: &mut Step, mut from: Step, mut factor: u8) {
     }
 }
 
-/// Returns the last bytes of a block, less than a step.
+/// Returns the last bytes of a block, less than a step, padded with zeros.
 fn padded(bytes: &[u8]) -> Step {
     let mut step = NOTHING;
     step[..bytes.len()].copy_from_slice(bytes);
@@ -235,12 +237,12 @@ fn multiply(a: u8, b: u8) -> u8 {
     (0..8).rev().fold(0, |sum, bit| twice(sum) ^ if b >> bit & 1 == 1 { a } else { 0 })
 }
 
-/// `2^exponent`.
+/// Returns `2^exponent`.
 fn power(exponent: u8) -> u8 {
     (0..exponent).fold(1, |power, _| twice(power))
 }
 
-/// What gives 1 with `a`, which is not 0: its 254th power, by squares.
+/// Returns the inverse of `a`, which is not 0: its 254th power, computed by squaring.
 fn inverse(a: u8) -> u8 {
     let (mut square, mut inverse) = (a, 1);
     for _ in 0..7 {
@@ -254,7 +256,7 @@ fn inverse(a: u8) -> u8 {
 mod tests {
     use super::*;
 
-    /// Multiplication as it is defined: of polynomials, then the rest of a long division.
+    /// Multiplies by definition: the product of polynomials, then the remainder of a long division.
     fn product(a: u8, b: u8) -> u8 {
         let long =
             (0..8).filter(|bit| b >> bit & 1 == 1).fold(0, |sum, bit| sum ^ (u16::from(a) << bit));
@@ -265,7 +267,7 @@ mod tests {
         rest as u8
     }
 
-    /// Bytes without a pattern, others for every seed.
+    /// Returns bytes without a pattern, different for each seed.
     fn block(len: usize, seed: usize) -> Vec<u8> {
         let mut state = seed as u64 + 1;
         let mut next = || {
@@ -277,7 +279,7 @@ mod tests {
         (0..len).map(|_| next()).collect()
     }
 
-    /// Data, then P and Q byte by byte.
+    /// Returns data blocks, followed by P and Q computed byte by byte.
     fn stripe(blocks: usize, len: usize) -> Vec<Vec<u8>> {
         let mut stripe: Vec<Vec<u8>> = (0..blocks).map(|index| block(len, index)).collect();
         let mut weights = vec![1_u8];
@@ -291,12 +293,13 @@ mod tests {
         stripe
     }
 
-    /// Around a step, and none.
+    /// Lengths around multiples of a step, and 0.
     const LENS: [usize; 6] = [0, 1, STEP - 1, STEP, STEP + 1, 3 * STEP + 40];
 
     #[test]
     fn powers_of_two_are_those_of_rfc_6330() {
-        // Its table OCT_EXP (section 5.7.3) begins and ends so; it is this field.
+        // The table OCT_EXP of RFC 6330 (section 5.7.3) begins and ends with these numbers; it is
+        // for the same field.
         let begin = [1, 2, 4, 8, 16, 32, 64, 128, 29, 58, 116, 232, 205, 135, 19, 38, 76, 152, 45];
         let end = [216, 173, 71, 142];
         assert_eq!((0..19).map(power).collect::<Vec<_>>(), begin);
@@ -343,7 +346,7 @@ mod tests {
         }
     }
 
-    /// Fills the lost blocks with garbage and recovers them.
+    /// Fills the lost blocks with garbage, and checks that they are recovered.
     fn comes_back(stripe: &[Vec<u8>], parities: usize, lost: &[usize]) {
         let (blocks, len) = (stripe.len() - 2, stripe[0].len());
         let junk = block(len, 999);

@@ -1,44 +1,44 @@
-//! Detects whether the driver was blocked because a target accepted no more I/Os: Linux lets the
-//! submitter of an I/O to a device without free tags sleep, including users of io_uring.
+//! Detects whether the driver was blocked because a target accepted no more I/Os. Linux makes the
+//! submitter of an I/O sleep if the device has no free tags, even with io_uring.
 //!
-//! Long submissions without sleep are not counted, because they are caused by the machine and not
-//! by the target. Counting sleeps requires a system call, so they are counted only for a while
+//! Long submissions without a sleep are not counted, because they are caused by the machine and not
+//! by the target. Counting sleeps requires a system call, so sleeps are counted only for a while
 //! after a long submission; the first one is therefore missed.
 
 use forebay_core::Nanos;
 
 use crate::cpu::sleeps;
 
-/// Submitting takes some microseconds; longer submissions are examined.
+/// A submission longer than this is examined; a normal one takes a few microseconds.
 const LONG: Nanos = Nanos::from_micros(50);
-/// How long after that sleeps are counted.
+/// How long sleeps are counted after a long submission.
 const WATCHED: Nanos = Nanos::from_millis(1000);
 
-/// What is known of the last times that I/Os were handed over.
+/// The recent delays of submissions.
 #[derive(Debug, Default)]
 pub(crate) struct HeldUp {
     watched_until: Nanos,
     spell: Option<(Nanos, Nanos)>,
 }
 
-/// The beginning of handing over.
+/// A submission that has begun.
 pub(crate) struct Begun {
     at: Nanos,
     sleeps: Option<u64>,
 }
 
 impl HeldUp {
-    /// Returns whether handing over was slow lately.
+    /// Returns whether a submission took long recently, so that sleeps are counted.
     pub(crate) fn is_watched(&self, now: Nanos) -> bool {
         now < self.watched_until
     }
 
-    /// I/Os are about to be handed over.
+    /// Registers that a submission begins.
     pub(crate) fn begin(&self, now: Nanos) -> Begun {
         Begun { at: now, sleeps: self.is_watched(now).then(sleeps) }
     }
 
-    /// They are handed over.
+    /// Registers that a submission has ended.
     pub(crate) fn end(&mut self, begun: &Begun, now: Nanos) {
         if now - begun.at < LONG {
             return;
@@ -50,12 +50,12 @@ impl HeldUp {
         }
     }
 
-    /// Something that hands over among others took longer than it should.
+    /// Registers that an operation that includes a submission took too long.
     pub(crate) fn took_long(&mut self, now: Nanos) {
         self.watched_until = now + WATCHED;
     }
 
-    /// Returns the start and end of the delay since the last call.
+    /// Returns the start and end of the delay since the last call, if any.
     pub(crate) fn take(&mut self) -> Option<(Nanos, Nanos)> {
         self.spell.take()
     }
@@ -71,12 +71,12 @@ mod tests {
     fn only_sleep_while_handing_over_holds_a_driver_up() {
         let (mut held, us) = (HeldUp::default(), Nanos::from_micros);
         let sleep = || std::thread::sleep(Duration::from_micros(200));
-        // The first time sleeps are not counted yet.
+        // Sleeps are not counted yet during the first long submission.
         let begun = held.begin(us(0));
         sleep();
         held.end(&begun, us(200));
         assert_eq!(held.take(), None);
-        // Work is not sleep, however long.
+        // A long submission that works without sleeping does not count.
         let begun = held.begin(us(300));
         let since = Instant::now();
         while since.elapsed() < Duration::from_micros(200) {
@@ -84,7 +84,7 @@ mod tests {
         }
         held.end(&begun, us(500));
         assert_eq!(held.take(), None);
-        // Twice in a pass is one spell; what is short is none.
+        // Two sleeps in one pass are one delay, and a short sleep does not count.
         for at in [600, 900] {
             let begun = held.begin(us(at));
             sleep();

@@ -1,4 +1,5 @@
-//! Listening sockets that whoever started the process opened for it (sd_listen_fds(3)).
+//! Listening sockets that the parent process opened for this one (socket activation,
+//! sd_listen_fds(3)).
 #![allow(unsafe_code)]
 
 use std::env;
@@ -23,11 +24,11 @@ pub fn inherited_sockets() -> Vec<OwnedFd> {
     (FIRST..FIRST + count).filter_map(taken).collect()
 }
 
-/// Takes over an inherited descriptor, if it is open. Programs that this one starts do not inherit
-/// it.
+/// Takes ownership of an inherited descriptor if it is open. Programs that this process starts do
+/// not inherit it.
 fn taken(descriptor: RawFd) -> Option<OwnedFd> {
-    // SAFETY: LISTEN_PID says that these descriptors were opened for this process alone, and they
-    // are taken once. One that is not open is forgotten without being used or closed.
+    // SAFETY: LISTEN_PID says that these descriptors were opened for this process alone, and each
+    // is taken only once. A descriptor that is not open is forgotten without being used or closed.
     let owned = unsafe { OwnedFd::from_raw_fd(descriptor) };
     let is_open =
         fcntl_getfd(&owned).and_then(|flags| fcntl_setfd(&owned, flags | FdFlags::CLOEXEC));

@@ -16,23 +16,24 @@ pub enum Failure {
     Os(i32),
     /// Fewer bytes were transferred than requested.
     Short,
-    /// The I/O lies beyond the target, or is longer than the driver accepts; it was not tried.
+    /// The range is beyond the end of the target, or longer than the driver accepts. The I/O was
+    /// not attempted.
     Beyond,
-    /// It begins or ends within a block of the target; it was not tried.
+    /// The range begins or ends within a block of the target. The I/O was not attempted.
     Partial,
-    /// It is a write of a request that names no bytes; it was not tried.
+    /// The I/O is a write for a request that has no bytes. It was not attempted.
     Empty,
-    /// The device is emulated, and so is its fault.
+    /// The device is emulated, and so is this fault.
     Emulated(Fault),
 }
 
 impl Failure {
-    /// From an error of the system.
+    /// Converts an error of the system.
     pub(crate) fn of(error: &io::Error) -> Failure {
         Failure::Os(error.raw_os_error().unwrap_or(libc::EIO))
     }
 
-    /// Returns the fault as policies see it.
+    /// Returns the corresponding fault for policies.
     pub fn fault(self) -> Fault {
         match self {
             Failure::Os(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => Fault::Full,
@@ -46,7 +47,8 @@ impl Failure {
         }
     }
 
-    /// Returns its name in results: the system's where it has one (`ENOSPC`).
+    /// Returns the name of the failure in results: the system's own name (such as `ENOSPC`) if it
+    /// has one.
     pub fn name(self) -> String {
         let known = [
             (libc::EIO, "EIO"),
@@ -106,7 +108,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Creates an I/O that took from `started` to `at` and failed or not.
+    /// Describes an I/O that lasted from `started` to `at`, and its failure, if any.
     pub fn new(io: Request, started: Nanos, at: Nanos, failure: Option<Failure>) -> Ended {
         let outcome = failure.map_or(Ok(()), |failure| Err(failure.fault()));
         let mechanics = Mechanics::default();
@@ -114,52 +116,53 @@ impl Ended {
     }
 }
 
-/// Serves I/Os in wall time. Lane `i` is the `i`-th device.
+/// Executes I/Os in wall time. Lane `i` is the `i`-th device.
 pub trait Lanes {
     /// Returns the number of lanes.
     fn count(&self) -> usize;
 
     /// Adds completed I/Os to `ended` and returns the current time, which is the time of all of
-    /// these completions. Does not wait. `next` is the driver's own next event: lanes whose time is
-    /// not the wall clock's do not advance beyond it.
+    /// these completions. Does not wait. `next` is the time of the driver's own next event: lanes
+    /// with a time of their own do not advance beyond it.
     ///
     /// # Errors
     /// The driver itself fails; a failed I/O is not such an error.
     fn reap(&mut self, next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos>;
 
-    /// Returns the wall clock, since the start of the run: on real lanes what [`Lanes::reap`]
-    /// answers, on emulated ones that or later.
+    /// Returns the time of the wall clock since the start of the run. On real lanes, this is the
+    /// time that [`Lanes::reap`] returns; on emulated lanes, it may be later.
     fn wall(&mut self) -> Nanos;
 
     /// Returns whether `lane` accepts another I/O.
     fn room(&self, lane: Lane) -> bool;
 
-    /// Returns the memory that policies name.
+    /// Returns the memory of the buffers that policies refer to.
     fn slots(&mut self) -> &mut dyn Slots;
 
-    /// Takes an I/O of whole blocks, whose bytes are `pieces`, in order of address. It is on its way
-    /// after the next [`Lanes::proceed`]. Called only where there is room, with the time of the last
-    /// [`Lanes::reap`].
+    /// Accepts an I/O of whole blocks, whose bytes are `pieces`, in order of address. The next
+    /// [`Lanes::proceed`] submits it. The caller must have checked that the lane has room; `now` is
+    /// the time of the last [`Lanes::reap`].
     fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]);
 
-    /// Returns a waker that wakes [`Lanes::proceed`] from any thread. Call it on the thread that
-    /// drives the lanes.
+    /// Returns a waker that wakes [`Lanes::proceed`] from any thread. This must be called on the
+    /// thread that drives the lanes.
     ///
     /// # Errors
-    /// The system is out of the resources for a waker.
+    /// The system lacks the resources for a waker.
     fn waker(&mut self) -> io::Result<Waker>;
 
-    /// I/Os that were started and have not ended.
+    /// Returns the number of I/Os that were started and have not ended.
     fn under_way(&self) -> usize;
 
-    /// Sends off what was started, then waits until something may have ended or shortly before
-    /// `until`; from there on it does not wait, so that whoever calls again and again is on time.
+    /// Submits the started I/Os, then waits until an I/O may have ended, or until shortly before
+    /// `until`. From then on it does not wait, so that a caller that calls it repeatedly is on
+    /// time.
     ///
     /// # Errors
-    /// Where the driver itself fails.
+    /// The driver itself fails.
     fn proceed(&mut self, until: Nanos) -> io::Result<()>;
 
-    /// Returns the start and end of the delay since the last call, during which submitting I/Os
+    /// Returns the start and end of the delay since the last call during which submitting I/Os
     /// blocked the driver because a target could not accept them.
     fn held_up(&mut self) -> Option<(Nanos, Nanos)>;
 }

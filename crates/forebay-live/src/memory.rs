@@ -4,11 +4,11 @@
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// Memory begins at a multiple of this, enough for every device there is.
+/// The alignment of memory, sufficient for every device.
 pub(crate) const ALIGN: usize = 4096;
 
-/// Longer memory is asked for in pages of this size: of scattered ones of 4 KiB a device takes a megabyte in
-/// several commands (128 pieces each on a loop device, 168 on SATA).
+/// The page size to request for long buffers. With scattered pages of 4 KiB, a device needs several
+/// commands for a megabyte (a command has at most 128 segments on a loop device and 168 on SATA).
 const HUGE: usize = 2 << 20;
 
 /// Zeroed, page-aligned bytes. Their address can be passed to the kernel, because they do not move
@@ -18,23 +18,23 @@ pub struct Memory {
     layout: Layout,
 }
 
-// SAFETY: it owns its bytes like a `Vec<u8>`, without sharing or thread-bound state.
+// SAFETY: the memory owns its bytes like a `Vec<u8>`, without sharing or thread-bound state.
 unsafe impl Send for Memory {}
-// SAFETY: through a shared reference bytes are only read, as those of a `Vec<u8>`.
+// SAFETY: through a shared reference, bytes are only read, as with a `Vec<u8>`.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// `len` bytes, more than none.
+    /// Allocates `len` zeroed bytes, at least one.
     pub fn zeroed(len: usize) -> Memory {
         let align = if len >= HUGE { HUGE } else { ALIGN };
         let layout = Layout::from_size_align(len.max(1), align).expect("a length that fits memory");
         // SAFETY: the layout's size is not zero.
         let start = unsafe { alloc(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        // Miri, which knows no such wish, looks at the rest of this file.
+        // Miri does not support `madvise`, but checks the rest of this file.
         if align == HUGE && !cfg!(miri) {
-            // Requests huge pages before the memory is touched; this is only a hint. SAFETY: the
-            // memory was just allocated and is not used yet.
+            // Requests huge pages before the memory is touched; this is only a hint.
+            // SAFETY: the memory was just allocated and is not used yet.
             unsafe { libc::madvise(start.as_ptr().cast(), len / HUGE * HUGE, libc::MADV_HUGEPAGE) };
         }
         // SAFETY: this many bytes were allocated.
@@ -53,21 +53,22 @@ impl Memory {
 
     /// Returns the contents.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `start` points to that many initialized bytes, changed only through `bytes_mut`.
-        // Memory whose address is used otherwise is never accessed through this method.
+        // SAFETY: `start` points to this many initialized bytes, which are changed only through
+        // `bytes_mut`. Memory whose address is used otherwise is never accessed through this
+        // method.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.layout.size()) }
     }
 
     /// Returns the contents for modification.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and the reference is the only one.
+        // SAFETY: as in `bytes`, and this reference is the only one.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.layout.size()) }
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: allocated in `zeroed` with this layout, and only once freed.
+        // SAFETY: the memory was allocated in `zeroed` with this layout, and is freed only here.
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }

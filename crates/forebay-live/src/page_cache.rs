@@ -1,13 +1,13 @@
 //! Writes that the page cache accepts without blocking.
 //!
 //! ext4 and other file systems do not support nonblocking buffered writes, so io_uring passes each
-//! one to a worker thread, and two context switches cost more than the copy. The driver performs
-//! such a write itself if it is unlikely to block: only whole pages, because part of a page may
-//! have to be read first, and only while much less memory is dirty than the amount at which the
-//! kernel begins writeback, let alone throttles writers.
+//! of them to a worker thread, and two context switches cost more than the copy. The driver
+//! therefore performs such a write itself if it is unlikely to block: only whole pages, because
+//! part of a page may have to be read first, and only while much less memory is dirty than the
+//! amount at which the kernel begins writeback, let alone throttles writers.
 //!
 //! Invariant: if such a write nevertheless took long, for example because of the journal or a limit
-//! of this process, the writes of the next second go to the kernel's threads.
+//! of this process, the writes of the next second are passed to the kernel's threads.
 
 use forebay_core::{Flags, Nanos, Op, Request};
 
@@ -15,14 +15,14 @@ use forebay_core::{Flags, Nanos, Op, Request};
 const PAGE_BYTES: u64 = 4096;
 /// How long an observation is valid.
 const SEEN: Nanos = Nanos::from_millis(100);
-/// A write that took so long has waited.
+/// A write that took longer than this has blocked.
 const LONG: Nanos = Nanos::from_millis(1);
-/// Longer ones are copied by the kernel's threads, several at a time, unless they are alone.
+/// Longer writes are copied by the kernel's threads, several at a time, unless there is only one.
 const SHORT_BYTES: u32 = 64 << 10;
-/// Then the driver makes none for so long.
+/// How long the driver performs no such writes after one has blocked.
 const REST: Nanos = Nanos::from_millis(1000);
 
-/// The amount that may be written at once.
+/// The amount that may currently be written without blocking.
 #[derive(Debug, Default)]
 pub(crate) struct PageCache {
     left_bytes: u64,
@@ -30,8 +30,8 @@ pub(crate) struct PageCache {
 }
 
 impl PageCache {
-    /// Returns whether the driver makes this write itself, which is `alone` if no other I/O is
-    /// under way; `seen` reads `/proc/vmstat`.
+    /// Returns whether the driver performs this write itself. `alone` says that no other I/O is in
+    /// flight; `seen` reads `/proc/vmstat`.
     #[inline]
     pub(crate) fn takes(
         &mut self,
@@ -53,7 +53,7 @@ impl PageCache {
         left.map(|left| self.left_bytes = left).is_some()
     }
 
-    /// One was made from `begun` to `ended`.
+    /// Registers that such a write lasted from `begun` to `ended`.
     #[inline]
     pub(crate) fn took(&mut self, begun: Nanos, ended: Nanos) {
         if ended - begun > LONG {
@@ -62,13 +62,13 @@ impl PageCache {
     }
 }
 
-/// What `/proc/vmstat` says.
+/// Returns the content of `/proc/vmstat`.
 pub(crate) fn seen() -> String {
     std::fs::read_to_string("/proc/vmstat").unwrap_or_default()
 }
 
-/// Returns a quarter of what may still become dirty before the kernel begins to write back, or 0 if
-/// the kernel does not report it.
+/// Returns a quarter of the amount that may still become dirty before the kernel begins writeback,
+/// or 0 if the kernel does not report it.
 fn room_bytes(vmstat: &str) -> u64 {
     let pages = |name: &str| -> Option<u64> {
         let line = vmstat.lines().find(|line| line.split(' ').next() == Some(name))?;

@@ -1,8 +1,9 @@
-//! Content for workloads without their own: writes carry a pattern of their position, and reads get
-//! a buffer.
+//! Content for workloads that have none: writes carry a pattern that depends on their position, and
+//! reads get a buffer.
 //!
-//! The byte written to an address is [`payload`]'s, so the result of a run can be verified wherever
-//! a policy has placed it. Nothing is copied for a write, because the pattern has its own buffer.
+//! The byte written to an address is that of [`payload`], so the result of a run can be verified
+//! wherever a policy has placed it. Nothing is copied for a write, because the pattern is in a
+//! buffer of its own.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +11,27 @@ use forebay_core::{Buf, Bytes, Done, Nanos, Op, Piece, Request, RequestId, Slots
 
 use crate::wire::{LEN_MAX, payload, source_at};
 
-/// `workload` with content.
+/// A workload with content.
 pub struct Patterned<W> {
-    /// The workload itself.
+    /// The underlying workload.
     pub workload: W,
     pattern: Buf,
-    /// Whether what is read is wanted, by a cache if by nobody else.
+    /// Whether reads need a buffer, for example because a policy caches the data.
     reads: bool,
-    /// Buffers of their own: of reads, and of writes longer than the pattern is.
+    /// The buffers of reads, and of writes that are longer than the pattern.
     taken: BTreeMap<RequestId, Buf>,
 }
 
 impl<W: Workload> Patterned<W> {
-    /// Makes writes use the buffer `pattern`, from [`crate::Uring::pattern`]; they have no contents
-    /// if it is 0. With `reads`, each read gets a buffer, as needed by policies that copy data;
+    /// Makes writes use the buffer `pattern` from [`crate::Uring::pattern`]; if it is 0, they have
+    /// no content. With `reads`, each read gets a buffer, which policies that copy data need;
     /// otherwise reads have no buffer, and use no memory while they wait.
     pub fn new(workload: W, pattern: Buf, reads: bool) -> Patterned<W> {
         Patterned { workload, pattern, reads, taken: BTreeMap::new() }
     }
 }
 
-/// Stores the payload of the addresses from `offset` on.
+/// Stores the payload for the addresses from `offset` on.
 fn fill(offset: u64, to: Piece, slots: &mut dyn Slots) {
     const STEP: u32 = 4096;
     for done in (0..to.len).step_by(STEP as usize) {

@@ -1,4 +1,4 @@
-//! Sockets without io_uring: `poll` reports which ones are ready, and each pass transfers their
+//! Sockets without io_uring: `poll` reports which sockets are ready, and each pass transfers their
 //! data.
 //!
 //! The guarantees are those of sockets in a ring ([`crate::Wired`]). Each pass costs one system
@@ -17,12 +17,12 @@ use crate::pool::Pool;
 use crate::sockets::{Moved, PIECES_MAX, Plug};
 use crate::waker::Waker;
 
-/// A list of pieces on its way.
+/// A transfer of a list of pieces in progress.
 #[derive(Default)]
 struct Transfer {
     pieces: Vec<Piece>,
     is_busy: bool,
-    /// Whether it ends only with its last byte.
+    /// Whether the transfer ends only with its last byte.
     is_whole: bool,
     done_bytes: u32,
 }
@@ -34,7 +34,7 @@ impl Transfer {
         (self.is_busy, self.is_whole, self.done_bytes) = (true, is_whole, 0);
     }
 
-    /// What is left of the piece that the next byte belongs to.
+    /// Returns the rest of the piece that contains the next byte.
     fn rest(&self) -> Option<Piece> {
         let mut before = 0;
         for piece in &self.pieces {
@@ -71,14 +71,14 @@ impl Transfer {
 }
 
 struct Socket {
-    /// None once it is closed.
+    /// The socket; None once it is closed.
     file: Option<OwnedFd>,
     is_unplugged: bool,
     incoming: Transfer,
     outgoing: Transfer,
 }
 
-/// Sockets by name, and the waker of the waiting thread.
+/// The sockets by name, and the waker of the waiting thread.
 pub(crate) struct Polled {
     sockets: Vec<Socket>,
     sockets_max: u32,
@@ -91,14 +91,14 @@ impl Polled {
     /// Creates a set for at most this many sockets.
     ///
     /// # Errors
-    /// The system is out of the resources for a waker.
+    /// The system lacks the resources for a waker.
     pub(crate) fn new(sockets_max: u32) -> io::Result<Polled> {
         let counter = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
         let (sockets, free, moved) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Polled { sockets, sockets_max, free, moved, counter })
     }
 
-    /// As [`crate::Wired::plug`].
+    /// See [`crate::Wired::plug`].
     pub(crate) fn plug(&mut self, file: OwnedFd) -> Result<Plug, OwnedFd> {
         if let Some(plug) = self.free.pop() {
             let socket = &mut self.sockets[plug as usize];
@@ -113,7 +113,7 @@ impl Polled {
         Ok((self.sockets.len() - 1) as Plug)
     }
 
-    /// As [`crate::Wired::receive`].
+    /// See [`crate::Wired::receive`].
     pub(crate) fn receive(&mut self, plug: Plug, into: &[Piece], whole: bool) {
         let socket = &mut self.sockets[plug as usize];
         if socket.file.is_some() && !socket.is_unplugged && !socket.incoming.is_busy {
@@ -121,7 +121,7 @@ impl Polled {
         }
     }
 
-    /// As [`crate::Wired::send`].
+    /// See [`crate::Wired::send`].
     pub(crate) fn send(&mut self, plug: Plug, from: &[Piece]) {
         assert!(from.len() <= PIECES_MAX, "{} pieces are sent at once", from.len());
         let socket = &mut self.sockets[plug as usize];
@@ -130,13 +130,13 @@ impl Polled {
         }
     }
 
-    /// Like [`crate::Wired::unplug`]: outstanding transfers end in the next pass, because the
-    /// socket is shut down.
+    /// See [`crate::Wired::unplug`]. Transfers in progress end in the next pass, because the socket
+    /// is shut down.
     pub(crate) fn unplug(&mut self, plug: Plug) {
         let Some(socket) = self.sockets.get_mut(plug as usize) else { return };
         let Some(file) = socket.file.as_ref().filter(|_| !socket.is_unplugged) else { return };
         socket.is_unplugged = true;
-        // It may be disconnected already.
+        // The socket may be disconnected already.
         let _ = shutdown(file, Shutdown::Both);
         self.close(plug);
     }
@@ -150,8 +150,9 @@ impl Polled {
         }
     }
 
-    /// Waits until a socket is ready, the waker was used or time is up; answers which sockets are ready, to receive and
-    /// to send. Who does not wait leaves the waker's word for who does.
+    /// Waits until a socket is ready, the waker is used or time is up; returns which sockets are
+    /// ready to receive and to send. A call that does not wait leaves the waker's signal for one
+    /// that does.
     fn poll(&self, wait: Option<Nanos>) -> io::Result<Vec<(Plug, bool, bool)>> {
         let woken = if wait.is_some() { PollFlags::IN } else { PollFlags::empty() };
         let mut files = vec![PollFd::new(&*self.counter, woken)];
@@ -173,7 +174,7 @@ impl Polled {
             Err(error) => return Err(error.into()),
         }
         if files[0].revents().contains(PollFlags::IN) {
-            // How often it was used does not matter.
+            // The counter's value, which is how often the waker was used, does not matter.
             let _ = rustix::io::read(&*self.counter, &mut [0; 8]);
         }
         let ended = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
@@ -184,15 +185,15 @@ impl Polled {
         Ok(ready.filter(|(_, receives, sends)| *receives || *sends).collect())
     }
 
-    /// Waits as long as this, unless a socket is ready or the waker is used before.
+    /// Waits for at most `wait`, until a socket is ready or the waker is used.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system call fails.
     pub(crate) fn wait(&mut self, wait: Nanos) -> io::Result<()> {
         self.poll(Some(wait)).map(drop)
     }
 
-    /// As [`crate::Wired::moved`].
+    /// See [`crate::Wired::moved`].
     pub(crate) fn moved(&mut self, moved: &mut Vec<Moved>, pool: &mut Pool) -> io::Result<()> {
         for (plug, receives, sends) in self.poll(None)? {
             self.go_on(plug, receives, sends, pool);
@@ -202,7 +203,8 @@ impl Polled {
             Moved::Gone(plug) => Some(*plug),
             _ => None,
         });
-        // Only those who know that a name is free can distinguish it from another's.
+        // A name is reused only after this call has reported its socket as gone, so that the caller
+        // never confuses two sockets.
         self.free.extend(gone);
         moved.append(&mut self.moved);
         Ok(())
@@ -231,7 +233,7 @@ impl Polled {
         }
     }
 
-    /// What wakes the owner from outside.
+    /// Returns a waker that ends the wait from another thread.
     pub(crate) fn waker(&self) -> Waker {
         Waker::counter(Arc::clone(&self.counter))
     }

@@ -1,12 +1,12 @@
-//! The memory of named buffers: a driver's [`Slots`].
+//! The memory of named buffers, which implements a driver's [`Slots`].
 //!
 //! A buffer lives while it is held; then its memory is reused. Names are not reused immediately: a
 //! name recurs only after 255 others for the same entry, so that using a released name is detected.
 //! In debug builds, a new buffer is filled with 0xEE and a freed one with 0xDD.
 //!
 //! While a device transfers bytes, they are *lent*. Bytes that a device writes must not be read,
-//! and bytes that it reads must not be changed. If addresses passed to the kernel are lent for that
-//! time, all safe code remains safe. A pool that is dropped with lent bytes leaks its memory.
+//! and bytes that a device reads must not be changed. As long as addresses passed to the kernel are
+//! lent, all safe code remains safe. A pool that is dropped with lent bytes leaks its memory.
 //!
 //! Breaking these rules panics in every build, because it is a bug in the policy or the driver.
 //! Operations on a buffer without content (0) do nothing.
@@ -24,16 +24,17 @@ use forebay_core::{Buf, Bytes, Piece};
 use crate::memory::Memory;
 use room::{Place, Room};
 
-/// The low bits of a name are its entry, the high ones tell how often that was used.
+/// The number of low bits of a name that contain its entry. The high bits contain how often the
+/// entry was used.
 const ENTRY_BITS: u32 = 24;
 
 /// The permitted uses of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BufferKind {
     Held,
-    /// Never changes.
+    /// The buffer never changes.
     Constant,
-    /// Receives data that nobody needs.
+    /// The buffer receives data that nobody needs.
     Sink,
 }
 
@@ -59,7 +60,7 @@ pub struct Pool {
     room: Room,
     constants: Vec<Memory>,
     entries: Vec<Entry>,
-    /// Entries that name no buffer now.
+    /// Entries that are not in use.
     free: Vec<u32>,
     lent: usize,
     live: usize,
@@ -67,12 +68,12 @@ pub struct Pool {
     peak_bytes: u64,
 }
 
-// SAFETY: the pointers in it lead to memory of its own, which no thread is bound to.
+// SAFETY: the pointers in the pool point to memory that it owns, which is not bound to a thread.
 unsafe impl Send for Pool {}
 
 impl Pool {
     /// Creates a pool whose first `arena_bytes` are contiguous, so that they can be registered with
-    /// the kernel at once. Beyond them, or with 0, buffers come from the heap.
+    /// the kernel at once. Further buffers, or all buffers if this is 0, come from the heap.
     pub fn new(arena_bytes: usize) -> Pool {
         let mut pool = Pool {
             room: Room::new(arena_bytes),
@@ -84,18 +85,18 @@ impl Pool {
             held_bytes: 0,
             peak_bytes: 0,
         };
-        // The entry of name 0, which nobody ever holds.
+        // This is the entry of name 0, which is never held.
         pool.name(0, BufferKind::Held, (std::ptr::null_mut(), false));
         pool.entries[0].holds = 0;
         pool
     }
 
-    /// Returns where the arena begins and its length in bytes.
+    /// Returns the address and the length of the arena.
     pub fn arena(&self) -> Option<(*mut u8, usize)> {
         self.room.arena().map(|arena| (arena.address(), arena.len()))
     }
 
-    /// Gives the memory of buffers that are free back to the system, except that of the arena.
+    /// Returns the memory of free buffers to the system, except that of the arena.
     pub fn trim(&mut self) {
         self.room.trim();
     }
@@ -105,13 +106,13 @@ impl Pool {
         self.live
     }
 
-    /// Returns the peak memory of held buffers.
+    /// Returns the peak memory of held buffers in bytes.
     pub fn peak_bytes(&self) -> u64 {
         self.peak_bytes
     }
 
-    /// Adds a buffer that never changes, for ever: it needs no holds, and any of it may be lent for
-    /// reading at any time.
+    /// Adds a permanent buffer that never changes: it needs no holds, and any part of it may be
+    /// lent for reading at any time.
     pub fn constant(&mut self, memory: Memory) -> Buf {
         let len = u32::try_from(memory.len()).expect("a buffer of less than 4 GiB");
         let place = (memory.address(), false);
@@ -119,41 +120,43 @@ impl Pool {
         self.name(len, BufferKind::Constant, place)
     }
 
-    /// Adds a buffer of `len` bytes for what nobody wants to see, for ever: any of it may be lent
-    /// for writing, many times over, and nobody can look at it.
+    /// Adds a permanent buffer of `len` bytes for data that nobody needs: any part of it may be
+    /// lent for writing, even several times at once, and it can never be read.
     pub fn sink(&mut self, len: u32) -> Buf {
         let place = self.room.take(len);
         self.name(len, BufferKind::Sink, place)
     }
 
-    /// Returns the bytes there.
+    /// Returns the bytes of a piece.
     ///
     /// # Panics
-    /// Where the buffer is not held, ends before, or a device writes there.
+    /// The buffer is not held or is shorter, or a device writes to these bytes.
     #[track_caller]
     pub fn view(&self, piece: Piece) -> &[u8] {
         let start = self.readable(piece);
-        // SAFETY: so many initialised bytes in a live buffer. No device writes to them, and others
-        // need the pool for themselves, which this borrows.
+        // SAFETY: these are initialized bytes in a live buffer. No device writes to them, and other
+        // code needs `&mut` access to the pool, which this borrow prevents.
         unsafe { slice::from_raw_parts(start, piece.len as usize) }
     }
 
-    /// Returns the bytes there, to be changed.
+    /// Returns the bytes of a piece for modification.
     ///
     /// # Panics
-    /// As [`Pool::view`], where a device reads there, and with a constant.
+    /// Panics like [`Pool::view`], and if a device reads these bytes or the buffer is a constant.
     #[track_caller]
     pub fn view_mut(&mut self, piece: Piece) -> &mut [u8] {
         let start = self.writable(piece);
-        // SAFETY: as in `view`; no device reads there either, and the pool is borrowed alone.
+        // SAFETY: as in `view`; no device reads the bytes either, and the pool is borrowed
+        // exclusively.
         unsafe { slice::from_raw_parts_mut(start, piece.len as usize) }
     }
 
-    /// Returns where the bytes are, and whether that is in the arena; for a device. They stay there
-    /// while they are lent, and are to be used only then: read, or written too if lent so.
+    /// Returns the address of a piece for a device, and whether it is in the arena. The bytes stay
+    /// there while they are lent, and may be used only then: read, or also written if they are lent
+    /// for writing.
     ///
     /// # Panics
-    /// Where the buffer is not held or ends before.
+    /// The buffer is not held or is shorter.
     #[track_caller]
     pub fn address(&self, piece: Piece) -> (*mut u8, bool) {
         let (start, inside) = self.entry(piece).place;
@@ -163,8 +166,8 @@ impl Pool {
     /// Lends bytes to a device that reads them or, with `writes`, changes them.
     ///
     /// # Panics
-    /// Where another device changes what this one uses, or uses what this one changes; with a
-    /// constant that is to change, or a sink that is to be read.
+    /// Another device changes bytes that this one uses, or uses bytes that this one changes; a
+    /// constant would be changed, or a sink read.
     #[track_caller]
     pub fn lend(&mut self, piece: Piece, writes: bool) {
         match (self.entry(piece).kind, writes) {
@@ -209,7 +212,7 @@ impl Pool {
         name
     }
 
-    /// Returns the entry of a buffer that is held.
+    /// Returns the entry of a buffer, which must be held.
     #[track_caller]
     fn held(&self, buf: Buf) -> &Entry {
         match self.entries.get(entry_of(buf)) {
@@ -218,7 +221,7 @@ impl Pool {
         }
     }
 
-    /// Returns the entry of a buffer that is held and contains these bytes.
+    /// Returns the entry of a buffer, which must be held and contain these bytes.
     #[track_caller]
     fn entry(&self, piece: Piece) -> &Entry {
         let entry = self.held(piece.buf);
@@ -227,7 +230,7 @@ impl Pool {
         entry
     }
 
-    /// No device uses these bytes in a way that does not go with reading or, with `writes`,
+    /// Panics if a device uses these bytes in a way that conflicts with reading or, with `writes`,
     /// changing them.
     #[track_caller]
     fn nobody_uses(&self, piece: Piece, writes: bool) {
@@ -258,9 +261,9 @@ impl Pool {
         entry.place.0.wrapping_add(piece.at as usize)
     }
 
-    /// Returns blocks of `len` bytes to write, and puts the blocks to read at the same time into
-    /// `sources`, which does not change if the result is `None`, because one of them has no
-    /// contents.
+    /// Returns up to two blocks of `len` bytes for writing, and stores the blocks to read at the
+    /// same time in `sources`. If a block has no content, returns `None` and does not change
+    /// `sources`.
     #[track_caller]
     fn apart<'a>(
         &'a mut self,
@@ -283,13 +286,14 @@ impl Pool {
         for (source, bytes) in sources.iter_mut().zip(from) {
             let Some(bytes) = bytes else { continue };
             let start = self.readable(bytes.len(len));
-            // SAFETY: as in `view`; and nothing that is written here overlaps it.
+            // SAFETY: as in `view`; moreover, nothing written here overlaps the block.
             *source = unsafe { slice::from_raw_parts(start, len as usize) };
         }
         let mut targets = [[].as_mut_slice(), [].as_mut_slice()];
         for (target, bytes) in targets.iter_mut().zip(to) {
             let start = self.writable(bytes.len(len));
-            // SAFETY: as in `view_mut`; it overlaps nothing else that is read or written here.
+            // SAFETY: as in `view_mut`; moreover, nothing else read or written here overlaps the
+            // block.
             *target = unsafe { slice::from_raw_parts_mut(start, len as usize) };
         }
         Some(targets)
@@ -299,14 +303,14 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         if self.lent > 0 {
-            // A device may still use them.
+            // A device may still use the memory.
             mem::forget((mem::take(&mut self.room), mem::take(&mut self.constants)));
         }
     }
 }
 
-/// Returns the place of a buffer in its pool: two that are held at a time have different ones, and
-/// they are few.
+/// Returns the index of a buffer's entry in its pool. Buffers held at the same time have different
+/// indices, and indices are small.
 pub fn entry_of(buf: Buf) -> usize {
     (buf & ((1 << ENTRY_BITS) - 1)) as usize
 }
@@ -317,7 +321,7 @@ fn overlap(a: Piece, b: Piece) -> bool {
     a.buf == b.buf && together
 }
 
-/// For messages.
+/// Describes a piece for panic messages.
 fn told(piece: Piece) -> String {
     let Piece { buf, at, len } = piece;
     format!("bytes {at}..{} of buffer {buf:#x}", u64::from(at) + u64::from(len))
@@ -331,7 +335,7 @@ mod tests {
 
     use super::*;
 
-    /// What this panics with.
+    /// Returns the panic message of `act`.
     fn refusal(act: impl FnOnce()) -> String {
         let told = catch_unwind(AssertUnwindSafe(act)).expect_err("it panics");
         match told.downcast::<String>() {
@@ -449,7 +453,7 @@ mod tests {
         let lent = piece(inside, 512, 4);
         pool.lend(lent, true);
         let (address, _) = pool.address(lent);
-        // SAFETY: lent to be changed.
+        // SAFETY: the bytes are lent for writing.
         unsafe { std::ptr::copy_nonoverlapping(b"read".as_ptr(), address, 4) };
         pool.give_back(lent, true);
         assert_eq!(pool.view(lent), b"read");
@@ -481,8 +485,8 @@ mod tests {
         pool.lend(piece(buf, 0, 1), true);
         let (address, _) = pool.address(piece(buf, 0, 1));
         drop(pool);
-        // SAFETY: lent, so a device could still write there. Freed, so large a piece would have
-        // been unmapped.
+        // SAFETY: the bytes are lent, so a device could still write to them. If the memory had been
+        // freed, such a large block would have been unmapped.
         unsafe { address.write_volatile(1) };
     }
 }

@@ -1,10 +1,10 @@
-//! The kernel's I/O priorities. Drives that know them (SATA's `ncq_prio_enable`) and the kernel's
-//! mq-deadline and BFQ perform I/Os of the real-time class first.
+//! The kernel's I/O priorities. Drives that support priorities (SATA's `ncq_prio_enable`) and the
+//! kernel's mq-deadline and BFQ perform I/Os of the real-time class first.
 #![allow(unsafe_code)]
 
-/// No priority of its own: that of the thread.
+/// No explicit priority: the I/O has that of the thread.
 pub(crate) const NO_PRIORITY: u16 = 0;
-/// The real-time class, with the middle one of its eight levels.
+/// The real-time class, with the middle of its eight levels.
 const REAL_TIME: u16 = 1 << 13 | 4;
 
 const WHO_PROCESS: libc::c_int = 1;
@@ -14,7 +14,8 @@ const THIS_THREAD: libc::c_int = 0;
 /// permits this process to use it (`CAP_SYS_NICE`).
 pub(crate) fn promised_priority() -> u16 {
     let set = |priority: u16| {
-        // SAFETY: the call takes three numbers and touches no memory of ours.
+        // SAFETY: the arguments are three numbers, and the call does not access this process's
+        // memory.
         unsafe {
             libc::syscall(
                 libc::SYS_ioprio_set,
@@ -25,7 +26,7 @@ pub(crate) fn promised_priority() -> u16 {
         }
     };
     let is_permitted = set(REAL_TIME) == 0;
-    // The thread itself has no priority.
+    // This only tested the permission; the thread itself keeps no priority.
     if is_permitted && set(NO_PRIORITY) == 0 { REAL_TIME } else { NO_PRIORITY }
 }
 
@@ -37,7 +38,7 @@ mod tests {
     fn the_thread_keeps_its_priority() {
         let priority = promised_priority();
         assert!([NO_PRIORITY, REAL_TIME].contains(&priority));
-        // SAFETY: as above.
+        // SAFETY: as above, the arguments are numbers.
         let now = unsafe { libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, THIS_THREAD) };
         assert_ne!(now, i64::from(REAL_TIME));
     }

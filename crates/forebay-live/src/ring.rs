@@ -1,4 +1,4 @@
-//! The ring in which a driver waits for I/Os of targets, for sockets and for wakers.
+//! The ring in which a driver waits for I/Os on targets, for sockets and for wakers.
 //!
 //! Invariant: the files, memory and lists that an entry refers to stay alive and in place until the
 //! entry has ended.
@@ -19,25 +19,25 @@ use crate::sockets::{Moved, Plug, Sockets};
 use crate::ublk::Channel;
 use crate::waker::Waker;
 
-/// Names the wait for the waker among entries.
+/// The name of the entry that waits for the waker.
 const WOKEN: u64 = u64::MAX;
-/// The bit that marks an entry of a socket.
+/// The bit that marks the name of a socket's entry.
 const SOCKET: u64 = 1 << 62;
 
-/// The bit that marks an entry of a device, whose name is above the tag's bits.
+/// The bit that marks the name of a device's entry. The device's name is in the bits above the tag.
 const DEVICE: u64 = 1 << 61;
 const TAG_BITS: u32 = 16;
-/// `PR_SET_IO_FLUSHER`, which not every C library names.
+/// `PR_SET_IO_FLUSHER`, which some C libraries do not define.
 const SET_IO_FLUSHER: i32 = 57;
 
-/// A ring, the sockets that its owner waits for together with I/Os, and a waker.
+/// A ring, the sockets that its owner waits for in addition to I/Os, and a waker.
 pub(crate) struct Ring {
     ring: IoUring,
     sockets: Sockets,
     sockets_max: u32,
-    /// Devices by the names that they share with sockets.
+    /// Devices by name. Devices and sockets share one set of names.
     devices: Vec<Option<Channel>>,
-    /// What wakers add to, and whether the ring watches it.
+    /// The counter that wakers increment, and whether the ring is watching it.
     counter: Option<Arc<OwnedFd>>,
     watched: bool,
 }
@@ -45,25 +45,27 @@ pub(crate) struct Ring {
 /// An entry that ended.
 #[derive(Clone, Copy)]
 pub(crate) struct Over {
-    /// As it was named.
+    /// The name given to the entry.
     pub(crate) key: u64,
     /// The result from the system.
     pub(crate) result: i32,
 }
 
 impl Ring {
-    /// Returns a ring for `entries` of the owner's and `sockets_max` sockets at a time.
+    /// Creates a ring for up to `entries` entries of the owner and `sockets_max` sockets at a time.
     ///
     /// # Errors
-    /// Where the kernel has no io_uring, does not let us use it, or one that is too old (before 5.11).
+    /// The kernel has no io_uring, does not permit its use, or is too old (before 5.11).
     pub(crate) fn new(entries: u32, sockets_max: u32) -> io::Result<Ring> {
         let mut deferred = IoUring::builder();
         deferred.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
         let mut cooperative = IoUring::builder();
         cooperative.setup_coop_taskrun().setup_taskrun_flag();
-        // A socket sends and receives at once; one entry is for the waker.
+        // A socket needs two entries, because it sends and receives concurrently; the waker needs
+        // one.
         let entries = (entries + 2 * sockets_max + 1).next_power_of_two();
-        // Newest kernels first: deferred work needs 6.1, cooperative 5.19.
+        // Tries the settings for the newest kernels first: deferred work needs 6.1, cooperative
+        // work 5.19.
         let ring = deferred
             .build(entries)
             .or_else(|_| cooperative.build(entries))
@@ -76,25 +78,25 @@ impl Ring {
         Ok(Ring { ring, sockets, sockets_max, devices, counter: None, watched: false })
     }
 
-    /// Returns the ring itself, to register files and memory with.
+    /// Returns access to the ring for registering files and memory.
     pub(crate) fn submitter(&self) -> io_uring::Submitter<'_> {
         self.ring.submitter()
     }
 
-    /// Adds an entry of the owner's; goes to the kernel with the next [`Ring::enter`].
+    /// Adds an entry of the owner; the next [`Ring::enter`] submits it to the kernel.
     ///
     /// # Safety
-    /// What the entry names lives and stays where it is until it has ended.
+    /// Everything that the entry refers to must stay alive and in place until the entry has ended.
     ///
     /// # Panics
-    /// Where there are more than the ring was made for.
+    /// There are more entries than the ring was created for.
     pub(crate) unsafe fn push(&mut self, entry: Entry, key: u64) {
         let entry = entry.user_data(key);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees this.
         if unsafe { self.ring.submission().push(&entry) }.is_err() {
-            // Answers of devices take the room; the kernel accepts them at once.
+            // Answers of devices occupy the space; the kernel consumes them at once.
             let _ = self.enter(None);
-            // SAFETY: as above.
+            // SAFETY: the caller guarantees this, as above.
             let pushed = unsafe { self.ring.submission().push(&entry) };
             pushed.expect("no more entries than the ring was made for");
         }
@@ -105,15 +107,16 @@ impl Ring {
         self.ring.submission().len()
     }
 
-    /// Has the ring tell when a waker was used, if there is one.
+    /// Makes the ring watch the waker's counter, if there is a waker.
     pub(crate) fn watch(&mut self) {
         let Some(counter) = self.counter.as_ref().filter(|_| !self.watched) else { return };
         let poll = opcode::PollAdd::new(Fd(counter.as_raw_fd()), libc::POLLIN as u32).build();
-        // SAFETY: the counter is open as long as the ring may use it: fields are dropped in order.
+        // SAFETY: the counter is open as long as the ring may use it, because fields are dropped in
+        // order.
         self.watched = unsafe { self.ring.submission().push(&poll.user_data(WOKEN)) }.is_ok();
     }
 
-    /// Enters the kernel; that time is up or there is nothing to do yet is no error.
+    /// Enters the kernel. A timeout, or that no work is available yet, is not an error.
     pub(crate) fn enter(&mut self, wait: Option<Nanos>) -> io::Result<()> {
         let entered = match wait {
             None => self.ring.submitter().submit(),
@@ -133,7 +136,7 @@ impl Ring {
     }
 
     /// Passes the owner's completed entries to `each`, and keeps socket transfers for
-    /// [`Ring::moved`]. Enters the kernel only if the kernel says that it has work to do.
+    /// [`Ring::moved`]. Enters the kernel only if the kernel reports that it has work to do.
     pub(crate) fn reap(
         &mut self,
         pool: &mut Pool,
@@ -171,12 +174,12 @@ impl Ring {
         Ok(())
     }
 
-    /// Returns whether entries of sockets have not ended.
+    /// Returns whether any entries of sockets are in flight.
     pub(crate) fn sockets_busy(&self) -> bool {
         self.sockets.busy() > 0
     }
 
-    /// As [`crate::Wired::plug`].
+    /// See [`crate::Wired::plug`].
     pub(crate) fn plug(&mut self, socket: OwnedFd) -> Result<Plug, OwnedFd> {
         match self.sockets.count() < self.sockets_max {
             true => Ok(self.sockets.plug(socket)),
@@ -184,39 +187,40 @@ impl Ring {
         }
     }
 
-    /// As [`crate::Wired::receive`].
+    /// See [`crate::Wired::receive`].
     pub(crate) fn receive(&mut self, plug: Plug, into: &[Piece], whole: bool, pool: &mut Pool) {
         if let Some((entry, key)) = self.sockets.receive(plug, into, whole, pool) {
-            // SAFETY: the bytes are lent and the socket is open until it has ended.
+            // SAFETY: the bytes are lent and the socket is open until the entry has ended.
             unsafe { self.push(entry, key | SOCKET) };
         }
     }
 
-    /// As [`crate::Wired::send`].
+    /// See [`crate::Wired::send`].
     pub(crate) fn send(&mut self, plug: Plug, from: &[Piece], pool: &mut Pool) {
         if let Some((entry, key)) = self.sockets.send(plug, from, pool) {
-            // SAFETY: as in `receive`.
+            // SAFETY: as in `receive`, the bytes are lent and the socket is open.
             unsafe { self.push(entry, key | SOCKET) };
         }
     }
 
-    /// As [`crate::Wired::unplug`].
+    /// See [`crate::Wired::unplug`].
     pub(crate) fn unplug(&mut self, plug: Plug) {
         self.sockets.unplug(plug);
     }
 
-    /// As [`crate::Wired::moved`].
+    /// See [`crate::Wired::moved`].
     pub(crate) fn moved(&mut self, moved: &mut Vec<Moved>) {
         self.sockets.moved(moved);
     }
 
-    /// As [`crate::Wired::attach`].
+    /// See [`crate::Wired::attach`].
     pub(crate) fn attach(&mut self, device: Channel) -> Result<Plug, Channel> {
         if self.sockets.count() >= self.sockets_max {
             return Err(device);
         }
-        // Memory that this thread needs must not wait for the device to write pages. A refusal changes nothing else.
-        // SAFETY: it sets a property of the calling thread.
+        // When this thread needs memory, it must not wait for the device to write pages. If the
+        // kernel refuses, nothing else changes.
+        // SAFETY: the call sets a property of the calling thread.
         let _ = unsafe { libc::prctl(SET_IO_FLUSHER, 1, 0, 0, 0) };
         let plug = self.sockets.reserve();
         for tag in 0..device.depth() {
@@ -228,7 +232,7 @@ impl Ring {
         Ok(plug)
     }
 
-    /// As [`crate::Wired::answer`].
+    /// See [`crate::Wired::answer`].
     pub(crate) fn answer(&mut self, plug: Plug, tag: u16, result: i32) {
         if let Some(entry) = self.device(plug).map(|device| device.answer(tag, result)) {
             self.push_command(plug, tag, entry);
@@ -237,8 +241,8 @@ impl Ring {
 
     fn push_command(&mut self, plug: Plug, tag: u16, entry: Entry) {
         let key = DEVICE | u64::from(plug) << TAG_BITS | u64::from(tag);
-        // SAFETY: the command carries its data itself, and the file is open until all of the device's entries have ended
-        // or the ring is closed, as fields are dropped in order.
+        // SAFETY: the command contains its data, and the file is open until all of the device's
+        // entries have ended or the ring is closed, because fields are dropped in order.
         unsafe { self.push(entry, key) };
     }
 
@@ -246,7 +250,7 @@ impl Ring {
         self.devices.get(plug as usize)?.as_ref()
     }
 
-    /// As [`crate::Wired::load`].
+    /// See [`crate::Wired::load`].
     pub(crate) fn load(
         &self,
         plug: Plug,
@@ -258,20 +262,20 @@ impl Ring {
         device.read_data(tag, 0, pool.view_mut(into))
     }
 
-    /// As [`crate::Wired::store`].
+    /// See [`crate::Wired::store`].
     pub(crate) fn store(&self, plug: Plug, tag: u16, from: Piece, pool: &Pool) -> io::Result<()> {
         let device = self.device(plug).ok_or(io::ErrorKind::NotFound)?;
         device.write_data(tag, 0, pool.view(from))
     }
 
-    /// Sends answers of devices off and closes all sockets; their transfers end soon.
+    /// Submits the answers of devices and closes all sockets, whose transfers end soon.
     pub(crate) fn unplug_all(&mut self) {
-        // Requests whose answer does not reach the kernel are sent to the next server.
+        // The kernel repeats requests whose answers do not reach it to the next server.
         let _ = self.enter(None);
         self.sockets.unplug_all();
     }
 
-    /// What wakes the owner from outside.
+    /// Returns a waker that ends the wait from another thread.
     pub(crate) fn waker(&mut self) -> io::Result<Waker> {
         let counter = match &self.counter {
             Some(counter) => Arc::clone(counter),

@@ -1,10 +1,10 @@
 //! The driver in wall time: the simulator's loop, with a clock that cannot be stopped.
 //!
-//! Each pass processes completions, then arrivals, wakes the policy if that is due, offers every
-//! lane with room to it until it declines, and submits the resulting I/Os at once. As in virtual
-//! time, the policy is called only after an arrival, a completion or a wakeup, so a recorded run
-//! replays identically ([`forebay_core::tape`]). Nothing is allocated per request once the loop is
-//! warm.
+//! Each pass processes completions, then arrivals; wakes the policy if that is due; offers every
+//! lane with room to the policy until it declines; and submits the resulting I/Os at once. As in
+//! virtual time, the policy is called only after an arrival, a completion or a wakeup, so a
+//! recorded run replays identically ([`forebay_core::tape`]). Nothing is allocated per request once
+//! the loop is warm.
 
 use std::{io, mem};
 
@@ -12,30 +12,31 @@ use forebay_core::{Cx, Finished, Lane, Nanos, Observer, Piece, Policy, Request, 
 
 use crate::lanes::{Ended, Failure, Lanes};
 
-/// The longest wait without asking the observer whether to go on.
+/// The longest wait before the observer is asked whether to continue.
 const TICK: Nanos = Nanos::from_millis(100);
 
-/// An observer of a live run: what there is to see beyond a simulated one.
+/// An observer of a live run, with events that simulated runs do not have.
 pub trait Watch: Observer {
-    /// A request that was wanted at `wanted` was handed to the policy, and what it answered is about
-    /// to go to the system, at `at`.
+    /// Called when a request that was due at `wanted` has been passed to the policy. The resulting
+    /// I/Os are about to be submitted to the system, at `at`.
     #[inline]
     fn issued(&mut self, _wanted: Nanos, _at: Nanos) {}
 
-    /// Called when an I/O was passed to its lane.
+    /// Called when an I/O has been passed to its lane.
     #[inline]
     fn started(&mut self, _now: Nanos, _io: &Request) {}
 
-    /// An I/O failed: why, as the system says. [`Observer::io`] is told its outcome.
+    /// Called when an I/O has failed, with the system's reason. [`Observer::io`] receives the
+    /// outcome.
     #[inline]
     fn failed(&mut self, _now: Nanos, _io: &Request, _failure: Failure) {}
 
-    /// The driver could not go on in this span, for a target took no more I/Os.
+    /// Called when the driver was blocked in this period because a target accepted no more I/Os.
     #[inline]
     fn held_up(&mut self, _from: Nanos, _to: Nanos) {}
 
-    /// Returns, on every pass, whether to end the run. If so, nothing more is started, and the run
-    /// waits for outstanding I/Os.
+    /// Called in each pass; returns whether to end the run. If so, nothing more is started, and the
+    /// run waits for the I/Os in flight.
     #[inline]
     fn stops(&mut self, _wall: Nanos) -> bool {
         false
@@ -45,17 +46,17 @@ pub trait Watch: Observer {
 /// An observer that sees nothing.
 impl Watch for () {}
 
-/// Runs `workload` through `policy` on `lanes` until the workload is over and nothing is left to do,
-/// or until the workload or the observer stops it; answers the time of the last completion or
+/// Runs `workload` through `policy` on `lanes` until the workload is over and no work is left, or
+/// until the workload or the observer stops the run. Returns the time of the last completion or
 /// arrival.
 ///
 /// # Errors
-/// Where the driver itself fails. I/Os that fail are told to the policy and the observer, and the run
-/// goes on.
+/// The driver itself fails. Failed I/Os are reported to the policy and the observer, and the run
+/// continues.
 ///
 /// # Panics
-/// If the policy dispatches to a lane other than the one offered, or names bytes that it does not
-/// hold: a programmer's error.
+/// The policy dispatches to a lane other than the offered one, or refers to bytes that it does not
+/// hold. Both are programming errors.
 pub fn run<P, L, W, O>(
     policy: &mut P,
     lanes: &mut L,
@@ -111,10 +112,10 @@ struct Pass {
     ended: Vec<Ended>,
     finished: Finished,
     pieces: Vec<Piece>,
-    /// When the requests that arrived in this pass were due.
+    /// The times at which the requests that arrived in this pass were due.
     wanted: Vec<Nanos>,
     wakeup: Option<Nanos>,
-    /// The last completion or arrival.
+    /// The time of the last completion or arrival.
     last: Nanos,
 }
 
@@ -150,7 +151,7 @@ impl Pass {
         any
     }
 
-    /// Hands what has arrived to the policy; answers whether anything has.
+    /// Passes arrived requests to the policy; returns whether there were any.
     #[inline]
     fn arrive<P, L, W, O>(
         &mut self,
@@ -194,7 +195,7 @@ impl Pass {
         }
     }
 
-    /// Reports the answers of a call.
+    /// Reports the answers that the policy gave when it was called.
     #[inline]
     fn answer<P, L, W, O>(&mut self, now: Nanos, wall: Nanos, driven: &mut Driven<'_, P, L, W, O>)
     where
@@ -209,7 +210,7 @@ impl Pass {
         }
     }
 
-    /// Offers every lane with room until the policy declines.
+    /// Offers every lane with room to the policy until it declines.
     #[inline]
     fn offer<P, L, W, O>(&mut self, now: Nanos, driven: &mut Driven<'_, P, L, W, O>)
     where
@@ -230,7 +231,7 @@ impl Pass {
         }
     }
 
-    /// Reports what delayed the driver, before late I/Os are reported.
+    /// Reports what delayed the driver. This precedes the report of late I/Os.
     #[inline]
     fn tell_held_up<P, L, W, O>(&self, driven: &mut Driven<'_, P, L, W, O>)
     where

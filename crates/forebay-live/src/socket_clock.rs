@@ -15,14 +15,14 @@ use crate::sockets::{Moved, Plug, Wired};
 use crate::ublk::Channel;
 use crate::waker::Waker;
 
-/// Where sockets are waited for.
+/// How to wait for sockets.
 enum Sockets {
     Ring(Box<Ring>),
     Polled(Polled),
 }
 
 impl Sockets {
-    /// Returns the ring, without which there are no devices.
+    /// Returns the ring. Devices are supported only with a ring.
     fn ring(&mut self) -> io::Result<&mut Ring> {
         match self {
             Sockets::Ring(ring) => Ok(ring),
@@ -35,15 +35,15 @@ impl Sockets {
 pub struct SocketClock {
     sockets: Sockets,
     wall: WallClock,
-    /// What the ring or the poll failed with while somebody waited.
+    /// The error of the ring or the poll during a wait.
     failed: Option<io::Error>,
 }
 
 impl SocketClock {
-    /// Starts now, with room for this many sockets at a time, at most 1024, in a ring.
+    /// Starts the clock, with a ring for at most `sockets_max` sockets at a time, up to 1024.
     ///
     /// # Errors
-    /// Where the kernel has no io_uring or does not let us use it.
+    /// The kernel has no io_uring, or does not permit its use.
     pub fn in_ring(sockets_max: u32) -> io::Result<SocketClock> {
         let sockets = Sockets::Ring(Box::new(Ring::new(1, sockets_max.min(1024))?));
         Ok(SocketClock { sockets, wall: WallClock::start(), failed: None })
@@ -52,7 +52,7 @@ impl SocketClock {
     /// Creates a clock whose sockets are polled.
     ///
     /// # Errors
-    /// The system is out of the resources for a waker.
+    /// The system lacks the resources for a waker.
     pub fn polled(sockets_max: u32) -> io::Result<SocketClock> {
         let sockets = Sockets::Polled(Polled::new(sockets_max)?);
         Ok(SocketClock { sockets, wall: WallClock::start(), failed: None })
@@ -89,7 +89,7 @@ impl Clock for SocketClock {
 
 impl<D: Device> Wired for Emulated<D, SocketClock> {
     /// # Panics
-    /// Without content.
+    /// Panics if the devices have no content.
     fn pool(&mut self) -> &mut Pool {
         self.with_content().1
     }
@@ -154,7 +154,7 @@ impl<D: Device> Wired for Emulated<D, SocketClock> {
         }
         match &mut clock.sockets {
             Sockets::Ring(ring) => {
-                // The ring has only entries of sockets.
+                // This ring contains only entries of sockets.
                 ring.reap(pool, |_, _| {})?;
                 ring.moved(moved);
                 Ok(())
@@ -166,7 +166,7 @@ impl<D: Device> Wired for Emulated<D, SocketClock> {
 
 impl Drop for SocketClock {
     fn drop(&mut self) {
-        // Memory that sockets of a ring still use is lent, and leaks with the pool.
+        // Memory that a ring's sockets still use is lent, and leaks with the pool.
         if let Sockets::Ring(ring) = &mut self.sockets {
             ring.unplug_all();
         }

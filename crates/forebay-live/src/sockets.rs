@@ -1,9 +1,9 @@
-//! Sockets that wait in a driver's ring: bytes are received into and sent from named buffers, as
-//! with targets.
+//! Sockets that wait in a driver's ring: bytes are received into named buffers and sent from them,
+//! as with targets.
 //!
 //! A socket receives one list of pieces at a time and sends one, concurrently. Lists are sent
-//! completely; an error or a disconnect by the peer is reported instead. An unplugged socket is
-//! shut down at once and closed when it has no operations in flight.
+//! completely; otherwise, an error or a disconnect by the peer is reported. An unplugged socket is
+//! shut down at once, and closed when it has no operations in flight.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -22,28 +22,28 @@ use crate::ublk::{Channel, UblkRequest};
 /// reported.
 pub type Plug = u32;
 
-/// What became of a socket's transfer.
+/// The result of a socket's transfer, or another event of a socket or device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moved {
-    /// So many bytes came; 0 where none will any more. Or the system's error number.
+    /// The number of bytes received, which is 0 if no more follow, or the system's error number.
     Received(Plug, Result<u32, i32>),
     /// The number of bytes sent; less than requested only if the peer has disconnected.
     Sent(Plug, Result<u32, i32>),
-    /// It was unplugged and is closed, or a device was stopped.
+    /// The socket was unplugged and is closed, or the device was stopped.
     Gone(Plug),
-    /// A request of a device, to be answered by its tag ([`Wired::answer`]).
+    /// A request of a device, whose answer must contain the request's tag ([`Wired::answer`]).
     Asked(Plug, UblkRequest),
 }
 
 /// Lanes whose driver also waits for sockets.
 pub trait Wired: crate::Lanes {
-    /// Returns the memory that pieces name.
+    /// Returns the memory of the buffers that pieces refer to.
     fn pool(&mut self) -> &mut Pool;
 
     /// Adds a socket.
     ///
     /// # Errors
-    /// The socket, where there are as many as the driver was made for.
+    /// Returns the socket if the driver already has the maximum number.
     fn plug(&mut self, socket: OwnedFd) -> Result<Plug, OwnedFd>;
 
     /// Receives into these pieces, which are lent until the result is reported: the available
@@ -51,8 +51,8 @@ pub trait Wired: crate::Lanes {
     /// unplugged.
     fn receive(&mut self, plug: Plug, into: &[Piece], whole: bool);
 
-    /// Sends these pieces, at most [`PIECES_MAX`], which are lent until it is told. Nothing where the socket sends already or was
-    /// unplugged.
+    /// Sends these pieces, at most [`PIECES_MAX`], which are lent until the result is reported.
+    /// Does nothing if the socket is already sending or was unplugged.
     fn send(&mut self, plug: Plug, from: &[Piece]);
 
     /// Shuts a socket down and closes it once it has no outstanding transfers.
@@ -66,11 +66,11 @@ pub trait Wired: crate::Lanes {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Adds a device of this machine, whose requests arrive as [`Moved::Asked`]. It shares the names of sockets, and is
-    /// gone once it was stopped.
+    /// Adds a device of this machine, whose requests arrive as [`Moved::Asked`]. Devices and
+    /// sockets share one set of names. The device is gone once it has been stopped.
     ///
     /// # Errors
-    /// The device, where there are as many sockets as the driver was made for, or the driver has no ring.
+    /// Returns the device if the driver already has the maximum number of sockets, or has no ring.
     fn attach(&mut self, device: Channel) -> Result<Plug, Channel> {
         Err(device)
     }
@@ -91,20 +91,21 @@ pub trait Wired: crate::Lanes {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Answers a device's request with the bytes moved, or the system's error number, negated.
+    /// Answers a device's request with the number of bytes transferred, or the negated error number
+    /// of the system.
     fn answer(&mut self, _plug: Plug, _tag: u16, _result: i32) {}
 
-    /// Adds what became of transfers, in the order that they ended.
+    /// Adds the results of transfers, in the order in which they ended.
     ///
     /// # Errors
-    /// Where the ring itself fails.
+    /// The ring itself fails.
     fn moved(&mut self, moved: &mut Vec<Moved>) -> io::Result<()>;
 }
 
-/// Pieces that the kernel sends or receives at a time.
+/// The maximum number of pieces that the kernel sends or receives at a time.
 pub const PIECES_MAX: usize = 1024;
 
-/// A list of pieces on its way. Its lists are used again.
+/// A transfer of a list of pieces. Its lists are reused.
 struct Transfer {
     busy: bool,
     pieces: Vec<Piece>,
@@ -113,8 +114,8 @@ struct Transfer {
     message: Box<libc::msghdr>,
 }
 
-// SAFETY: the pointers in its lists are used by the kernel alone, and lead to memory of the pool, which no
-// thread is bound to.
+// SAFETY: only the kernel uses the pointers in the lists. They point to memory of the pool, which
+// is not bound to a thread.
 unsafe impl Send for Transfer {}
 
 impl Transfer {
@@ -142,7 +143,7 @@ impl Transfer {
             iov_len: piece.len as usize,
         }));
         self.message.msg_iov = self.vectors.as_mut_ptr();
-        // Of another type in each C library.
+        // The type of this field depends on the C library.
         self.message.msg_iovlen = self.vectors.len() as _;
         None
     }
@@ -156,7 +157,7 @@ impl Transfer {
 }
 
 struct Socket {
-    /// None once it is closed.
+    /// The socket; None once it is closed.
     file: Option<OwnedFd>,
     unplugged: bool,
     incoming: Transfer,
@@ -172,11 +173,11 @@ pub(crate) struct Sockets {
     busy: usize,
 }
 
-/// The low bit of an entry's name is the direction.
+/// The low bit of an entry's name, which is set for sending.
 const OUT: u64 = 1;
 
 impl Sockets {
-    /// Sockets there are.
+    /// Returns the number of sockets.
     pub(crate) fn count(&self) -> u32 {
         (self.sockets.len() - self.free.len()) as u32
     }
@@ -244,7 +245,7 @@ impl Sockets {
         assert!(from.len() <= PIECES_MAX, "{} pieces are sent at once", from.len());
         let socket = self.sockets.get_mut(plug as usize)?;
         let file = socket.file.as_ref().filter(|_| !socket.unplugged && !socket.outgoing.busy)?;
-        // The kernel goes on by itself where only a part could be sent.
+        // If only a part can be sent, the kernel continues by itself.
         let (file, flags) = (Fd(file.as_raw_fd()), libc::MSG_NOSIGNAL | libc::MSG_WAITALL);
         let entry = match socket.outgoing.lend(from, false, pool) {
             Some((start, len)) => opcode::Send::new(file, start, len).flags(flags).build(),
@@ -256,7 +257,7 @@ impl Sockets {
         Some((entry, u64::from(plug) << 1 | OUT))
     }
 
-    /// An entry of this name has ended.
+    /// Registers that the entry with this name has ended.
     pub(crate) fn ended(&mut self, key: u64, result: i32, pool: &mut Pool) {
         let (plug, out) = ((key >> 1) as Plug, key & OUT != 0);
         let socket = &mut self.sockets[plug as usize];
@@ -279,7 +280,7 @@ impl Sockets {
         let Some(socket) = self.sockets.get_mut(plug as usize) else { return };
         let Some(file) = socket.file.as_ref().filter(|_| !socket.unplugged) else { return };
         socket.unplugged = true;
-        // It may be disconnected already.
+        // The socket may be disconnected already.
         let _ = rustix::net::shutdown(file, rustix::net::Shutdown::Both);
         self.close(plug);
     }
@@ -304,7 +305,8 @@ impl Sockets {
             Moved::Gone(plug) => Some(*plug),
             _ => None,
         });
-        // Only those who know that a name is free can distinguish it from another's.
+        // A name is reused only after this call has reported its socket as gone, so that the caller
+        // never confuses two sockets.
         self.free.extend(gone);
         moved.append(&mut self.moved);
     }

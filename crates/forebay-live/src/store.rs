@@ -10,39 +10,39 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::{FallocateFlags, fallocate};
 
-/// Bytes at offsets.
+/// The content of a device.
 pub trait Store {
-    /// Reads.
+    /// Reads bytes.
     ///
     /// # Errors
-    /// Of the system, as with all of these.
+    /// An error of the system, as for the other methods.
     fn read(&mut self, offset: u64, to: &mut [u8]) -> io::Result<()>;
 
-    /// Writes; with `durable` it is there after a power cut.
+    /// Writes bytes. With `durable`, they survive a power cut.
     ///
     /// # Errors
-    /// As [`Store::read`].
+    /// An error of the system.
     fn write(&mut self, offset: u64, from: &[u8], durable: bool) -> io::Result<()>;
 
-    /// The content there is no longer needed.
+    /// Marks a range as no longer needed.
     ///
     /// # Errors
-    /// As [`Store::read`].
+    /// An error of the system.
     fn trim(&mut self, offset: u64, len: u64) -> io::Result<()>;
 
-    /// Makes durable what was written before.
+    /// Makes everything written before durable.
     ///
     /// # Errors
-    /// As [`Store::read`].
+    /// An error of the system.
     fn flush(&mut self) -> io::Result<()>;
 }
 
-/// Bytes of a page.
+/// The size of a page in bytes.
 pub const PAGE: usize = 4096;
 /// A page of the store.
 pub type Page = [u8; PAGE];
 
-/// Returns the pages that a range touches, and the bytes of each.
+/// Returns the pages that a range overlaps, and the range within each.
 pub fn pages(offset: u64, len: u64) -> impl Iterator<Item = (u64, Range<usize>)> {
     let (size, end) = (PAGE as u64, offset.saturating_add(len));
     let touched = (offset / size..end.div_ceil(size)).map(move |page| {
@@ -53,19 +53,19 @@ pub fn pages(offset: u64, len: u64) -> impl Iterator<Item = (u64, Range<usize>)>
     touched.filter(|(_, range)| !range.is_empty())
 }
 
-/// Memory only for data that has been written.
+/// Content in memory, allocated only for pages that have been written.
 #[derive(Clone, Default)]
 pub struct Sparse {
     pages: BTreeMap<u64, Box<Page>>,
 }
 
 impl Sparse {
-    /// Returns all zeros.
+    /// Creates content that is all zeros.
     pub fn new() -> Sparse {
         Sparse::default()
     }
 
-    /// The bytes from `offset` on.
+    /// Reads the bytes from `offset` on.
     pub fn get(&self, offset: u64, mut to: &mut [u8]) {
         for (page, range) in pages(offset, to.len() as u64) {
             let (now, later) = to.split_at_mut(range.len());
@@ -77,13 +77,13 @@ impl Sparse {
         }
     }
 
-    /// Returns a page that has memory from now on.
+    /// Returns a page, allocating it if necessary.
     pub fn page(&mut self, page: u64) -> &mut Page {
         self.pages.entry(page).or_insert_with(|| Box::new([0; PAGE]))
     }
 
-    /// Returns the parts of a range that have memory. However long it is, this takes no longer than
-    /// there are pages.
+    /// Returns the allocated parts of a range. The time depends on the number of allocated pages,
+    /// not on the length of the range.
     pub fn present(&self, offset: u64, len: u64) -> Vec<(u64, Range<usize>)> {
         let size = PAGE as u64;
         let end = offset.saturating_add(len);
@@ -127,7 +127,7 @@ impl Store for Sparse {
     }
 }
 
-/// A file is as long as what was written; beyond that it reads as zeros. A trim makes a hole.
+/// A file is as long as the data written to it, and reads as zeros beyond. A trim punches a hole.
 impl Store for File {
     fn read(&mut self, mut offset: u64, mut to: &mut [u8]) -> io::Result<()> {
         while !to.is_empty() {
@@ -171,7 +171,7 @@ mod tests {
 
     const CAPACITY: usize = 6 * PAGE;
 
-    /// Where, how much, which byte; without one it is a trim.
+    /// An offset, a length, and the byte to write; None for a trim.
     type Act = (usize, usize, Option<u8>);
 
     fn acts() -> impl Strategy<Value = Vec<Act>> {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     proptest! {
-        // Each case writes to the disk.
+        // There are few cases because each one writes to the disk.
         #![proptest_config(ProptestConfig::with_cases(16))]
         #[test]
         fn a_file_holds_what_a_vector_would(acts in acts()) {

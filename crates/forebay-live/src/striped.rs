@@ -1,9 +1,9 @@
-//! Several lanes as one, in alternating chunks: RAID 0.
+//! Several lanes combined into one, in alternating chunks: RAID 0.
 //!
-//! The parts of an I/O on one lane are contiguous there and are issued as one, as a block layer
-//! would merge them. A flush goes to all lanes. The I/O ends with its last part, with the worst
-//! outcome of all parts. Each lane has its own queue of parts in order of arrival, so that a busy
-//! lane does not delay others.
+//! The parts of an I/O on one lane are contiguous there and are issued as one I/O, as a block layer
+//! would merge them. A flush is issued to all lanes. The I/O ends with its last part, with the
+//! worst outcome of all parts. Each lane has its own queue of parts in order of arrival, so that a
+//! busy lane does not delay others.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -13,7 +13,7 @@ use forebay_core::{Bytes, Completion, Lane, Nanos, Op, Piece, Request, RequestId
 use crate::lanes::{Ended, Failure, Lanes};
 use crate::waker::Waker;
 
-/// An I/O whose parts are outstanding.
+/// An I/O with parts in flight.
 struct Whole {
     io: Request,
     started: Nanos,
@@ -22,15 +22,15 @@ struct Whole {
     completion: Option<Completion>,
 }
 
-/// Parts that wait for a lane, as many as a Linux block device has requests for.
+/// The maximum number of parts that wait for a lane; a Linux block device accepts as many requests.
 const QUEUE: usize = 128;
 
-/// Lanes as one.
+/// Lanes combined into one.
 pub struct Striped<L> {
     lanes: L,
     chunk_bytes: u64,
     wholes: BTreeMap<RequestId, Whole>,
-    /// Which I/O a part is of, by the part's lane and name.
+    /// The I/O to which a part belongs, by the part's lane and id.
     parts: BTreeMap<(Lane, RequestId), RequestId>,
     next: RequestId,
     queues: Vec<VecDeque<(Request, Vec<Piece>)>>,
@@ -50,7 +50,8 @@ impl<L: Lanes> Striped<L> {
         self.lanes
     }
 
-    /// Returns the part of an I/O on each lane: its offset, and which of the I/O's bytes, in order.
+    /// Returns the part of an I/O on each lane: its offset there, and the ranges of the I/O's bytes
+    /// in it, in order.
     fn cut(&self, io: &Request) -> BTreeMap<Lane, (u64, Vec<(u32, u32)>)> {
         let (chunk, count) = (self.chunk_bytes, self.lanes.count() as u64);
         let mut parts: BTreeMap<Lane, (u64, Vec<(u32, u32)>)> = BTreeMap::new();
@@ -74,7 +75,7 @@ impl<L: Lanes> Striped<L> {
         self.queues[usize::from(part.lane)].push_back((Request { id, ..part }, pieces));
     }
 
-    /// Starts what lanes have room for.
+    /// Starts parts on the lanes that have room.
     fn start_parts(&mut self, now: Nanos) {
         for (lane, queue) in (0..).zip(&mut self.queues) {
             while self.lanes.room(lane)
@@ -187,7 +188,8 @@ mod tests {
 
     const KIB: u64 = 1 << 10;
 
-    /// Writes bytes that encode their location, then reads them back at other offsets and lengths.
+    /// A workload that writes bytes derived from their location, then reads them back at other
+    /// offsets and lengths.
     struct Both {
         left: Vec<(Op, u64, u64)>,
         under_way: Option<(Request, u32)>,
@@ -246,7 +248,8 @@ mod tests {
         let mut work = Both { left, under_way: None, read: Vec::new() };
         run(&mut *build("noop", LEN_MAX).unwrap(), &mut lanes, &mut work, &mut ()).unwrap();
         assert_eq!((work.read.len() as u64, lanes.under_way()), (144 * KIB, 0));
-        // The second stripe of 8 KiB begins the second lane; the fourth is behind the first on the first.
+        // The second stripe of 8 KiB is at the start of the second lane; the fourth follows the
+        // first on the first lane.
         let io = Request {
             at: Nanos::ZERO,
             offset: 4 * KIB,
@@ -267,7 +270,7 @@ mod tests {
         assert_eq!(parts[&2], part(0, &[(12, 8), (36, 4)]));
     }
 
-    /// Asks for everything at once and notes when each I/O ended.
+    /// A workload that issues everything at once and records when each I/O ended.
     struct AtOnce {
         left: Vec<Request>,
         ended: Vec<(RequestId, u64)>,
@@ -292,7 +295,7 @@ mod tests {
     fn a_lane_at_work_holds_up_no_other() {
         let devices = (0..2).map(|_| Fixed::new(1000.0).unwrap()).collect();
         let mut lanes = Striped::new(Emulated::new(devices, VirtualClock::default()), 4 * KIB);
-        // Two on the first lane, one on the second, one on both.
+        // Two I/Os on the first lane, one on the second, and one on both.
         let io = |(id, offset, len): (RequestId, u64, u64)| Request {
             at: Nanos::ZERO,
             offset: offset * KIB,

@@ -1,11 +1,11 @@
 //! Targets: the files and block devices on which I/O is performed.
 //!
-//! Existing data are overwritten only if the user permits it, nothing is written if the workload
+//! Existing data is overwritten only if the user permits it, nothing is written if the workload
 //! only reads, and nothing is ever written to a block device in use or to a file used by a loop
 //! device or as swap. Missing files are created with the necessary length, but not among devices,
 //! where a misspelled name would become a file in memory.
 //!
-//! Drivers rely on the block size and the capacity for the bounds of their buffers, so these cannot
+//! Drivers derive the bounds of their buffers from the block size and the capacity, so these cannot
 //! be changed from outside.
 
 mod device;
@@ -31,25 +31,25 @@ use crate::wire::Shape;
 
 pub use device::DeviceNumber;
 
-/// A target shorter than this is a mistake.
+/// The minimum length of a target in bytes; a shorter one is assumed to be a mistake.
 const CAPACITY_MIN: u64 = 4096;
-/// Created files are whole multiples of this.
+/// The lengths of created files are multiples of this.
 const GRAIN: u64 = 1 << 20;
-/// How long to wait for a lock, and how often to try. The ring of a killed process disappears after
-/// some tens of milliseconds, later on a busy machine.
+/// How long to wait for a lock, and the interval between attempts. The kernel releases the ring of
+/// a killed process after some tens of milliseconds, or later on a busy machine.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
-/// How the note of a file without space of its own begins.
+/// The beginning of the note for a file whose space could not be reserved.
 const SPARSE: &str = "created as a sparse file";
-/// The blocks that direct I/O may need.
+/// The block sizes that direct I/O may require.
 const BLOCKS: [u32; 2] = [512, 4096];
 
 /// The kind of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKind {
-    /// A file that was there.
+    /// A file that existed before.
     File,
-    /// A file that was created for this.
+    /// A file that was created for this run.
     Created,
     /// A block device.
     BlockDevice,
@@ -58,25 +58,25 @@ pub enum TargetKind {
 /// How to open a target.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening {
-    /// Whether it will be written to.
+    /// Whether the target will be written to.
     pub writes: bool,
     /// Whether existing data may be overwritten.
     pub overwrite: bool,
-    /// Bytes needed, for a file that has to be created.
+    /// The length in bytes that a created file must have at least.
     pub need_bytes: u64,
-    /// Whether to keep the page cache out of it where that can be.
+    /// Whether to bypass the page cache if possible.
     pub direct: bool,
 }
 
-/// Why a target cannot be used: one message, the user's to mend.
+/// Why a target cannot be used, in one message for the user.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {what}", path.display())]
 pub struct TargetError {
-    /// The target.
+    /// The path of the target.
     pub path: PathBuf,
     /// The problem, and what to do.
     pub what: String,
-    /// Whether somebody else uses it, so that nothing may be written to it.
+    /// Whether something else uses the target, so that it must not be written to.
     pub is_in_use: bool,
 }
 
@@ -95,8 +95,8 @@ impl Target {
     /// Opens the target at `path`, or creates it.
     ///
     /// # Errors
-    /// [`TargetError`] where it is not what can be used, may not be overwritten, or the system
-    /// refuses it.
+    /// [`TargetError`] if the target is unsuitable, must not be overwritten, or is refused by the
+    /// system.
     pub fn open(path: &Path, how: Opening) -> Result<Target, TargetError> {
         let wrong = |what: String| TargetError { path: path.to_path_buf(), what, is_in_use: false };
         let in_use = |what: String| TargetError { is_in_use: true, ..wrong(what) };
@@ -135,7 +135,7 @@ impl Target {
         Ok(Target { file, path, kind, capacity_bytes, block_bytes, notes })
     }
 
-    /// As the user named it.
+    /// Returns the path that the user gave.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -145,18 +145,18 @@ impl Target {
         self.kind
     }
 
-    /// Bytes it holds; whole blocks.
+    /// Returns the capacity in bytes, a multiple of the block size.
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity_bytes
     }
 
-    /// Returns the block of direct I/O, or `None` if the page cache is in between.
+    /// Returns the block size for direct I/O, or `None` if I/O goes through the page cache.
     pub fn block_bytes(&self) -> Option<u32> {
         self.block_bytes
     }
 
-    /// Returns whether less than half of a file occupies space, so that most reads would come from
-    /// holes; false for a device.
+    /// Returns whether a file occupies less than half of its length on disk, so that most reads
+    /// would come from holes; false for a device.
     pub fn is_sparse(&self) -> bool {
         self.kind != TargetKind::BlockDevice
             && self.file.metadata().is_ok_and(|found| found.blocks() * 1024 < found.len())
@@ -167,12 +167,12 @@ impl Target {
         &self.notes
     }
 
-    /// Keeps other processes from it, writers from all, readers from writers, until it is dropped; answers
-    /// whether nobody else has it. Waits a little for who has: the kernel takes a ring apart after its process
-    /// has ended, and until then the killed process's files stay locked.
+    /// Locks the target against other processes until it is dropped: writers exclude everyone,
+    /// readers exclude writers. Returns whether this succeeded. Retries for a short time, because
+    /// the files of a killed process stay locked until the kernel has released its ring.
     ///
     /// # Errors
-    /// Where the system knows no locks on it.
+    /// The system does not support locks on the target.
     pub fn lock(&self, writes: bool) -> io::Result<bool> {
         let how = match writes {
             true => FlockOperation::NonBlockingLockExclusive,
@@ -196,7 +196,8 @@ impl Target {
         self.notes.push(sentence);
     }
 
-    /// Duplicates the open file, to query its allocation while a driver has the target.
+    /// Duplicates the open file, so that its allocation can be queried while a driver uses the
+    /// target.
     ///
     /// # Errors
     /// The system is out of file descriptors.
@@ -204,8 +205,8 @@ impl Target {
         self.file.try_clone()
     }
 
-    /// Returns whether its bytes are in memory alone, so that copying them waits for nothing. (Such
-    /// file systems take no I/Os that may not wait, and the kernel would do each on a thread.)
+    /// Returns whether the data is only in memory, so that copying it never blocks. (Such file
+    /// systems do not support nonblocking I/O, and the kernel would perform each I/O on a thread.)
     pub(crate) fn is_in_memory(&self) -> bool {
         const MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
         let found = rustix::fs::fstatfs(&self.file);
@@ -221,7 +222,7 @@ impl Target {
         Shape { capacity: self.capacity_bytes, block: self.block_bytes.unwrap_or(1) }
     }
 
-    /// Removes the file if it was created for this purpose.
+    /// Removes the file if it was created for this run.
     pub fn discard(self) {
         if self.kind == TargetKind::Created {
             // If removing fails, an unused file is left behind, which is harmless.
@@ -247,17 +248,18 @@ impl Target {
                 "the file system cannot reserve {len} bytes: writes fail when it is full"
             ));
         }
-        // Whole blocks: a grain has some of each size.
+        // A grain is a multiple of every block size.
         self.capacity_bytes = len;
         Ok(())
     }
 
-    /// Returns whether its name still leads to it; another may have moved or removed it.
+    /// Returns whether the target's path still refers to it. The file may have been moved or
+    /// removed.
     pub fn is_in_place(&self) -> bool {
         self.is_same(&self.path)
     }
 
-    /// Returns whether `path` is this very file or device, by whatever name.
+    /// Returns whether `path` refers to the same file or device, by any name.
     pub fn is_same(&self, path: &Path) -> bool {
         let (Ok(mine), Ok(other)) = (self.file.metadata(), fs::metadata(path)) else {
             return false;
@@ -271,8 +273,8 @@ impl Target {
     }
 }
 
-/// What an emulated device holds may be a target's bytes, through the page cache or past it; then of whole
-/// blocks.
+/// An emulated device can keep its data in a target, either through the page cache or, in whole
+/// blocks, bypassing it.
 impl Store for Target {
     fn read(&mut self, offset: u64, to: &mut [u8]) -> io::Result<()> {
         Store::read(&mut self.file, offset, to)
@@ -288,7 +290,7 @@ impl Store for Target {
     }
 }
 
-/// What an existing target is, if it may be used.
+/// Returns the kind of an existing target if it may be used.
 fn kind_of(found: &fs::Metadata, how: Opening) -> Result<TargetKind, String> {
     let kind = found.file_type();
     let kind = match () {
@@ -300,7 +302,7 @@ fn kind_of(found: &fs::Metadata, how: Opening) -> Result<TargetKind, String> {
         () => return Err("is neither a file nor a block device; name one of these".into()),
     };
     if how.writes && kind == TargetKind::BlockDevice && is_read_only(found.rdev()) {
-        // Opening it would succeed, and each write fail.
+        // Without this check, opening would succeed and every write would fail.
         return Err("is read-only and the trace has writes".into());
     }
     if how.writes && !how.overwrite {
@@ -316,18 +318,18 @@ fn kind_of(found: &fs::Metadata, how: Opening) -> Result<TargetKind, String> {
     Ok(kind)
 }
 
-/// Returns whether the kernel writes nothing to the block device of that number.
+/// Returns whether the block device with this number is read-only.
 fn is_read_only(device: u64) -> bool {
     let said = format!("/sys/dev/block/{}:{}/ro", major(device), minor(device));
     fs::read_to_string(said).is_ok_and(|said| said.trim() == "1")
 }
 
-/// Creates a file of `need` bytes: with space set aside where that leaves the file system a tenth,
-/// else sparse.
+/// Creates a file of `need` bytes. Its space is reserved if that leaves at least a tenth of the
+/// file system's free space; otherwise, the file is sparse.
 fn create(path: &Path, need: u64, notes: &mut Vec<String>) -> Result<(), String> {
     let len = need.max(CAPACITY_MIN).div_ceil(GRAIN).saturating_mul(GRAIN);
     let refused = |error: io::Error| {
-        // The file is ours and empty, so it is removed.
+        // The file has just been created and is empty, so it can be removed.
         let _ = fs::remove_file(path);
         format!(
             "cannot make it {len} bytes long, the extent of the trace: {error}; create a file \
@@ -347,15 +349,15 @@ fn create(path: &Path, need: u64, notes: &mut Vec<String>) -> Result<(), String>
     Ok(())
 }
 
-/// Makes a file so long; answers whether space was set aside for all of it. Where there is too little it stays as
-/// it was.
+/// Sets the length of a file; returns whether the space for all of it was reserved. If there is not
+/// enough space, the file does not change.
 fn set_aside(file: &File, len: u64) -> Result<bool, String> {
     let cannot = |error: io::Error| format!("cannot make it {len} bytes long: {error}");
     let found = file.metadata().map_err(cannot)?;
     let room = fstatvfs(file).map(|space| space.f_bavail.saturating_mul(space.f_frsize));
     let room = room.map_err(|error| cannot(error.into()))?;
     let no_room = || format!("there is no space for {len} bytes: {room} are free");
-    // Before it is tried, which may fill the file system, and for a while.
+    // Checks this in advance, because an attempt could fill up the file system for a while.
     if len.saturating_sub(found.blocks().saturating_mul(512)) > room {
         return Err(no_room());
     }
@@ -376,20 +378,22 @@ fn set_aside(file: &File, len: u64) -> Result<bool, String> {
     Ok(is_set)
 }
 
-/// Why a target is not opened.
+/// The reason why a target is not opened.
 enum Refusal {
     InUse(String),
     Other(String),
 }
 
-/// Opens it, past the page cache where that can be; gives the block of direct I/O.
+/// Opens a target, bypassing the page cache if requested and possible; returns the block size for
+/// direct I/O.
 fn open(
     path: &Path,
     kind: TargetKind,
     how: Opening,
     notes: &mut Vec<String>,
 ) -> Result<(File, Option<u32>), Refusal> {
-    // A block device that is mounted or part of another is busy, which only matters to writers.
+    // A block device that is mounted or part of another device is busy. This matters only to
+    // writers.
     let exclusive = how.writes && kind == TargetKind::BlockDevice;
     let flags = if exclusive { OFlags::EXCL } else { OFlags::empty() };
     let open = |flags: OFlags| {
@@ -420,7 +424,8 @@ fn open(
     Ok((open(flags).map_err(said)?, None))
 }
 
-/// Refuses a block that memory is not aligned to: buffers have room for a widened I/O up to [`ALIGN`].
+/// Rejects a block size that exceeds the alignment of memory, because buffers have room for I/Os
+/// widened to blocks only up to [`ALIGN`].
 fn aligned(block: u32) -> Result<u32, String> {
     if block.is_power_of_two() && block as usize <= ALIGN {
         return Ok(block);
@@ -440,9 +445,10 @@ fn block_of(file: &File, kind: TargetKind) -> Option<u32> {
     }
     let mut memory = Memory::zeroed(BLOCKS[1] as usize);
     BLOCKS.into_iter().find(|&block| {
-        // From the second block, so that its offset counts too; beyond the end nothing is read.
+        // Reads from the second block, to test the alignment of the offset as well. Beyond the end
+        // of the file, nothing is read.
         let read = file.read_at(&mut memory.bytes_mut()[..block as usize], u64::from(block));
-        // A disk that fails is told of later, as an I/O that fails.
+        // Other errors do not matter here: a failing disk is reported later, when an I/O fails.
         !read.is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL))
     })
 }
@@ -454,15 +460,15 @@ mod tests {
     use super::*;
     use crate::{Failure, Lanes, Threads, Uring};
 
-    /// Returns a target that takes writes and makes none durable: the system refuses to flush
-    /// `/dev/null`.
+    /// Returns a target that accepts writes but cannot make them durable: the system refuses to
+    /// flush `/dev/null`.
     fn never_durable() -> Target {
         let file = File::options().read(true).write(true).open("/dev/null").unwrap();
         let (path, kind, block_bytes) = (PathBuf::from("/dev/null"), TargetKind::File, None);
         Target { file, path, kind, capacity_bytes: 1 << 20, block_bytes, notes: Vec::new() }
     }
 
-    /// Why an I/O without bytes of its own failed, if it did.
+    /// Performs an I/O of 0 bytes; returns why it failed, if it did.
     fn failure(lanes: &mut dyn Lanes, op: Op, flags: Flags) -> Option<Failure> {
         let (at, offset, len, lane) = (Nanos(0), 0, 0, 0);
         lanes.start(at, Request { at, offset, id: 1, len, stream: 0, lane, op, flags }, &[]);
@@ -481,7 +487,7 @@ mod tests {
         assert_eq!(failure(&mut threads, Op::Flush, Flags::NONE), refused);
         assert_eq!(failure(&mut threads, Op::Write, Flags::FUA), refused, "durable when answered");
         assert_eq!(failure(&mut threads, Op::Write, Flags::NONE), None);
-        // If io_uring is denied, threads replace it.
+        // If io_uring is not permitted, only threads are tested.
         if let Ok(mut uring) = Uring::new(vec![never_durable()], 2) {
             assert_eq!(failure(&mut uring, Op::Flush, Flags::NONE), refused);
         }

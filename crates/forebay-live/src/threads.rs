@@ -1,9 +1,9 @@
 //! Files and block devices through blocking reads and writes on threads, for systems without
 //! io_uring.
 //!
-//! Each lane has its own threads, one for each I/O that it accepts at a time. An I/O carries its
-//! own copy of the bytes. Times are less precise than [`crate::Uring`]'s, because bytes are copied
-//! once more, and each I/O changes threads twice. Clients' sockets are polled.
+//! Each lane has its own threads, one for each I/O that it accepts at a time. An I/O has its own
+//! copy of the bytes. Times are less precise than those of [`crate::Uring`], because bytes are
+//! copied once more and each I/O passes from thread to thread twice. Clients' sockets are polled.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -26,10 +26,10 @@ use crate::target::Target;
 use crate::waker::Waker;
 use crate::wire::{Extent, LEN_MAX, outcome, source};
 
-/// The most threads a lane has.
+/// The maximum number of threads per lane.
 const THREADS_MAX: u32 = 64;
 
-/// An I/O on its way.
+/// An I/O that is passed to a thread and back.
 struct Job {
     io: Request,
     started: Nanos,
@@ -39,7 +39,7 @@ struct Job {
     memory: Option<Memory>,
 }
 
-/// One target with its threads.
+/// A target with its threads.
 struct Served {
     target: Arc<Target>,
     jobs: Option<Sender<Job>>,
@@ -73,40 +73,41 @@ pub struct Threads {
     served: Vec<Served>,
     depth: u32,
     done: Receiver<Message>,
-    /// For wakers.
+    /// The sending side of the driver's messages, for wakers.
     messages: Sender<Message>,
-    /// What ended and was not reaped yet.
+    /// I/Os that have ended but have not been reaped.
     waiting: Vec<(Job, Option<Failure>)>,
     pool: Pool,
     pattern: Buf,
-    /// Memory of I/Os that ended, for others.
+    /// Memory of ended I/Os, for reuse.
     spare: Vec<Memory>,
-    /// Sockets of clients, if there is room for any; the driver then waits for these too.
+    /// The sockets of clients; None if the driver does not wait for sockets.
     polled: Option<Polled>,
     clock: WallClock,
     now: Nanos,
 }
 
-/// What reaches the driver.
+/// A message to the driver.
 enum Message {
     Done(Job, Option<Failure>),
     Wake,
 }
 
 impl Threads {
-    /// Lane `i` is `targets[i]`; each takes `depth` I/Os at a time, 64 at most. The run's time starts
-    /// now.
+    /// Creates lanes on these targets: lane `i` is `targets[i]`. Each lane accepts `depth` I/Os at
+    /// a time, 64 at most. The run's time starts now.
     ///
     /// # Errors
-    /// Where no thread can be had.
+    /// A thread cannot be created.
     pub fn new(targets: Vec<Target>, depth: u32) -> io::Result<Threads> {
         Threads::waiting_in(None, targets, depth)
     }
 
-    /// Creates the same lanes with space for this many sockets at a time ([`Wired`]).
+    /// Creates lanes like [`Threads::new`] that also wait for up to `sockets_max` sockets
+    /// ([`Wired`]).
     ///
     /// # Errors
-    /// As [`Threads::new`].
+    /// Fails like [`Threads::new`].
     pub fn with_sockets(targets: Vec<Target>, depth: u32, sockets_max: u32) -> io::Result<Threads> {
         Threads::waiting_in(Some(Polled::new(sockets_max)?), targets, depth)
     }
@@ -143,7 +144,7 @@ impl Threads {
         self.pattern
     }
 
-    /// Returns the memory that an I/O carries with it, filled if it writes.
+    /// Returns memory for an I/O, with the data to write if it is a write.
     fn memory(&mut self, io: &Request, pieces: &[Piece]) -> Result<Option<Memory>, Failure> {
         if !io.op.moves_data() || io.len == 0 {
             return Ok(None);
@@ -167,13 +168,13 @@ impl Threads {
         Ok(Some(memory))
     }
 
-    /// Passes the data that was read to its owners.
+    /// Copies the data that was read to its destination.
     fn hand_out(&mut self, job: &mut Job, failure: Option<Failure>) {
         let Some(memory) = job.memory.take() else { return };
         let mut at = 0;
         for piece in &job.pieces {
             let end = at + piece.len as usize;
-            // Some read what nobody wants to see.
+            // The data of a read without a destination is discarded.
             if piece.buf != 0 && job.io.op == Op::Read && failure.is_none() {
                 self.pool.view_mut(*piece).copy_from_slice(&memory.bytes()[at..end]);
             }
@@ -186,7 +187,7 @@ impl Threads {
 /// The state of a thread.
 struct Worker {
     target: Arc<Target>,
-    /// Where the driver waits for more than messages.
+    /// Wakes the driver if it also waits for sockets.
     waker: Option<Waker>,
 }
 
@@ -197,7 +198,7 @@ impl Worker {
             let Ok(mut job) = job else { return };
             let served = loop {
                 match self.serve(&mut job) {
-                    // A signal came before anything was moved.
+                    // A signal arrived before anything was transferred.
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     served => break served,
                 }
@@ -215,7 +216,7 @@ impl Worker {
         }
     }
 
-    /// Does it; answers the bytes moved.
+    /// Performs the I/O; returns the number of bytes transferred.
     fn serve(&self, job: &mut Job) -> io::Result<u64> {
         let Job { io, extent: Extent { offset, len }, memory, .. } = job;
         let (file, offset, len) = (self.target.file(), *offset, *len);
@@ -223,7 +224,8 @@ impl Worker {
         match io.op {
             Op::Read => Ok(file.read_at(bytes.unwrap_or_default(), offset)? as u64),
             Op::Write => {
-                // In parts where a file system runs out of room: the last one says so.
+                // If the file system is nearly full, writes may be partial; the last one then
+                // returns the error.
                 file.write_all_at(bytes.unwrap_or_default(), offset)?;
                 if io.flags.has(Flags::FUA) {
                     file.sync_data()?;
@@ -333,7 +335,7 @@ impl Lanes for Threads {
 
 impl Threads {
     /// # Panics
-    /// Without room for sockets.
+    /// Panics if the lanes were created without sockets.
     fn sockets(&mut self) -> (&mut Polled, &mut Pool) {
         let polled = self.polled.as_mut().expect("threads with room for sockets");
         (polled, &mut self.pool)
@@ -377,7 +379,7 @@ impl Drop for Threads {
         for served in &mut self.served {
             served.jobs = None;
             for thread in served.threads.drain(..) {
-                // It ends once the queue is empty; what it panicked with is its own affair.
+                // The thread ends once its queue is empty. A panic in it has been reported already.
                 let _ = thread.join();
             }
         }

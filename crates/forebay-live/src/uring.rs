@@ -32,20 +32,22 @@ use crate::ublk::Channel;
 use crate::waker::Waker;
 use crate::wire::{Extent, LEN_MAX, Shape, outcome, source};
 
-/// The registered buffer's place.
+/// The index of the arena among the registered buffers.
 const ARENA: u16 = 0;
-/// Bytes of the pool that are registered: some hundred I/Os of the longest, more in one class fewer
-/// than in many.
+/// The number of registered bytes of the pool: enough for 32 I/Os of the maximum length. Space that
+/// was used for one size of buffer is not reused for other sizes.
 const ARENA_BYTES: usize = 32 << 20;
 /// The maximum number of pieces that the kernel accepts at a time (IOV_MAX).
 const PIECES_MAX: usize = 1024;
-/// I/Os that are handed over at once: more save calls, but let the device wait for the first of them.
+/// The number of I/Os that are submitted at once. A greater number saves system calls, but delays
+/// the first I/O of a batch.
 const BATCH: usize = 4;
 
-/// Bytes that are copied from and to memory in a pass; then what was done is answered first.
+/// The number of bytes to copy from and to memory in one pass before the completed I/Os are
+/// answered.
 const AT_ONCE_BYTES: u64 = 256 << 10;
 
-/// An outstanding I/O. Its lists are reused.
+/// An I/O in flight. Its lists are reused.
 struct Slot {
     io: Request,
     started: Nanos,
@@ -53,7 +55,8 @@ struct Slot {
     pieces: Vec<Piece>,
     /// The pieces in the kernel's form, if there are several.
     vectors: Vec<libc::iovec>,
-    /// More pieces than the kernel takes at a time go through one buffer; these are they.
+    /// If an I/O has more pieces than the kernel accepts at a time, one buffer is used instead, and
+    /// these are the pieces.
     bounced: Vec<Piece>,
 }
 
@@ -62,7 +65,7 @@ impl Slot {
         Slot { io, started, extent, pieces: Vec::new(), vectors: Vec::new(), bounced: Vec::new() }
     }
 
-    /// Completes a partial write: if the file system is full, this returns the error.
+    /// Tries to complete a partial write. If the file system is full, this returns the error.
     #[cold]
     fn write_again(&self, target: &Target, pool: &Pool) -> Option<Failure> {
         let mut offset = self.extent.offset;
@@ -76,7 +79,7 @@ impl Slot {
         durable?.err().map(|error| Failure::of(&error))
     }
 
-    /// Takes back lent memory, and distributes the data that went through one buffer.
+    /// Takes back the lent memory, and distributes the data that was read into a single buffer.
     fn settle(&mut self, sink: Buf, pool: &mut Pool) {
         let Slot { io, pieces, bounced, .. } = self;
         for piece in pieces.iter() {
@@ -85,7 +88,7 @@ impl Slot {
         if let (false, [through]) = (bounced.is_empty(), &pieces[..]) {
             let mut at = 0;
             for piece in bounced.drain(..).filter(|_| io.op == Op::Read) {
-                // What nobody wants to see is in the sink, which is not to be written.
+                // Data that nobody needs is not copied to the sink, which must not be written.
                 if piece.buf != sink {
                     pool.copy(through.bytes().on(at).len(piece.len), piece.bytes());
                 }
@@ -96,12 +99,12 @@ impl Slot {
     }
 }
 
-/// What the driver reads and writes itself, for the kernel would only give it to a thread.
+/// The I/Os that the driver performs itself, because the kernel would only pass them to a thread.
 enum Copied {
     Nothing,
-    /// Everything is in memory, and nothing makes it durable.
+    /// All reads and writes, because the data is in memory and cannot be made durable.
     All,
-    /// Writes that need not wait.
+    /// Writes that do not block.
     Writes(PageCache),
 }
 
@@ -134,20 +137,20 @@ impl Copied {
 /// Targets as lanes.
 pub struct Uring {
     ring: Ring,
-    /// Open as long as the ring may use them.
+    /// The targets, which must be open as long as the ring may use them.
     targets: Vec<Target>,
     shapes: Vec<Shape>,
     depth: u32,
     in_flight: Vec<u32>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// What ended at once: it was refused, or copied from or to memory.
+    /// I/Os that ended at once, because they were rejected, or copied from or to memory.
     at_once: Vec<Ended>,
-    /// Bytes of these.
+    /// The number of bytes of these I/Os.
     at_once_bytes: u64,
     /// Whether entries were kept for the next pass because something ended at once.
     waited: bool,
-    /// Which targets the driver copies from and to itself.
+    /// For each target, the I/Os that the driver performs itself.
     copied: Vec<Copied>,
     /// Whether the arena is registered.
     registered: bool,
@@ -155,7 +158,7 @@ pub struct Uring {
     priority: u16,
     pool: Pool,
     pattern: Buf,
-    /// For reads that name no bytes.
+    /// The buffer for reads whose data nobody needs.
     sink: Buf,
     clock: WallClock,
     now: Nanos,
@@ -163,19 +166,21 @@ pub struct Uring {
 }
 
 impl Uring {
-    /// Lane `i` is `targets[i]`; each takes `depth` I/Os at a time. The run's time starts now.
+    /// Creates lanes on these targets: lane `i` is `targets[i]`. Each lane accepts `depth` I/Os at
+    /// a time. The run's time starts now.
     ///
     /// # Errors
-    /// Where the kernel has no io_uring, does not let us use it, or one that is too old (before 5.11);
-    /// the targets come back.
+    /// The kernel has no io_uring, does not permit its use, or is too old (before 5.11). The
+    /// targets are returned.
     pub fn new(targets: Vec<Target>, depth: u32) -> Result<Uring, (io::Error, Vec<Target>)> {
         Uring::with_sockets(targets, depth, 0)
     }
 
-    /// Creates the same ring with space for this many sockets at a time ([`Wired`]), at most 1024.
+    /// Creates lanes like [`Uring::new`] that also wait for up to `sockets_max` sockets
+    /// ([`Wired`]), 1024 at most.
     ///
     /// # Errors
-    /// As [`Uring::new`].
+    /// Fails like [`Uring::new`].
     pub fn with_sockets(
         targets: Vec<Target>,
         depth: u32,
@@ -193,7 +198,8 @@ impl Uring {
         let (pattern, sink) = (pool.constant(source()), pool.sink(LEN_MAX));
         let registered = pool.arena().is_some_and(|(start, len)| {
             let arena = [libc::iovec { iov_base: start.cast(), iov_len: len }];
-            // SAFETY: it stays where it is until the pool is dropped, after the ring, or for ever.
+            // SAFETY: the arena stays in place until the pool is dropped, which is after the ring,
+            // or forever.
             unsafe { ring.submitter().register_buffers(&arena) }.is_ok()
         });
         Ok(Uring {
@@ -224,7 +230,7 @@ impl Uring {
         &self.targets
     }
 
-    /// Returns whether the pool could be registered; where not, the kernel maps buffers for each
+    /// Returns whether the pool could be registered. Otherwise, the kernel maps buffers for each
     /// I/O.
     pub fn is_registered(&self) -> bool {
         self.registered
@@ -301,7 +307,7 @@ impl Uring {
         entered
     }
 
-    /// Reads or writes a target without the ring.
+    /// Reads or writes a target without using the ring.
     fn copy(&mut self, io: &Request, pieces: &[Piece]) -> Result<(), Failure> {
         let named: u64 = pieces.iter().map(|piece| u64::from(piece.len)).sum();
         assert!(named == u64::from(io.len), "{io:?} names {named} bytes");
@@ -317,7 +323,7 @@ impl Uring {
         Ok(())
     }
 
-    /// What `pieces` are for the kernel, lent: a read that names no bytes goes to the sink.
+    /// Lends `pieces` to the kernel. A read without a destination uses the sink.
     fn lend(&mut self, key: u32, pieces: &[Piece]) -> Result<(), Failure> {
         let Slot { io, pieces: kept, bounced, .. } = &mut self.slots[key as usize];
         kept.clear();
@@ -446,7 +452,8 @@ impl Lanes for Uring {
             return self.at_once.push(Ended::new(io, now, now, Some(failure)));
         }
         let entry = self.entry(key);
-        // SAFETY: the bytes are lent, and files and vectors live, until it has ended; see `Drop`.
+        // SAFETY: the bytes are lent, and files and vectors live, until the entry has ended; see
+        // `Drop`.
         unsafe { self.ring.push(entry, u64::from(key)) };
         self.in_flight[usize::from(io.lane)] += 1;
         if self.ring.waiting() >= BATCH {
@@ -467,7 +474,8 @@ impl Lanes for Uring {
         if until - now > SPIN && self.at_once.is_empty() {
             self.waited = false;
             if self.held_up.is_watched(now) && self.ring.waiting() > 0 {
-                // Apart from the wait, so that they can be told apart.
+                // Submits before waiting, so that blocked submissions can be distinguished from the
+                // wait.
                 self.hand_over()?;
                 now = self.clock.now();
             }
@@ -561,11 +569,11 @@ impl Drop for Uring {
                 self.reap(Nanos::MAX, &mut ended)
             });
             if reaped.is_err() || self.now > latest {
-                // The kernel may still write to what is lent, which the pool leaks.
+                // The kernel may still write to the lent bytes, so the pool leaks them.
                 return;
             }
         }
-        // The kernel takes a closed ring apart at leisure; targets shall be free at once.
+        // The kernel releases a closed ring late, but the targets should be free at once.
         let _ = self.ring.submitter().unregister_files();
     }
 }

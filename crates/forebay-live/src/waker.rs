@@ -4,15 +4,15 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::Thread;
 
-/// Ends the driver's wait. To be cloned and given to others.
+/// Ends a driver's wait from another thread. Wakers can be cloned.
 #[derive(Clone)]
 pub struct Waker(Way);
 
 #[derive(Clone)]
 enum Way {
-    /// Adds to a counter that the kernel watches.
+    /// Increments a counter that the driver watches.
     Counter(Arc<OwnedFd>),
-    /// A message among others.
+    /// Sends the driver a message.
     Message(Arc<dyn Fn() + Send + Sync>),
     Thread(Thread),
 }
@@ -26,7 +26,7 @@ impl Waker {
         Waker(Way::Message(Arc::new(send)))
     }
 
-    /// One that unparks a thread.
+    /// Creates a waker that unparks a thread.
     pub fn thread(thread: Thread) -> Waker {
         Waker(Way::Thread(thread))
     }
@@ -35,7 +35,8 @@ impl Waker {
     pub fn wake(&self) {
         match &self.0 {
             Way::Counter(counter) => {
-                // It fails only where the counter is full: then the driver is woken anyway.
+                // This fails only if the counter is at its maximum, in which case the driver is
+                // woken anyway.
                 let _ = rustix::io::write(counter, &1u64.to_ne_bytes());
             }
             Way::Message(send) => send(),

@@ -14,7 +14,7 @@ use forebay_core::{Op, Request};
 use crate::lanes::Failure;
 use crate::memory::Memory;
 
-/// The longest I/O in bytes.
+/// The maximum length of an I/O in bytes.
 pub const LEN_MAX: u32 = 1 << 20;
 /// The data of writes repeats after this many bytes.
 const PERIOD_BYTES: u64 = 1021 * 4096;
@@ -33,7 +33,7 @@ fn word(index: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// The data of writes: a period, and on as far as the longest I/O.
+/// Returns the data of writes: one period, plus the length of the longest I/O.
 pub(crate) fn source() -> Memory {
     let mut memory = Memory::zeroed(PERIOD_BYTES as usize + LEN_MAX as usize);
     for (index, bytes) in memory.bytes_mut().chunks_exact_mut(8).enumerate() {
@@ -43,13 +43,13 @@ pub(crate) fn source() -> Memory {
     memory
 }
 
-/// Returns where in [`source`] the data of a write at `address` begin.
+/// Returns the position in [`source`] of the data for a write at `address`.
 #[inline]
 pub(crate) fn source_at(address: u64) -> usize {
     (address % PERIOD_BYTES) as usize
 }
 
-/// The bytes of a target that an I/O touches.
+/// The range of a target's bytes that an I/O covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) offset: u64,
@@ -59,14 +59,15 @@ pub(crate) struct Extent {
 /// The properties of a target that a driver needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// Bytes it holds, whole blocks.
+    /// The capacity in bytes, a multiple of the block size.
     pub(crate) capacity: u64,
-    /// Its block in direct I/O, else 1.
+    /// The block size for direct I/O, or 1 without direct I/O.
     pub(crate) block: u32,
 }
 
 impl Shape {
-    /// Returns the extent of `io`, which is of whole blocks; of a trim those that it covers.
+    /// Returns the extent of `io`, which must consist of whole blocks. A trim is narrowed to the
+    /// blocks that it covers.
     #[inline]
     pub(crate) fn extent(&self, io: &Request) -> Result<Extent, Failure> {
         if io.end() > self.capacity || (io.op.moves_data() && io.len > LEN_MAX) {
@@ -74,7 +75,7 @@ impl Shape {
         }
         let block = u64::from(self.block);
         if io.op == Op::Trim {
-            // Round inwards; otherwise the data of a neighbor would be trimmed too.
+            // Rounds inward, because otherwise the data of a neighbor would be trimmed too.
             let begin = io.offset.next_multiple_of(block);
             let len = (io.end() / block * block).saturating_sub(begin);
             return Ok(Extent { offset: begin, len: len as u32 });
@@ -87,7 +88,7 @@ impl Shape {
     }
 }
 
-/// What came of moving `moved` bytes of `extent`.
+/// Returns the failure, if any, of an I/O on `extent` that transferred `moved` bytes.
 #[inline]
 pub(crate) fn outcome(op: Op, extent: Extent, moved: u64) -> Option<Failure> {
     (op.moves_data() && moved != u64::from(extent.len)).then_some(Failure::Short)
@@ -134,7 +135,7 @@ mod tests {
         let trim = |offset, len| direct.extent(&io(Op::Trim, offset, len));
         assert_eq!(trim(512, 12_288), Ok(Extent { offset: 4096, len: 8192 }));
         assert_eq!(trim(512, 4096), Ok(Extent { offset: 4096, len: 0 }));
-        // They move nothing and may be as long as they like, but not beyond the end.
+        // Trims transfer no data and may have any length, but must not extend beyond the end.
         assert!(large.extent(&io(Op::Trim, 0, u32::MAX)).is_ok());
         assert_eq!(direct.extent(&io(Op::Trim, 0, u32::MAX)), Err(Failure::Beyond));
         let buffered = Shape { capacity: 1 << 20, block: 1 };

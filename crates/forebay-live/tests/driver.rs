@@ -1,4 +1,4 @@
-//! The live driver's loop, on emulated lanes and clocks that tests move.
+//! Tests the live driver's loop on emulated lanes, with clocks that the tests control.
 
 use std::io;
 
@@ -43,7 +43,8 @@ fn server(iops: f64) -> DeviceModel {
     DeviceModel::Fixed(Fixed::new(iops).unwrap())
 }
 
-/// On a clock that is always on time the live driver makes the very calls that the simulator makes.
+/// With a clock that is always on time, the live driver makes exactly the calls that the simulator
+/// makes.
 #[test]
 fn an_exact_clock_gives_the_simulators_run() {
     let specs = POLICIES.iter().map(|listed| listed.name);
@@ -65,8 +66,9 @@ fn an_exact_clock_gives_the_simulators_run() {
     }
 }
 
-/// On a clock that is late the run is still the simulator's, also where a command goes on where the
-/// last one ended and would lose a revolution; what somebody waits is longer by the lateness.
+/// With a clock that is late, the run is still that of the simulator, even if commands are
+/// sequential and a late one would lose a revolution. Only the waiting times are longer, by the
+/// lateness.
 #[test]
 fn a_late_clock_hardly_changes_responses() {
     let sequential = |id| request(id, 0, Op::Read, id * 65_536, 65_536);
@@ -94,7 +96,7 @@ fn a_late_clock_hardly_changes_responses() {
             let allowed = (0.02 * said).max(100e3);
             assert!((said - seen).abs() <= allowed, "{share}: {said} simulated, {seen} live");
         }
-        // By the wall clock nobody waits less, and not all as long as the model says.
+        // By the wall clock, requests wait at least as long as in the model, and some wait longer.
         let waited = |seen: &Counted| seen.latencies.iter().sum::<u64>();
         assert!(waited(&live) > waited(&simulated));
         let late = live.lateness.iter().max().unwrap();
@@ -102,7 +104,7 @@ fn a_late_clock_hardly_changes_responses() {
     }
 }
 
-/// Lanes in memory: every I/O ends on the next pass, every third one badly.
+/// Lanes in memory: every I/O ends in the next pass, and every third one fails.
 #[derive(Default)]
 struct Failing {
     null: Null,
@@ -136,7 +138,7 @@ impl Lanes for Failing {
     fn start(&mut self, _now: Nanos, io: Request, _pieces: &[Piece]) {
         self.under_way.push(io);
         if self.under_way.len() == 4 {
-            // The last place needs a while.
+            // Accepting the last I/O takes a while.
             let from = self.now;
             self.now = from + Nanos::from_micros(7);
             self.full = Some((from, self.now));
@@ -172,7 +174,7 @@ fn failures_are_told_and_the_run_goes_on() {
 
 #[test]
 fn what_held_the_driver_up_is_told_before_what_was_late() {
-    // All at once, four at a time.
+    // All requests arrive at once, and four are served at a time.
     let requests: Vec<Request> =
         (0..8).map(|id| request(id, 0, Op::Read, id << 20, 4096)).collect();
     let mut seen = Counted::default();
@@ -185,7 +187,7 @@ fn what_held_the_driver_up_is_told_before_what_was_late() {
 
 #[test]
 fn once_stopped_nothing_starts_and_what_is_under_way_ends() {
-    // A second for each: the first is under way when the run is stopped.
+    // Each request takes a second, so the first one is in flight when the run is stopped.
     let requests: Vec<Request> =
         (0..5).map(|id| request(id, 100 * id, Op::Read, id << 20, 4096)).collect();
     let mut seen = Counted { stop_at: Some(Nanos::from_micros(300)), ..Counted::default() };

@@ -1,11 +1,11 @@
-//! P and Q held against the field arithmetic of a Reed–Solomon crate, and what is recovered against what
-//! was there, whichever two blocks of a stripe are lost.
+//! Compares P and Q with the field arithmetic of a Reed–Solomon crate, and recovered data with the
+//! original, whichever two blocks of a stripe are lost.
 
 use forebay_live::galois;
 use proptest::prelude::*;
 use reed_solomon_erasure::galois_8::{add, exp, mul};
 
-/// Q by its definition: the sum of all `g^i D_i`, g being 2.
+/// Computes Q by definition: the sum of all `g^i D_i`, with g = 2.
 fn q(data: &[Vec<u8>]) -> Vec<u8> {
     let at = |byte: usize| {
         let terms = data.iter().enumerate().map(|(index, block)| mul(exp(2, index), block[byte]));
@@ -14,7 +14,8 @@ fn q(data: &[Vec<u8>]) -> Vec<u8> {
     (0..data[0].len()).map(at).collect()
 }
 
-/// Two to fourteen data blocks of up to some hundred bytes, odd numbers of them too.
+/// Generates stripes of two to fourteen data blocks, with up to some hundred bytes in each; lengths
+/// may be odd.
 fn stripes() -> impl Strategy<Value = Vec<Vec<u8>>> {
     (2usize..15, 1usize..300).prop_flat_map(|(width, len)| {
         let block = proptest::collection::vec(any::<u8>(), len);
@@ -50,7 +51,7 @@ proptest! {
         let all: Vec<Vec<u8>> = data.iter().cloned().chain([p, q(&data)]).collect();
         for one in 0..width + 2 {
             for other in one + 1..width + 2 {
-                // What is lost holds junk.
+                // The lost blocks contain junk.
                 let junk = vec![0xA5; len];
                 let there = |index: usize| if index == one || index == other { &junk } else { &all[index] };
                 let found: Vec<&[u8]> = (0..width + 2).map(|index| &there(index)[..]).collect();

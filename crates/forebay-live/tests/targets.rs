@@ -1,4 +1,4 @@
-//! Real files and devices through each driver: contents, counts and errors; never times.
+//! Tests real files and devices through each driver: contents, counts and errors, but not times.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -23,7 +23,7 @@ fn opening(writes: bool, overwrite: bool) -> Opening {
     Opening { writes, overwrite, need_bytes: 4 * MIB, direct: true }
 }
 
-/// Through every driver there is: the drivers' names say which.
+/// Runs a test with every available driver, and with the driver's name for messages.
 fn each_driver(mut test: impl FnMut(&str, &dyn Fn(Vec<Target>) -> (Box<dyn Lanes>, Buf))) {
     test("threads", &|targets| {
         let threads = Threads::new(targets, 8).unwrap();
@@ -43,13 +43,14 @@ fn each_driver(mut test: impl FnMut(&str, &dyn Fn(Vec<Target>) -> (Box<dyn Lanes
     }
 }
 
-/// Past the test harness, which shows nothing of a test that passes.
+/// Reports a skipped test directly to standard error, because the test harness hides the output of
+/// tests that pass.
 fn skipped(why: &str) {
     let mut past = io::stderr();
     let _ = writeln!(past, "!!! a test of play is SKIPPED: {why}");
 }
 
-/// Writes carry the pattern of their place.
+/// Runs requests whose writes carry the pattern of their position.
 fn played(
     policy: &mut dyn Policy,
     (mut lanes, pattern): (Box<dyn Lanes>, Buf),
@@ -65,17 +66,17 @@ fn noop() -> Box<dyn Policy + Send> {
     build("noop", LEN_MAX).unwrap()
 }
 
-/// A file of `len` bytes that are all 0xAA.
+/// Creates a file of `len` bytes with the value 0xAA.
 fn filled(path: &Path, len: u64) {
     fs::write(path, vec![0xAA; len as usize]).unwrap();
 }
 
-/// With whole blocks beneath.
+/// Returns a policy that converts I/Os to whole blocks.
 fn in_blocks(block: Option<u32>) -> Box<dyn Policy> {
     Box::new(Placed::new(Blocks::new(block.unwrap_or(1)), [(noop(), 1)]))
 }
 
-/// What `requests` leave of such a file.
+/// Returns the expected content of such a file after `requests`.
 fn expected(len: u64, requests: &[Request]) -> Vec<u8> {
     let mut bytes = vec![0xAA; len as usize];
     for request in requests.iter().filter(|request| request.len > 0) {
@@ -94,7 +95,7 @@ fn expected(len: u64, requests: &[Request]) -> Vec<u8> {
 fn what_is_written_lands_where_it_should_and_nowhere_else() {
     let folder = tempfile::tempdir().unwrap();
     let (path, len) = (folder.path().join("disk"), 4 * MIB);
-    // The last quarter is for trims alone: the order of a write and a trim is the policy's affair.
+    // The last quarter is only trimmed, because a policy may reorder a write and a trim.
     let mut requests = mixed(120, 30, 3 * MIB);
     let more = [
         (Op::Write, 1536, 512),
@@ -127,7 +128,8 @@ fn what_is_written_lands_where_it_should_and_nowhere_else() {
     });
 }
 
-/// A write of part of a block is merged with a read that nobody wants to see: each has its own bytes.
+/// Tests that a write of part of a block can be merged with a read without a buffer: each uses its
+/// own bytes.
 #[test]
 fn a_read_that_nobody_sees_moves_no_byte_of_another() {
     let folder = tempfile::tempdir().unwrap();
@@ -147,8 +149,8 @@ fn a_read_that_nobody_sees_moves_no_byte_of_another() {
     });
 }
 
-/// The policy is in the path: the lanes got exactly its I/Os, and a new instance gives the same
-/// answers to the same calls, which another policy does not.
+/// Tests that the policy is in the path: the lanes received exactly its I/Os, and a new instance
+/// gives the same answers to the same calls, which another policy does not.
 #[test]
 fn a_tape_of_a_real_run_replays() {
     let folder = tempfile::tempdir().unwrap();
@@ -220,7 +222,8 @@ fn a_target_that_shrinks_gives_short_reads_and_nothing_is_written_beyond_it() {
     });
 }
 
-/// A file system of less than one MiB, no whole number of writes; unmounted when dropped.
+/// A mounted file system of less than 1 MiB, which is not a whole number of writes. It is unmounted
+/// on drop.
 struct Small(PathBuf);
 
 impl Small {
@@ -265,7 +268,7 @@ fn a_full_disk_is_counted() {
     });
 }
 
-/// A loop device; detached when dropped.
+/// A loop device, which is detached on drop.
 struct Loop(PathBuf);
 
 impl Loop {
@@ -296,7 +299,7 @@ fn a_device_that_fails_is_counted() {
         assert!(error.contains("block device") && error.contains("overwrite"), "{error}");
         let target = Target::open(&device.0, opening(true, true)).unwrap();
         assert_eq!((target.kind(), target.capacity_bytes()), (TargetKind::BlockDevice, 4 * MIB));
-        // The second half of the medium is gone.
+        // The second half of the medium disappears.
         File::options().write(true).open(&backing).unwrap().set_len(2 * MIB).unwrap();
         let requests: Vec<Request> =
             (0..8).map(|id| request(id, id, Op::Read, id * MIB / 2, 4096)).collect();
@@ -319,7 +322,7 @@ fn a_device_that_is_in_use_or_read_only_is_not_written() {
     assert!(Target::open(&device.0, opening(false, false)).is_ok());
     drop(device);
     let Some(device) = Loop::over(&backing, &[]) else { return };
-    // Held for its holder alone, as one that is mounted is.
+    // The device is opened exclusively, like a mounted one.
     let _held = File::options().read(true).custom_flags(libc::O_EXCL).open(&device.0).unwrap();
     assert!(refused(&device).to_string().contains("is in use"));
     assert!(Target::open(&device.0, opening(false, false)).is_ok());
@@ -359,7 +362,7 @@ fn no_file_is_created_among_devices() {
         }
         assert!(!path.exists(), "{}", path.display());
     }
-    // What is mounted there may be a place for files.
+    // A file system mounted below /dev is permitted.
     if let Ok(shared) = tempfile::tempdir_in("/dev/shm") {
         Target::open(&shared.path().join("disk"), opening(true, false)).unwrap().discard();
     }
@@ -408,7 +411,8 @@ fn a_reader_opens_for_reading_only() {
     });
 }
 
-/// What direct I/O cannot move is no part of a target.
+/// Tests that a partial block at the end of a file, which direct I/O cannot transfer, is not part
+/// of the target.
 #[test]
 fn a_broken_block_at_the_end_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -421,7 +425,7 @@ fn a_broken_block_at_the_end_is_left_alone() {
             let target = Target::open(&path, Opening { direct, ..opening(true, true) }).unwrap();
             let block = u64::from(target.block_bytes().unwrap_or(1));
             assert_eq!(target.capacity_bytes(), len / block * block);
-            // The first reaches beyond the last block unless there are none.
+            // The first request extends beyond the last whole block, unless the block size is 1.
             let done = if block == 1 { &requests[..] } else { &requests[1..] };
             let mut policy = in_blocks(target.block_bytes());
             let seen = played(&mut *policy, lanes(vec![target]), &requests);
@@ -434,7 +438,8 @@ fn a_broken_block_at_the_end_is_left_alone() {
     });
 }
 
-/// A write in the middle of a block harms no neighbor, and a lane refuses it without that.
+/// Tests that a write of parts of blocks leaves the rest of the blocks intact, and that a lane
+/// refuses such a write.
 #[test]
 fn parts_of_blocks_are_refused_by_lanes_and_done_by_whole_blocks_beneath() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! What servers count, as a page of text for Prometheus (its exposition format, version 0.0.4), and the little of
-//! HTTP that it takes to be asked for it.
+//! Serves the metrics of a server: formats them as text for Prometheus (exposition format, version
+//! 0.0.4), and answers HTTP requests for them.
 
 #![forbid(unsafe_code)]
 

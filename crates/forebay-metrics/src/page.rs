@@ -1,24 +1,26 @@
-//! Lines of the format.
+//! Formats metrics in Prometheus's text format.
 
 use std::fmt::Write;
 
-/// A page of samples. Names and what stands in labels are the caller's; text of others goes through [`Page::label`].
+/// A page of samples. The caller must choose valid names and labels; other text must be passed
+/// through [`Page::label`].
 #[derive(Default)]
 pub struct Page(String);
 
-// Writing to a string does not fail.
+// Errors are ignored because writing to a string cannot fail.
 impl Page {
-    /// Begins a metric: its name without `forebay_`, its kind (`counter`, `gauge`, `histogram`) and what it is.
+    /// Begins a metric: its name without `forebay_`, its kind (`counter`, `gauge`, `histogram`),
+    /// and its description.
     pub fn head(&mut self, name: &str, kind: &str, help: &str) {
         let _ = writeln!(self.0, "# HELP forebay_{name} {help}\n# TYPE forebay_{name} {kind}");
     }
 
-    /// A value; `labels` with their braces, or nothing.
+    /// Adds a sample. `labels` includes the braces, or is empty.
     pub fn sample(&mut self, name: &str, labels: &str, value: f64) {
         let _ = writeln!(self.0, "forebay_{name}{labels} {value}");
     }
 
-    /// `text` as it may stand between a label's quotes.
+    /// Escapes `text` for use between a label's quotes.
     pub fn label(text: &str) -> String {
         text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
     }

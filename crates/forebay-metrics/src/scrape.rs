@@ -1,10 +1,11 @@
-//! `GET /metrics` and `GET /health` over HTTP, and nothing else of HTTP: a request's head is read, answered, and the
-//! connection ends.
+//! Answers `GET /metrics` and `GET /health` over HTTP, and nothing else: it reads the head of a
+//! request, answers, and closes the connection.
 //!
-//! Nothing is believed of who asks: a head has a length, an answer a time, connections a number. Whoever can
-//! connect may read, so it is loopback only.
+//! Clients are not trusted: the length of a head, the duration of a request and the number of
+//! connections are limited. Anyone who can connect may read, so only loopback addresses are
+//! allowed.
 
-// Threads and sockets are its task.
+// Allowed because this module works with threads and sockets.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::io::{self, Read, Write};
@@ -14,21 +15,22 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Bytes of a request's head.
+/// The maximum length of a request's head in bytes.
 const HEAD_MAX: usize = 8 << 10;
-/// Connections at a time.
+/// The maximum number of simultaneous connections.
 const CONNECTIONS_MAX: usize = 8;
 /// The total time for one request.
 const TIME_MAX: Duration = Duration::from_secs(5);
-/// How long one that is refused is talked to, and nothing is accepted where the system has no more descriptors.
+/// How long to wait for a rejected client, and how long to wait before accepting again when the
+/// system is out of descriptors.
 const TICK: Duration = Duration::from_millis(200);
 
-/// The page that a request asks for.
+/// The page that a request requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// The metrics.
     Metrics,
-    /// Whether the server works: status 200 or 503, with a sentence.
+    /// Whether the server works: status 200 or 503, with a sentence about it.
     Health,
 }
 
@@ -44,7 +46,7 @@ pub trait Pages: Send + Sync + 'static {
     fn health(&self) -> Result<String, String>;
 }
 
-/// A thread that answers with what there is.
+/// A thread that answers requests for the current pages.
 pub struct Scraped {
     address: SocketAddr,
     over: Arc<AtomicBool>,
@@ -52,10 +54,10 @@ pub struct Scraped {
 }
 
 impl Scraped {
-    /// Answers at `address` with these pages.
+    /// Serves these pages at `address`.
     ///
     /// # Errors
-    /// Where the address cannot be had or is not loopback.
+    /// The address is not a loopback address, or cannot be used.
     pub fn start(address: SocketAddr, pages: impl Pages) -> io::Result<Scraped> {
         if !address.ip().is_loopback() {
             let what = "is not loopback: anybody who connects can read the metrics; expected e.g. \
@@ -76,12 +78,12 @@ impl Scraped {
         self.address
     }
 
-    /// Ends it.
+    /// Stops answering requests.
     pub fn stop(self) {
         self.over.store(true, Ordering::SeqCst);
-        // Something to accept, so that it looks.
+        // Connects once, so that the accepting thread wakes up and sees the flag.
         drop(TcpStream::connect(self.address));
-        // It ends by itself.
+        // A panic of the thread does not matter any more.
         let _ = self.thread.join();
     }
 }
@@ -93,12 +95,12 @@ fn accept<P: Pages>(listener: &TcpListener, over: &AtomicBool, pages: &Arc<P>) {
             return;
         }
         let Ok(mut connection) = connection else {
-            // Out of descriptors, for example: others have to end first.
+            // The process may be out of descriptors, for example; waits until others are closed.
             std::thread::sleep(TICK);
             continue;
         };
         if connections.load(Ordering::SeqCst) >= CONNECTIONS_MAX {
-            // It may not listen.
+            // The timeout is needed because the client may not be reading.
             let _ = connection.set_write_timeout(Some(TICK));
             let _ = connection.write_all(&reply("503 Service Unavailable", ""));
             continue;
@@ -107,16 +109,16 @@ fn accept<P: Pages>(listener: &TcpListener, over: &AtomicBool, pages: &Arc<P>) {
         let guard = Counted(Arc::clone(&connections));
         let pages = Arc::clone(pages);
         let thread = std::thread::Builder::new().name("scrape".into());
-        // Without a thread the connection ends with the guard.
+        // If no thread can be created, dropping the guard ends the connection.
         let _ = thread.spawn(move || {
             let _guard = guard;
-            // Disconnections need no report.
+            // A client that disconnects needs no report.
             let _ = answer(connection, &*pages);
         });
     }
 }
 
-/// Counts a connection while it is there.
+/// Counts an open connection until it is dropped.
 struct Counted(Arc<AtomicUsize>);
 
 impl Drop for Counted {
@@ -164,12 +166,12 @@ pub fn next_request(head: &[u8]) -> Result<Option<Wanted>, &'static str> {
     }
 }
 
-/// Returns whether a head has come to its end.
+/// Returns whether the head of a request is complete.
 fn is_whole(head: &[u8]) -> bool {
     head.windows(4).any(|bytes| bytes == b"\r\n\r\n")
 }
 
-/// Returns what this head asks for, or the status that rejects it.
+/// Returns the page that a head requests, or the status that rejects the request.
 fn asked(head: &[u8]) -> Result<Wanted, &'static str> {
     if !is_whole(head) {
         return Err("431 Request Header Fields Too Large");

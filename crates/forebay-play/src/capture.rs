@@ -54,7 +54,7 @@ struct CaptureAnswer {
     elapsed_s: f64,
     /// The kernel interface that was used.
     via: &'static str,
-    /// Events that the kernel dropped.
+    /// The number of events that the kernel dropped.
     events_lost: u64,
     /// Information that the format cannot represent, one sentence each.
     lost: Vec<String>,
@@ -98,10 +98,10 @@ impl Verb for CaptureAsk {
     }
 }
 
-/// Captures as a verb that goes on with the trace needs it.
+/// Captures a trace for a verb that continues with it.
 ///
 /// # Errors
-/// As the verb.
+/// Fails like the verb.
 pub fn capture_into(
     device: &Path,
     length: Nanos,
@@ -114,8 +114,8 @@ pub fn capture_into(
 }
 
 impl CaptureAsk {
-    /// Plans the capture. Fails if the device does not exist. The event spool goes into the folder
-    /// of the trace.
+    /// Plans the capture; the spool of events is in the folder of the trace. Fails if the device
+    /// does not exist.
     fn plan(&self) -> Result<capture::Plan, Error> {
         let folder = match self.output.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),

@@ -1,7 +1,7 @@
 //! Delays in issuing requests, attributed to the host or to the target.
 //!
-//! If a device accepts no more I/Os, Linux blocks the submitting thread, so that requests due
-//! meanwhile are issued late. If a request was blocked for most of its delay, the delay is
+//! If a device accepts no more I/Os, Linux blocks the submitting thread, so that requests due in
+//! the meantime are issued late. If a request was blocked for most of its delay, the delay is
 //! attributed to the target and not to the host.
 
 use std::collections::VecDeque;
@@ -9,11 +9,11 @@ use std::collections::VecDeque;
 use forebay::statistics::Latencies;
 use forebay_core::Nanos;
 
-/// The maximum number of blocked spans to remember. If there are more between a request's due time
-/// and its issue, the delay is attributed to the host.
+/// The maximum number of blocked periods to remember. If more of them lie between the due time of a
+/// request and its issue, the delay is attributed to the host.
 const SPELLS_MAX: usize = 1 << 16;
 
-/// A span in which the target accepted nothing, with the total duration of earlier spans.
+/// A period in which the target accepted no I/Os, with the total duration of earlier periods.
 #[derive(Clone, Copy, Debug)]
 struct Spell {
     from: Nanos,
@@ -25,11 +25,11 @@ struct Spell {
 pub(super) struct Late {
     /// The delays of all requests.
     pub(super) all: Latencies,
-    /// The same delays, but 0 if the target caused them.
+    /// The same delays, with 0 for those that the target caused.
     pub(super) host: Latencies,
-    /// The total time in which the target accepted nothing.
+    /// The total time during which the target accepted no I/Os.
     pub(super) held_up: Nanos,
-    /// The blocked spans that may still affect future requests.
+    /// The blocked periods that may still affect future requests.
     spells: VecDeque<Spell>,
 }
 
@@ -43,8 +43,8 @@ impl Late {
         }
     }
 
-    /// Registers a span in which the target accepted nothing. Spans must be registered in order of
-    /// their ends.
+    /// Registers a period in which the target accepted no I/Os. Periods must be registered in order
+    /// of their ends.
     pub(super) fn held_up(&mut self, from: Nanos, to: Nanos) {
         if self.spells.len() == SPELLS_MAX {
             self.spells.pop_front();
@@ -84,15 +84,15 @@ mod tests {
             assert_eq!(late.host.count(), before + 1);
             late.host.max()
         };
-        // Blocked for 30 of 40 ms in two spans, the first of which began before the request was
-        // due.
+        // The request is blocked for 30 of 40 ms, in two periods, the first of which began before
+        // the request was due.
         assert_eq!(issued(&[(0, 20), (30, 50)], 10, 50), Nanos::ZERO);
-        // Due after both spans, and 3 ms late without being blocked.
+        // The request is due after both periods, and is 3 ms late without being blocked.
         assert_eq!(issued(&[], 50, 53), ms(3));
-        // 4 of 9 ms is not most of the delay.
+        // The request is blocked for 4 of 9 ms, which is not most of its delay.
         assert_eq!(issued(&[(60, 64)], 58, 67), ms(9));
-        // A span that ended earlier does not count again: the request is 10 ms late although 20 ms
-        // were blocked before.
+        // A period that ended before the request was due does not count: the request is 10 ms late,
+        // although 20 ms were blocked before.
         assert_eq!(issued(&[(70, 90)], 90, 100), ms(10));
         assert_eq!((late.held_up, late.all.max(), late.all.count()), (ms(64), ms(40), 4));
     }

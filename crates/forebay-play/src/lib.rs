@@ -1,9 +1,9 @@
-//! The verbs that use the machine itself: `play`, which plays a trace through a policy in wall time
-//! on real files and devices or on an emulated device; [`capture`](mod@capture); and the verbs that
-//! manage a [`volume`].
+//! The verbs that use the machine itself: `play`, which plays a trace through a policy in wall
+//! time, on real files and devices or on an emulated device; [`capture`](mod@capture); and the
+//! verbs that manage a [`volume`].
 //!
-//! The policy, the workload and the statistics are the simulator's; only the driver differs
-//! ([`forebay_live::run`]). All results are measured, and state the target, the driver, and how
+//! The policy, the workload and the statistics are those of the simulator; only the driver differs
+//! ([`forebay_live::run`]). All results are measured; they include the target, the driver, and how
 //! late requests were issued.
 
 #![forbid(unsafe_code)]
@@ -67,7 +67,7 @@ pub struct Plan<'a> {
     pub setup: Setup,
     /// The maximum duration.
     pub length: Option<Nanos>,
-    /// Whether the driver runs with real-time priority on its processor; requires root.
+    /// Whether the driver runs with real-time priority on its CPU; this requires root privileges.
     pub realtime: bool,
 }
 
@@ -84,7 +84,8 @@ pub fn play(
     stop: &AtomicBool,
     tell: impl FnMut(&PlayNews),
 ) -> Result<PlayResult, Error> {
-    // Check the permission before creating anything; reading the trace does not need the priority.
+    // Checks the permission before anything is created. Reading the trace does not need the
+    // priority.
     drop(punctual(plan)?);
     let prepared = on.prepare(input, plan)?;
     played(input, prepared, plan, stop, tell)

@@ -63,8 +63,8 @@ pub enum On<'a> {
 }
 
 impl<'a> On<'a> {
-    /// Returns the lanes that a policy needs to know before targets are opened; only their sizes
-    /// are placeholders.
+    /// Returns the lanes that a policy needs to know before targets are opened. Their sizes are
+    /// placeholders.
     pub(super) fn lanes_before(&self) -> DeviceSet {
         match self {
             On::Emulated(bed) => bed.lanes(),
@@ -85,8 +85,8 @@ impl<'a> On<'a> {
         super::check(self, plan.policy)?;
         match self {
             On::Volume(volume) => {
-                // The drives record the size at creation; the volume's records contain its size
-                // after growing.
+                // The capacity comes from the volume's records, because the drives' labels contain
+                // only the size at creation, before any growth.
                 let opened = status(&volume.drives)?;
                 let bytes = opened.geometry.capacity_bytes();
                 let found = find(&volume.drives, true)?;
@@ -131,7 +131,7 @@ impl<'a> On<'a> {
 
 fn policy_lanes(disks: usize, flash_bytes: Option<u64>) -> DeviceSet {
     let flash = |capacity_bytes| FlashLane { len_max: LEN_MAX, capacity_bytes };
-    // Data written by a run need not survive a restart.
+    // Data written by a run need not be found after a restart.
     let restarts = false;
     DeviceSet {
         disks: disks as u16,
@@ -159,8 +159,8 @@ enum Source<'a> {
 }
 
 impl Prepared<'_> {
-    /// Builds the policy that `spec` names. On a volume, that is either the rule for changing
-    /// levels or the scheduler of each drive.
+    /// Builds the policy for `spec`. On a volume, `spec` is either a rule for changing levels or
+    /// the scheduler of each drive.
     pub(super) fn policy(&self, spec: &str) -> Result<AnyPolicy, Error> {
         match &self.source {
             Source::Volume { found, .. } => Ok(Box::new(over(found.array(), spec)?)),
@@ -201,7 +201,7 @@ impl Prepared<'_> {
         targets.iter().flat_map(of).collect()
     }
 
-    /// Creates the lanes for `policy`, which `spec` names, and starts their clock. Adds notes for
+    /// Creates the lanes for `policy`, whose spec is `spec`, and starts their clock. Adds notes for
     /// the user to `notes`.
     pub(super) fn lanes(
         self,
@@ -296,7 +296,7 @@ impl LiveLanes {
         }
     }
 
-    /// Returns the data that writes carry; 0 if they have no content.
+    /// Returns the buffer with the data of writes; 0 if writes have no content.
     pub(super) fn pattern(&self) -> Buf {
         each!(self, lanes => lanes.pattern())
     }
@@ -360,7 +360,8 @@ impl Lanes for LiveLanes {
     }
 }
 
-/// The properties of a lane that its I/Os do not show. Real targets have none.
+/// What the statistics know about a lane in addition to its I/Os: the model of an emulated device,
+/// and nothing for a real target.
 pub(super) enum LaneKnown {
     Model(Box<DeviceModel>),
     Real,

@@ -46,24 +46,25 @@ struct ProbeAnswer {
     output: String,
     /// The median time of a single read.
     read_ms: f64,
-    /// The limit of operations; null if none was reached.
+    /// The limit on operations; null if the probe did not reach it.
     ops: Option<ProbeLimit>,
-    /// The limit of bytes; null if none was reached.
+    /// The limit on bytes; null if the probe did not reach it.
     bytes: Option<ProbeLimit>,
-    /// The counting unit; null if the limits do not show it.
+    /// The size in bytes in which the volume counts operations; null if the limits do not reveal
+    /// it.
     unit_bytes: Option<u32>,
-    /// Whether sequential reads count as one operation; null if the limits do not show it.
+    /// Whether sequential reads count as one operation; null if the limits do not reveal it.
     merges: Option<bool>,
     /// Caveats, one sentence each.
     notes: Vec<String>,
 }
 
-/// A measured bucket.
+/// A measured token bucket.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct ProbeLimit {
-    /// Operations or bytes per second.
+    /// The rate in operations or bytes per second.
     rate_per_s: f64,
-    /// Operations or bytes that pass at once.
+    /// The depth of the bucket: the number of operations or bytes that pass at once.
     depth: f64,
 }
 
@@ -95,7 +96,7 @@ impl Verb for DeviceProbeAsk {
         let stem = self.output.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let name = self.name.or(stem).unwrap_or_default();
         let text = written::toml(&name, &self.target, capacity_bytes, &limits);
-        // Reads the text back, so that no file is written that cannot be used.
+        // Reads the text back, so that no unusable device file is written.
         devices::read(&self.output, &text)?;
         write_file(&self.output, &text, &kept).map_err(Error::output)?;
         let answer = ProbeAnswer {
@@ -111,7 +112,7 @@ impl Verb for DeviceProbeAsk {
     }
 }
 
-/// Checks that the output can be written, before reads are paid for.
+/// Checks that the output can be written, before the user pays for reads.
 fn check_folder(output: &Path) -> Result<(), Error> {
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
@@ -125,7 +126,7 @@ fn check_folder(output: &Path) -> Result<(), Error> {
     }
 }
 
-/// Says what a probe does and costs at most.
+/// Describes what a probe does, and its maximum cost.
 fn cost() -> String {
     let length: f64 = PHASES.iter().map(|phase| (phase.quiet + phase.length).as_secs_f64()).sum();
     let reads: u64 = PHASES.iter().map(|phase| phase.reads_max).sum();
@@ -165,10 +166,10 @@ fn opened(path: &Path) -> Result<Target, Error> {
     Ok(target)
 }
 
-/// The smallest target.
+/// The minimum size of a target in bytes.
 const CAPACITY_MIN_BYTES: u64 = 64 << 20;
 
-/// Starts the requested driver, or the best one available.
+/// Creates lanes with the requested driver, or with the best available one.
 fn lanes(target: Target, driver: Option<Driver>) -> Result<Box<dyn Lanes>, ProbeError> {
     let depth = PHASES.iter().map(|phase| phase.depth as u32).max().unwrap_or(1);
     if driver == Some(Driver::Threads) {

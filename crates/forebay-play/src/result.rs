@@ -18,9 +18,9 @@ use crate::{Plan, verdict};
 /// The reported result of a live run.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlayResult {
-    /// The verdict in sentences, problems first.
+    /// The verdict in sentences, with problems first.
     pub verdict: Vec<String>,
-    /// Whether the host issued requests when they were due, not counting waits for the target.
+    /// Whether the host issued requests when they were due, apart from waits for the target.
     pub host_kept_up: bool,
     /// `measured` on real targets, `emulated` on device models in wall time.
     pub result: &'static str,
@@ -32,41 +32,42 @@ pub struct PlayResult {
     pub replay: Replay,
     /// Why the run ended before the trace: `interrupted` or `time is up`.
     pub ended_early: Option<&'static str>,
-    /// Requests moved, shortened or omitted because the trace exceeds the target.
+    /// The number of requests moved, shortened or omitted because the trace exceeds the target.
     #[serde(flatten)]
     pub changed: Changed,
-    /// Share of requests whose latency was imputed (closed replay).
+    /// The share of requests whose latency was imputed (closed replay only).
     pub imputed_share: f64,
     /// The simulator's figures. Latencies are measured from when a request was due. Figures that
     /// require a model (seeks, energy) are 0 on real targets.
     #[serde(flatten)]
     pub figures: Figures,
-    /// The median delay in issuing requests: from when a request was due until the policy had
-    /// received it and the resulting I/Os were about to be submitted.
+    /// The median delay in issuing requests in milliseconds: the time from when a request was due
+    /// until the policy had received it and the resulting I/Os were about to be submitted.
     pub lateness_p50_ms: Option<f64>,
-    /// The 99th percentile of the delay.
+    /// The 99th percentile of the delay in milliseconds.
     pub lateness_p99_ms: Option<f64>,
-    /// The maximum delay.
+    /// The maximum delay in milliseconds.
     pub lateness_max_ms: f64,
-    /// The 99th percentile of the delay caused by this host: requests that mostly waited for room
-    /// in the target count as 0.
+    /// The 99th percentile of the delays caused by this host, in milliseconds. Requests that mostly
+    /// waited for the target count as 0.
     pub lateness_host_p99_ms: Option<f64>,
-    /// The time during which nothing could be issued because the target accepted no more I/Os.
+    /// The time in seconds during which nothing could be issued because the target accepted no more
+    /// I/Os.
     pub target_full_s: f64,
-    /// Requests that were due but not issued by this host when the run ended early (open replay
-    /// only).
+    /// The number of requests that were due but not issued by this host when the run ended early
+    /// (open replay only).
     pub requests_overdue: u64,
-    /// The request rate that the workload wanted, including overdue requests; None in closed
-    /// replay, which has no wanted rate.
+    /// The request rate of the workload, including overdue requests; None in closed replay, which
+    /// has no fixed rate.
     pub wanted_iops: Option<f64>,
     /// The rate of finished requests.
     pub achieved_iops: f64,
-    /// Processor time in user mode.
+    /// The CPU time in user mode, in seconds.
     pub cpu_user_s: f64,
-    /// Processor time in the kernel.
+    /// The CPU time in the kernel, in seconds.
     pub cpu_system_s: f64,
-    /// Requests that began or ended within a block of direct I/O, so that whole blocks had to be
-    /// read, modified and written.
+    /// The number of requests that began or ended within a block of direct I/O, so that whole
+    /// blocks had to be read, modified and written.
     pub requests_partial: u64,
     /// Failed I/Os by kind, most frequent first.
     pub errors: Vec<ErrorCount>,
@@ -80,10 +81,10 @@ pub struct PlayResult {
     pub flush_error: Option<String>,
 }
 
-/// I/Os that failed in the same way.
+/// The number of I/Os that failed with the same error.
 #[derive(Clone, Debug, Serialize)]
 pub struct ErrorCount {
-    /// The system's name of the error; `short` if fewer bytes were moved than requested.
+    /// The system's name of the error, or `short` if fewer bytes were transferred than requested.
     pub error: String,
     /// The error in words.
     pub message: String,
@@ -112,11 +113,11 @@ pub struct TargetFigures {
     pub ios: u64,
     /// The number of failed I/Os.
     pub ios_failed: u64,
-    /// Bytes read from the target.
+    /// The number of bytes read from the target.
     pub read_bytes: u64,
-    /// Bytes written to the target.
+    /// The number of bytes written to the target.
     pub written_bytes: u64,
-    /// The time during which at least one I/O was in flight.
+    /// The time in seconds during which at least one I/O was in flight.
     pub busy_s: f64,
 }
 
@@ -242,8 +243,8 @@ fn errors<F: FnMut(&PlayNews)>(watch: &Watched<'_, F>) -> Vec<ErrorCount> {
     errors
 }
 
-/// Returns the rate from the first due request to the last answer, which cannot exceed the wanted
-/// rate if all were answered.
+/// Returns the rate from the first due time to the last answer. It cannot exceed the workload's
+/// rate if all requests were answered.
 fn achieved(count: u64, makespan_s: f64, wanted: Option<(Nanos, Nanos)>) -> f64 {
     let first_s = wanted.map_or(0.0, |(first, _)| first.as_secs_f64());
     (count.max(2) - 1) as f64 / (makespan_s - first_s).max(1e-9) * f64::from(count > 0)

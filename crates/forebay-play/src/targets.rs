@@ -169,7 +169,7 @@ mod tests {
         realtime: false,
     };
 
-    /// Returns one request each to the volumes `a` and `b`; only the first is a write.
+    /// Returns two records, for the volumes `a` and `b`; only the first is a write.
     fn records() -> Vec<Record> {
         let record = |volume, op| Record {
             at: Nanos::ZERO,
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(lanes, [0, 1]);
         opened.targets.into_iter().for_each(Target::discard);
         assert!(!x.exists() && !y.exists());
-        // The same target is used again after another one.
+        // The third volume uses the first target again.
         let mut more = self::input(folder.path());
         more.volumes = ["a", "b", "c"].map(String::from).to_vec();
         more.extents = vec![1 << 20; 3];

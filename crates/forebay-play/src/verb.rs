@@ -125,7 +125,7 @@ impl Verb for PlayAsk {
         for note in result.changed.told().iter().chain(&result.notes) {
             session.warn(Path::new(""), note);
         }
-        // Failures that the user requested do not make the run fail.
+        // Failed I/Os are expected if the user injected faults, so they do not make the run fail.
         let ios_failed = result.figures.ios_failed;
         let failed = (self.fail.is_empty() && ios_failed > 0)
             .then(|| format!("{} failed; see the verdict", counted(ios_failed, "I/O")));
@@ -136,7 +136,7 @@ impl Verb for PlayAsk {
     }
 }
 
-/// Returns the elapsed share of a length of time.
+/// Returns the elapsed share of a duration.
 pub(crate) fn share(elapsed: Nanos, length: Option<Nanos>) -> Option<f64> {
     length.map(|length| (elapsed.as_secs_f64() / length.as_secs_f64()).min(1.0))
 }

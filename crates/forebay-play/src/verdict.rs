@@ -1,4 +1,4 @@
-//! The verdict on a live run in words, problems first.
+//! Describes the outcome of a live run in words, problems first.
 
 use crate::result::PlayResult;
 use forebay::replayed::Replay;
@@ -6,9 +6,10 @@ use forebay_ask::named;
 use forebay_show::plural::counted;
 use forebay_show::quantities::{millis, seconds, significant};
 
-/// If 1 % of the requests are issued later than this, the host is too slow to play the trace.
+/// If 1 % of the requests are issued later than this, in milliseconds, the host is too slow to play
+/// the trace.
 const LATE_MS: f64 = 1.0;
-/// If the target achieves less than this share of the wanted rate, it does not keep up.
+/// If the target achieves less than this share of the workload's rate, it is too slow.
 const ACHIEVED_SHARE: f64 = 0.98;
 
 /// Writes the verdict to `result`.
@@ -126,9 +127,9 @@ pub(super) fn target_is_slow(result: &PlayResult) -> bool {
     result.host_kept_up && result.wanted_iops.is_some_and(is_slow)
 }
 
-/// Returns whether `requests` requests at the wanted rate took too long.
+/// Returns whether `requests` requests took too long, given the workload's rate.
 fn is_slow(requests: u64, wanted_iops: f64, makespan_s: f64) -> bool {
-    // Requests in flight when the last request arrives take their time regardless of the rate.
+    // Requests in flight when the last request arrives take the same time whatever the rate.
     let arriving_s = requests.saturating_sub(1) as f64 / wanted_iops;
     makespan_s * ACHIEVED_SHARE > arriving_s + 1.0
 }
@@ -157,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_target_is_slow_beyond_two_percent_and_a_second() {
-        // Arrivals last ten seconds.
+        // The arrivals take ten seconds.
         assert!(!is_slow(1001, 100.0, 10.0) && !is_slow(1001, 100.0, 11.2));
         assert!(is_slow(1001, 100.0, 11.3));
         assert!(!is_slow(1, 100.0, 1.0) && !is_slow(0, 100.0, 0.0));

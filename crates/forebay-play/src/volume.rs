@@ -115,8 +115,8 @@ impl Value for LevelInput {
     }
 }
 
-/// Builds the answer about a volume. `said` is what the verb has just done; warnings report
-/// problems with the drives.
+/// Builds the answer about a volume. `said` is a sentence about what the verb has just done.
+/// Problems with the drives are reported as warnings.
 fn answered(
     opened: &Opened,
     drives: &[PathBuf],
@@ -142,7 +142,7 @@ fn answered(
     Ok(Answered::new(&answer, page)?.failing(failure))
 }
 
-/// Reports the amount of data moved, as a rate and, if the total is known, a share.
+/// Reports the amount of data moved so far, as a rate and, if the total is known, a percentage.
 struct MovedReport<'a> {
     session: &'a mut dyn Session,
     doing: &'static str,

@@ -1,4 +1,4 @@
-//! Watches a live run: collects the simulator's statistics, delays in issuing requests, and
+//! Watches a live run: collects the simulator's statistics, the delays in issuing requests, and
 //! failures, and decides whether to continue.
 
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub(super) enum Ending {
     TimeIsUp,
 }
 
-/// The time during which a lane was busy.
+/// The busy time of a lane.
 #[derive(Clone, Copy, Debug, Default)]
 struct Work {
     under_way: u32,
@@ -62,7 +62,7 @@ impl Work {
     }
 }
 
-/// The watcher of a live run.
+/// Observes a live run.
 pub(super) struct Watched<'a, F> {
     pub(super) statistics: Statistics<LaneKnown>,
     pub(super) late: Late,
@@ -72,7 +72,7 @@ pub(super) struct Watched<'a, F> {
     pub(super) ending: Option<Ending>,
     /// The time at which the run was stopped early.
     pub(super) ended: Nanos,
-    /// Requests that were due by then but had not been issued.
+    /// The number of requests that were due at that time but had not been issued.
     pub(super) overdue: u64,
     work: Vec<Work>,
     news: PlayNews,

@@ -1,4 +1,4 @@
-//! Tests the verbs that run on the machine, called as front ends call them.
+//! Tests the verbs that use the machine itself, called as front ends call them.
 
 #![allow(clippy::unwrap_used)] // tests
 
@@ -15,7 +15,7 @@ use forebay_ask::{Given, read};
 use law::{Quiet, answered};
 use walk::walk;
 
-/// Reads the inputs of verb `V`.
+/// Parses the inputs of verb `V`.
 fn asked<V: Verb>(given: &[(&str, &str)]) -> V {
     let mut all = Given::default();
     for (name, text) in given {

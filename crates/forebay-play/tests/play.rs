@@ -8,7 +8,8 @@ use forebay_play::PlayAsk;
 
 use super::{Quiet, answered, asked};
 
-/// Creates a trace of forty requests of 4 KiB, one per millisecond; every third is a write.
+/// Creates a trace of forty requests of 4 KiB, one per millisecond, every third of which is a
+/// write.
 fn trace(folder: &tempfile::TempDir) -> String {
     let mut text = "time_ms,op,offset,len\n".to_string();
     for n in 0..40 {

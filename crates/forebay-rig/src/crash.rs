@@ -1,9 +1,11 @@
-//! The third clock: lanes in memory that do I/Os in any order, fail some, and lose power.
+//! Lanes in memory that perform I/Os in any order, fail some of them, and lose power; for the third
+//! driver.
 //!
-//! A device here does a part of an I/O's sectors when it gets it and the others when it ends, in an order
-//! that the seed decides; so whatever a policy takes for granted of the order comes to light. Written
-//! and durable bytes are kept apart ([`Medium`]): what a completed flush or FUA write covered is there
-//! after a cut, of everything else any subset. Same seed, same run.
+//! A device performs some sectors of an I/O when it receives the I/O and the others when the I/O
+//! ends, in an order determined by the seed. A policy that relies on an order that is not
+//! guaranteed therefore fails. Written and durable bytes are kept apart ([`Medium`]): after a power
+//! cut, everything covered by a completed flush or FUA write is present, and of everything else any
+//! subset. The same seed gives the same run.
 
 use std::{io, thread};
 
@@ -13,31 +15,32 @@ use forebay_live::{Ended, Failure, Lanes, Pool, Waker};
 
 use crate::medium::{Medium, SECTOR, Tear};
 
-/// Passes without anything to do after which a run is stuck.
+/// The number of passes without any work after which a run counts as stuck.
 const STUCK: u32 = 10_000;
 
-/// The troubles of a run, and their times.
+/// The faults of a run, and their times.
 #[derive(Clone, Debug, Default)]
 pub struct Troubles {
-    /// Only on this lane I/Os fail; on all if none is named.
+    /// The only lane on which I/Os fail; None for all lanes.
     pub lane: Option<Lane>,
-    /// One flush in this many fails; none if 0.
+    /// One in this many flushes fails; 0 for none.
     pub flushes_one_in: u64,
-    /// One read in this many fails; none if 0.
+    /// One in this many reads fails; 0 for none.
     pub reads_one_in: u64,
-    /// One write in this many fails after a part of it; 0 for none.
+    /// One in this many writes fails after being performed in part; 0 for none.
     pub writes_one_in: u64,
     /// Sectors that cannot be read, by lane and offset.
     pub bad: Vec<(Lane, u64)>,
     /// No lane has space for writes during this range of passes of the driver.
     pub full: Option<(u64, u64)>,
-    /// Lanes that disappear, each at a pass of the driver.
+    /// Lanes that disappear, each with the pass of the driver at which it does.
     pub gone: Vec<(Lane, u64)>,
     /// The pass after which the power is cut.
     pub cut_after: Option<u64>,
-    /// What devices say is durable and is not: a law that holds all the same checks nothing.
+    /// The data that devices falsely report as durable. A law that still holds then checks nothing.
     pub lies: Option<Lie>,
-    /// Lies only the n-th time that it would make a difference; always if `None`.
+    /// The only occasion on which devices lie, counting those on which it makes a difference; None
+    /// for all occasions.
     pub lies_at: Option<u64>,
 }
 
@@ -46,21 +49,21 @@ pub struct Troubles {
 pub enum Lie {
     /// Flushes do nothing.
     Flushes,
-    /// Writes with FUA are writes like others.
+    /// FUA writes are treated like other writes.
     Durable,
     /// FUA writes are lost completely.
     Lost,
 }
 
-/// An outstanding I/O.
+/// An I/O in flight.
 struct Flying {
     io: Request,
     started: Nanos,
     pieces: Vec<Piece>,
     data: Vec<u8>,
-    /// By sector: it was moved when the device got it.
+    /// For each sector, whether it was transferred when the device received the I/O.
     early: Vec<bool>,
-    /// The writes covered by a flush.
+    /// The mark of a flush: the writes before it are covered.
     mark: u64,
 }
 
@@ -76,13 +79,14 @@ pub struct Crash {
     state: u64,
     now: Nanos,
     passes: u64,
-    /// How often lanes could have lied.
+    /// The number of occasions to lie so far.
     chances: u64,
     idle: u32,
 }
 
 impl Crash {
-    /// Lane `i` is `media[i]`, in blocks of `block` bytes, with `depth` I/Os at a time.
+    /// Creates lanes: lane `i` is `media[i]`, with blocks of `block` bytes and up to `depth` I/Os
+    /// at a time.
     pub fn new(
         media: Vec<Medium>,
         block: u32,
@@ -106,17 +110,17 @@ impl Crash {
         }
     }
 
-    /// Disables all troubles from now on.
+    /// Ends all faults.
     pub fn soothe(&mut self) {
         self.troubles = Troubles::default();
     }
 
-    /// From now on other things go wrong.
+    /// Replaces the faults, and resets the number of occasions to lie.
     pub fn trouble(&mut self, troubles: Troubles) {
         (self.troubles, self.chances) = (troubles, 0);
     }
 
-    /// Returns how often lanes could have lied since then.
+    /// Returns the number of occasions to lie since the faults were set.
     pub fn chances(&self) -> u64 {
         self.chances
     }
@@ -126,21 +130,21 @@ impl Crash {
         &self.pool
     }
 
-    /// Returns the memory, for sockets that fill it.
+    /// Returns the memory, for test sockets that write to it.
     pub fn pool_mut(&mut self) -> &mut Pool {
         &mut self.pool
     }
 
-    /// Kills the process: written data can be read, and is as durable as before. Outstanding writes
-    /// have been executed completely half of the time, otherwise any of their sectors may have been
+    /// Kills the process: written data can be read, and is as durable as before. In half of the
+    /// cases, the writes in flight are performed completely; otherwise, any of their sectors may be
     /// written.
     pub fn kill(mut self) -> Vec<Medium> {
         self.land(true);
         std::mem::take(&mut self.media)
     }
 
-    /// Cuts the power and returns the media afterwards. Any sector of outstanding writes may have
-    /// been written.
+    /// Cuts the power and returns the media afterwards. Any sectors of the writes in flight may be
+    /// written.
     pub fn cut(mut self, tear: Tear) -> Vec<Medium> {
         self.land(false);
         let seed = self.draw();
@@ -150,8 +154,7 @@ impl Crash {
         std::mem::take(&mut self.media)
     }
 
-    /// Completes the outstanding I/Os after a part of each, or completely half of the time if
-    /// `may_be_whole`.
+    /// Completes the I/Os in flight in part or, if `may_be_whole`, completely in half of the cases.
     fn land(&mut self, may_be_whole: bool) {
         for flying in std::mem::take(&mut self.flying) {
             if flying.io.op == Op::Write && !self.is_gone(flying.io.lane) {
@@ -183,7 +186,7 @@ impl Crash {
         }
     }
 
-    /// Writes the sectors of an I/O that are wanted.
+    /// Writes the sectors of an I/O for which `wanted` is true.
     fn write(&mut self, flying: &Flying, wanted: impl Fn(usize) -> bool, durable: bool) {
         let medium = &mut self.media[usize::from(flying.io.lane)];
         for (sector, bytes) in flying.data.chunks(SECTOR).enumerate() {
@@ -203,7 +206,7 @@ impl Crash {
         }
     }
 
-    /// Starts an I/O on the device, and executes a part of it at once.
+    /// Starts an I/O on the device, and performs a part of it at once.
     fn begin(&mut self, mut flying: Flying) {
         if !self.is_gone(flying.io.lane) {
             let sectors = flying.data.len() / SECTOR;
@@ -217,7 +220,7 @@ impl Crash {
         self.flying.push(flying);
     }
 
-    /// What comes of an I/O.
+    /// Returns the fault with which an I/O ends, if any.
     fn fault(&mut self, io: &Request) -> Option<Fault> {
         if self.is_gone(io.lane) {
             return Some(Fault::Gone);
@@ -241,7 +244,7 @@ impl Crash {
         (one_in > 0 && self.below(one_in) == 0).then_some(Fault::Media)
     }
 
-    /// Returns whether a lane lies this time, if that would make a difference.
+    /// Returns whether a lane lies on this occasion, on which it makes a difference.
     fn lies(&mut self, lie: Lie) -> bool {
         let chance = self.chances;
         let is_asked = self.troubles.lies == Some(lie);
@@ -249,7 +252,7 @@ impl Crash {
         is_asked && self.troubles.lies_at.is_none_or(|at| at == chance)
     }
 
-    /// An I/O ends.
+    /// Ends an I/O.
     fn end(&mut self, mut flying: Flying) -> Ended {
         self.give_back(&flying);
         let io = flying.io;
@@ -268,7 +271,7 @@ impl Crash {
                     let mut at = 0;
                     for piece in &flying.pieces {
                         let end = at + piece.len as usize;
-                        // Some read what nobody wants to see.
+                        // The data of a read without a buffer is discarded.
                         if piece.buf != 0 {
                             self.pool.view_mut(*piece).copy_from_slice(&flying.data[at..end]);
                         }

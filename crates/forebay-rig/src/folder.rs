@@ -3,12 +3,12 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// Makes a file of holes at `path`: an empty drive.
+/// Creates a sparse file at `path`, which represents an empty drive.
 pub fn holes(path: impl AsRef<Path>, bytes: u64) {
     File::create(path).unwrap().set_len(bytes).unwrap();
 }
 
-/// A folder for one test's files, deleted with them.
+/// A temporary folder for a test's files, deleted on drop.
 pub struct Folder(tempfile::TempDir);
 
 impl Default for Folder {
@@ -18,17 +18,17 @@ impl Default for Folder {
 }
 
 impl Folder {
-    /// Creates a new one.
+    /// Creates a new folder.
     pub fn new() -> Folder {
         Folder::default()
     }
 
-    /// Returns its own path.
+    /// Returns the path of the folder.
     pub fn root(&self) -> &Path {
         self.0.path()
     }
 
-    /// Returns the path of a file in it.
+    /// Returns the path of a file in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.root().join(name)
     }
@@ -39,18 +39,18 @@ impl Folder {
         self.path(name)
     }
 
-    /// Makes a file of holes.
+    /// Creates a sparse file in the folder.
     pub fn holes(&self, name: &str, bytes: u64) -> PathBuf {
         holes(self.path(name), bytes);
         self.path(name)
     }
 
-    /// Makes files of holes whose names are `name` and a number from 1 on.
+    /// Creates sparse files, each named `name` with a number from 1 on.
     pub fn drives(&self, name: &str, count: usize, bytes: u64) -> Vec<PathBuf> {
         (1..=count).map(|nth| self.holes(&format!("{name}{nth}"), bytes)).collect()
     }
 
-    /// Returns where a server of this folder's files listens.
+    /// Returns the path of the socket for a server of the folder's files.
     pub fn socket(&self) -> PathBuf {
         self.path("socket")
     }

@@ -1,7 +1,8 @@
-//! What tests of the data path share: disks whose power can be cut ([`Medium`], driven by [`Crash`]), clients of the
-//! network block device ([`nbd`]) and of the store ([`redis`]), and folders of files that stand in for disks ([`Folder`]).
+//! Shared parts of tests of the data path: disks whose power can be cut ([`Medium`], driven by
+//! [`Crash`]), clients of the network block device ([`nbd`]) and of the store ([`redis`]), and
+//! folders with files that represent disks ([`Folder`]).
 
-// Tests.
+// This crate is used only in tests.
 #![allow(clippy::unwrap_used)]
 
 mod crash;

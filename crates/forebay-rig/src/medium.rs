@@ -1,13 +1,14 @@
-//! The bytes of an emulated device that loses power: what was written, and what of it would be
-//! there afterwards.
+//! The content of an emulated device that can lose power: what was written, and what of it
+//! survives.
 //!
-//! Writes are *loose* until a flush that began after them has ended, or unless they were durable
-//! themselves. When the power is cut, every grain ([`Tear`]) holds its durable content or any later
-//! version of it up to the last, each on its own: so writes are torn, and later ones may survive
-//! earlier ones elsewhere. Within a grain none is overtaken.
+//! A write is *loose* until a flush that began after it has ended, unless the write itself was
+//! durable. After a power cut, every grain ([`Tear`]) has its durable content or any later version
+//! up to the last, independently of other grains. Writes may therefore be torn, and a later write
+//! may survive although an earlier one elsewhere does not. Within a grain, writes keep their order.
 //!
-//! Versions are of whole sectors; a write of a part of one makes a version of all of it. Memory is
-//! bounded by what was ever written plus every loose version of it. All is decided by seeds.
+//! Versions are of whole sectors; a write to part of a sector creates a version of the whole
+//! sector. The memory use is bounded by the data ever written plus all its loose versions. All
+//! random choices depend on seeds.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,23 +16,23 @@ use std::ops::Range;
 
 use forebay_live::{PAGE, Page, Sparse, Store, pages};
 
-/// Bytes that no power cut tears.
+/// The number of bytes that a power cut cannot tear.
 pub const SECTOR: usize = 512;
 
-/// Where a power cut may tear writes: what survives as a whole, its grains.
+/// The size of a grain, within which a power cut does not tear writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tear {
-    /// 512 bytes.
+    /// Grains of 512 bytes.
     Sector,
-    /// 4096 bytes, which begin at a multiple of that.
+    /// Grains of 4096 bytes, aligned to their size.
     Page,
 }
 
-/// A device's bytes, written and durable.
+/// The content of a device, written and durable.
 #[derive(Clone)]
 pub struct Medium {
     written: Sparse,
-    /// Pages with loose writes. All others are durable as they are.
+    /// Pages with loose writes. The content of all other pages is durable.
     loose: BTreeMap<u64, Loose>,
     writes: u64,
     chance: Chance,
@@ -41,11 +42,11 @@ pub struct Medium {
 #[derive(Clone)]
 struct Loose {
     durable: Box<Page>,
-    /// In the order they were written.
+    /// The loose versions, in the order in which they were written.
     versions: Vec<Version>,
 }
 
-/// A sector as write `number` left it.
+/// The content of a sector after write `number`.
 #[derive(Clone)]
 struct Version {
     number: u64,
@@ -54,7 +55,7 @@ struct Version {
 }
 
 impl Medium {
-    /// Returns all zeros. The seed decides what trims leave.
+    /// Creates a device that contains zeros. The seed determines the content after trims.
     pub fn new(seed: u64) -> Medium {
         let (written, loose) = (Sparse::new(), BTreeMap::new());
         Medium { written, loose, writes: 0, chance: Chance(seed) }
@@ -65,7 +66,7 @@ impl Medium {
         self.written.get(offset, to);
     }
 
-    /// Writes; with `durable` for good.
+    /// Writes data; with `durable`, it survives power cuts.
     pub fn write(&mut self, offset: u64, mut from: &[u8], durable: bool) {
         for (page, range) in pages(offset, from.len() as u64) {
             let (now, later) = from.split_at(range.len());
@@ -75,8 +76,8 @@ impl Medium {
         self.writes += 1;
     }
 
-    /// Leaves zeros or junk in the whole sectors of a range; a loose write as any. Pages that were
-    /// never written stay zeros.
+    /// Leaves zeros or junk in the whole sectors of a range, as a loose write would. Pages that
+    /// were never written stay zeros.
     pub fn trim(&mut self, offset: u64, len: u64) {
         let size = SECTOR as u64;
         let end = offset.saturating_add(len) / size * size;
@@ -96,12 +97,13 @@ impl Medium {
         self.writes
     }
 
-    /// Returns whether something is not durable.
+    /// Returns whether any data is not durable.
     pub fn is_loose(&self) -> bool {
         !self.loose.is_empty()
     }
 
-    /// A flush ends that began at the mark `upto`: what was written before it is durable.
+    /// Registers the end of a flush that began at the mark `upto`: everything written before the
+    /// mark is durable.
     pub fn flush(&mut self, upto: u64) {
         self.loose.retain(|_, loose| {
             let count = loose.versions.partition_point(|version| version.number < upto);
@@ -112,8 +114,8 @@ impl Medium {
         });
     }
 
-    /// Cuts the power and restores it: any volatile data may survive, depending on the seed; in
-    /// some cases all or none of it. The surviving data is durable.
+    /// Cuts the power and restores it. Depending on the seed, any loose data may survive; in some
+    /// cases all or none of it. The surviving data is durable.
     pub fn cut(&mut self, seed: u64, tear: Tear) {
         let mut chance = Chance(seed);
         let sectors = match tear {
@@ -179,7 +181,8 @@ fn bytes_of(sector: usize) -> Range<usize> {
     sector * SECTOR..(sector + 1) * SECTOR
 }
 
-/// A flush covers all earlier writes; for users that need no power cuts during a flush.
+/// A flush covers all earlier writes. This suffices for users that never cut the power during a
+/// flush.
 impl Store for Medium {
     fn read(&mut self, offset: u64, to: &mut [u8]) -> io::Result<()> {
         Medium::read(self, offset, to);
@@ -211,7 +214,7 @@ impl Chance {
         forebay_testing::random(&mut self.0)
     }
 
-    /// Less than `bound`.
+    /// Returns a random number less than `bound`.
     fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
@@ -255,7 +258,7 @@ mod tests {
     /// The contents of a sector after each write.
     type Versions = Vec<(u64, Vec<u8>)>;
 
-    /// Every version of every sector, and the number of the first that may be found.
+    /// All versions of all sectors, and for each sector the first version that may be found.
     struct Model {
         sectors: Vec<(usize, Versions)>,
         writes: u64,
@@ -274,7 +277,7 @@ mod tests {
                 .collect()
         }
 
-        /// The sectors that a write touches get what `content` has there.
+        /// Writes the sectors in `range`, with the bytes of `content` at their positions.
         fn write(&mut self, range: Range<usize>, content: &[u8], durable: bool) {
             self.writes += 1;
             if range.is_empty() {
@@ -296,7 +299,7 @@ mod tests {
             }
         }
 
-        /// Returns whether these sectors may have these contents, all at one moment.
+        /// Returns whether these sectors may have this content, all at the same moment.
         fn may_be(&self, sectors: Range<usize>, found: &[u8]) -> bool {
             (0..=self.writes).any(|moment| {
                 sectors.clone().all(|sector| {
@@ -307,7 +310,7 @@ mod tests {
             })
         }
 
-        /// Records the contents found after the power is back.
+        /// Registers the content found after the power is back.
         fn restart(&mut self, found: &[u8]) {
             for (sector, (first, versions)) in self.sectors.iter_mut().enumerate() {
                 *first = 0;
@@ -375,7 +378,7 @@ mod tests {
         }
     }
 
-    /// What a cut leaves of the first bytes of sectors 0 and 1, over many seeds.
+    /// Returns what cuts with many seeds leave in the first bytes of sectors 0 and 1.
     fn outcomes(tear: Tear, prepare: impl Fn(&mut Medium)) -> BTreeSet<(u8, u8)> {
         let cut = |seed| {
             let mut medium = Medium::new(0);

@@ -1,54 +1,54 @@
-//! A client of the network block device that says exactly what a test wants it to say.
+//! A client of the network block device that sends exactly what a test specifies.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// A command: read.
+/// The command to read.
 pub const READ: u16 = 0;
-/// A command: write.
+/// The command to write.
 pub const WRITE: u16 = 1;
-/// A command: disconnect.
+/// The command to disconnect.
 pub const DISCONNECT: u16 = 2;
-/// A command: flush.
+/// The command to flush.
 pub const FLUSH: u16 = 3;
-/// A command: trim.
+/// The command to trim.
 pub const TRIM: u16 = 4;
-/// A command: cache.
+/// The command to read ahead into a cache.
 pub const CACHE: u16 = 5;
-/// A command: write zeroes.
+/// The command to write zeros.
 pub const WRITE_ZEROES: u16 = 6;
-/// A command: block status.
+/// The command to query block status.
 pub const BLOCK_STATUS: u16 = 7;
 
-/// A flag: durable when answered.
+/// The flag that requires a write to be durable when it is answered.
 pub const FUA: u16 = 1;
-/// A flag: zeroes are stored.
+/// The flag that requires zeros to be stored, without a hole.
 pub const NO_HOLE: u16 = 2;
-/// A flag: one extent is enough.
+/// The flag that limits a block status to one extent.
 pub const REQUEST_ONE: u16 = 8;
-/// A flag: zeroing is refused if it would be slow.
+/// The flag that requires zeroing to be refused if it would be slow.
 pub const FAST_ZERO: u16 = 16;
 
-/// Bytes that no two seeds have alike.
+/// Returns bytes that differ for different seeds.
 pub fn pattern(seed: u8, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + at / 251 + usize::from(seed)) as u8).collect()
 }
 
-/// A connection.
+/// A client's connection.
 pub struct Client {
-    /// Its socket.
+    /// The socket of the connection.
     pub stream: UnixStream,
     structured: bool,
 }
 
-/// What came of a request.
+/// The answer to a request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The name that the client gave it.
+    /// The name that the client gave the request.
     pub cookie: u64,
-    /// The error, or 0.
+    /// The error number, or 0.
     pub errno: u32,
     /// The data that was read.
     pub data: Vec<u8>,
@@ -93,17 +93,18 @@ impl Client {
         client
     }
 
-    /// Returns the other half of a connection that is shaken already, to send with.
+    /// Wraps an already negotiated connection, with simple replies; used to send from another
+    /// thread.
     pub fn over(stream: UnixStream) -> Client {
         Client { stream, structured: false }
     }
 
-    /// Says these bytes.
+    /// Sends these bytes.
     pub fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// Returns the next bytes of the server.
+    /// Returns the next `count` bytes from the server.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         self.stream.read_exact(&mut bytes).unwrap();
@@ -142,7 +143,8 @@ impl Client {
         self.option_reply()
     }
 
-    /// Chooses an export, its block size asked for; else the kind of the refusal.
+    /// Chooses an export and queries its block size. Returns the kind of the reply if the server
+    /// refuses.
     pub fn go(&mut self, export: &str) -> Result<(), u32> {
         let mut data = (export.len() as u32).to_be_bytes().to_vec();
         data.extend(export.as_bytes());
@@ -157,7 +159,7 @@ impl Client {
         }
     }
 
-    /// Sends a request; `data` follows.
+    /// Sends the header of a request, followed by `data`.
     pub fn request(&mut self, kind: (u16, u16), cookie: u64, at: (u64, u32), data: &[u8]) {
         let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
         bytes.extend(kind.1.to_be_bytes());
@@ -169,7 +171,7 @@ impl Client {
         self.send(&bytes);
     }
 
-    /// Returns the next answer; a simple one carries `data_bytes` where it went well.
+    /// Returns the next answer. A successful simple reply has `data_bytes` bytes of data.
     pub fn answer(&mut self, data_bytes: usize) -> Answer {
         if !self.structured {
             assert_eq!(self.number::<4>(), 0x6744_6698);
@@ -186,14 +188,14 @@ impl Client {
                 let errno = u32::from_be_bytes(body[..4].try_into().unwrap());
                 Answer { cookie, errno, data: Vec::new() }
             }
-            // The offset of a chunk, or the number of a context.
+            // The data follows the offset of the chunk, or the number of the context.
             1 => Answer { cookie, errno: 0, data: body[8..].to_vec() },
             5 => Answer { cookie, errno: 0, data: body[4..].to_vec() },
             _ => Answer { cookie, errno: 0, data: body },
         }
     }
 
-    /// Sends a request and waits; returns the error, or 0.
+    /// Sends a request and waits for the answer; returns the error number, or 0.
     pub fn does(&mut self, kind: (u16, u16), at: (u64, u32), data: &[u8]) -> u32 {
         self.request(kind, 77, at, data);
         let answer = self.answer(if kind.0 == READ { at.1 as usize } else { 0 });
@@ -201,12 +203,12 @@ impl Client {
         answer.errno
     }
 
-    /// Writes, which must go well.
+    /// Writes data; panics if that fails.
     pub fn write(&mut self, offset: u64, data: &[u8]) {
         assert_eq!(self.does((WRITE, 0), (offset, data.len() as u32), data), 0);
     }
 
-    /// Reads, which must go well.
+    /// Reads data; panics if that fails.
     pub fn read(&mut self, offset: u64, len: u32) -> Vec<u8> {
         self.request((READ, 0), 78, (offset, len), &[]);
         let answer = self.answer(len as usize);

@@ -1,13 +1,13 @@
-//! A client of a store's server, which speaks as Redis's clients do.
+//! A client of the store's server that uses the protocol of Redis.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// A connection.
+/// A client's connection.
 pub struct Client(BufReader<TcpStream>);
 
-/// Returns a command of these words, as clients send it.
+/// Encodes a command of these words.
 pub fn command(words: &[&[u8]]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
@@ -19,7 +19,7 @@ pub fn command(words: &[&[u8]]) -> Vec<u8> {
 }
 
 impl Client {
-    /// Connects.
+    /// Connects to a server.
     pub fn connect(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -31,7 +31,7 @@ impl Client {
         self.try_send(bytes).unwrap();
     }
 
-    /// Sends a command of these words.
+    /// Sends a command of these words, without waiting for the reply.
     pub fn say(&mut self, words: &[&[u8]]) {
         self.send(&command(words));
     }
@@ -44,13 +44,13 @@ impl Client {
         self.0.get_mut().write_all(bytes)
     }
 
-    /// Returns the next reply, an array's items in brackets, or `None` if the server closed the
-    /// connection, which it must not reset.
+    /// Returns the next reply, in which an array's items are in brackets, or `None` if the server
+    /// closed the connection. The server must not reset the connection.
     pub fn reply(&mut self) -> Option<Vec<u8>> {
         self.try_reply().unwrap()
     }
 
-    /// Returns the next reply as text, or `None` if the connection has ended, in whatever way.
+    /// Returns the next reply as text, or `None` if the connection has ended in any way.
     pub fn said(&mut self) -> Option<String> {
         let reply = self.try_reply().ok()??;
         Some(String::from_utf8_lossy(&reply).into_owned())
@@ -80,19 +80,19 @@ impl Client {
         }))
     }
 
-    /// Sends a command of these words; the reply.
+    /// Sends a command of these words, and returns the reply.
     pub fn ask(&mut self, words: &[&[u8]]) -> Vec<u8> {
         self.say(words);
         self.reply().unwrap()
     }
 
-    /// Sends a command whose words are parted by blanks; the reply as text.
+    /// Sends a command whose words are separated by spaces, and returns the reply as text.
     pub fn text(&mut self, words: &str) -> String {
         let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
         String::from_utf8_lossy(&self.ask(&words)).into_owned()
     }
 
-    /// Returns whether there is something to read, without waiting for it.
+    /// Returns whether anything can be read without waiting.
     pub fn is_told(&self) -> bool {
         let stream = self.0.get_ref();
         stream.set_nonblocking(true).unwrap();

@@ -1,6 +1,6 @@
 //! Listening addresses: only Unix sockets and loopback addresses are allowed.
 
-// Sockets are inherited once for the process.
+// The inherited sockets are a static, because a process inherits its sockets once.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::fmt;
@@ -85,14 +85,15 @@ pub(crate) enum Listener {
     Tcp(TcpListener),
 }
 
-/// The sockets that whoever started the process opened for it; None until they are looked for.
+/// The sockets that the parent process opened for this one (socket activation); None until they
+/// have been looked up.
 static INHERITED: Mutex<Option<Vec<OwnedFd>>> = Mutex::new(None);
 
 /// A socket file created by this process.
 pub(crate) struct Own {
     path: PathBuf,
-    /// The device and inode, because another server may have replaced the file since. None for a
-    /// file of whoever started the process.
+    /// The device and inode of the file, because another server may have replaced the file since.
+    /// None if the parent process created the file.
     identity: Option<(u64, u64)>,
 }
 
@@ -102,7 +103,8 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 }
 
 impl Address {
-    /// Listens on the address. A stale socket file is replaced; a live one is not.
+    /// Listens on the address. A stale socket file is replaced, but the socket of a running server
+    /// is not.
     ///
     /// # Errors
     /// The address is not a loopback address, is in use, or is refused by the system.
@@ -136,7 +138,7 @@ impl Address {
                             )));
                         }
                         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                            // Left behind by a server that was killed.
+                            // The file was left behind by a server that was killed.
                             std::fs::remove_file(path).map_err(|error| {
                                 unfit(format!(
                                     "{told}: cannot remove the socket of an earlier server: {error}"
@@ -158,7 +160,7 @@ impl Address {
 }
 
 impl Address {
-    /// Returns the socket that whoever started the process has opened at this address.
+    /// Returns the socket that the parent process opened at this address, if any.
     fn inherited(&self) -> Option<Listener> {
         let mut sockets = INHERITED.lock().unwrap_or_else(PoisonError::into_inner);
         sockets.get_or_insert_with(inherited_sockets).iter().find_map(|socket| {
@@ -182,13 +184,14 @@ impl Address {
     /// Sets who may connect to a Unix socket.
     ///
     /// # Errors
-    /// The system refuses, for example a group that the user is not in.
+    /// The system refuses, for example because the user is not a member of the group.
     pub(crate) fn allow(&self, access: SocketAccess) -> Result<(), Error> {
         let Address::Unix(path) = self else { return Ok(()) };
         let wrong = |error: io::Error| {
             unfit(format!("{}: cannot set socket_mode and socket_group: {error}", path.display()))
         };
-        // The group first: until then, the mode may allow another one.
+        // Sets the group first, because otherwise the new mode would briefly apply to another
+        // group.
         if let Some(group) = access.group {
             std::os::unix::fs::chown(path, None, Some(group)).map_err(wrong)?;
         }
@@ -213,7 +216,7 @@ impl Listener {
         }
     }
 
-    /// Returns what ends a wait in [`Listener::accept`] from another thread.
+    /// Returns an object that ends a wait in [`Listener::accept`] from another thread.
     pub(crate) fn stopper(&self) -> io::Result<Stopper> {
         Ok(match self {
             Listener::Unix(_, Own { path, identity: None }) => {
@@ -225,17 +228,17 @@ impl Listener {
     }
 }
 
-/// Ends a wait for clients.
+/// Ends a wait for clients from another thread.
 pub(crate) enum Stopper {
-    /// Works even if the socket's file is gone.
+    /// Shuts the socket down. This works even if the socket's file is gone.
     ShutDown(OwnedFd),
-    /// For a socket that whoever opened it continues to use.
+    /// Connects to the socket, which the parent process continues to use.
     Connect(Address),
 }
 
 impl Stopper {
     pub(crate) fn stop(&self) {
-        // A thread that cannot be woken no longer waits.
+        // If the thread cannot be woken, it no longer waits.
         match self {
             Stopper::ShutDown(socket) => drop(shutdown(socket, Shutdown::Both)),
             Stopper::Connect(Address::Unix(path)) => drop(UnixStream::connect(path)),

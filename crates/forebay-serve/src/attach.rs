@@ -1,9 +1,10 @@
-//! Connects an export to the kernel's nbd driver, and reconnects it after the server was restarted.
+//! Connects an export to the kernel's nbd driver, and reconnects it after the server is restarted.
 //!
-//! The kernel sends outstanding requests again on the new connection. The driver's own record of where a device is
-//! connected (its backend) prevents that a device is given to another server.
+//! The kernel repeats outstanding requests on the new connection. The driver records which export a
+//! device is connected to (its backend); this prevents a device from being connected to another
+//! server.
 
-// This module starts a thread.
+// Allowed because this module starts a thread.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod client;
@@ -42,45 +43,46 @@ mod attribute {
     pub(super) const SOCKET_FD: u16 = 1;
 }
 
-/// How long the driver may take to notice that a connection has ended. Earlier, it would ignore a new one.
+/// How long the driver may take to notice that a connection has ended. Until then, it would ignore
+/// a new connection.
 const NOTICE: Duration = Duration::from_millis(200);
 
-/// How much longer than a request's timeout a device may stand still.
+/// How much longer than a request's timeout a device may make no progress.
 const STALL: Duration = Duration::from_secs(2);
 
-/// The connection of a device to make.
+/// A connection to make between a device and an export.
 #[derive(Clone, Debug)]
 pub struct Attach {
-    /// Where the server listens.
+    /// The address of the server.
     pub server: Address,
     /// The name of the export.
     pub export: String,
-    /// The device, `/dev/nbd0` or so.
+    /// The device, such as `/dev/nbd0`.
     pub device: PathBuf,
-    /// How long a request may take before it is sent again on a new connection.
+    /// How long a request may take before it is repeated on a new connection, in seconds.
     pub timeout_s: u64,
-    /// How long requests wait for a server that is gone, before they fail.
+    /// How long requests wait for a server that is gone before they fail, in seconds.
     pub wait_s: u64,
 }
 
-/// A device that is connected.
+/// A device that is connected to an export.
 pub struct Attached {
     asked: Attach,
     index: u32,
     driver: Family,
     export: Described,
-    /// The connection, which the kernel uses too; None while there is no server.
+    /// The connection, which is shared with the kernel; None while there is no server.
     socket: Option<OwnedFd>,
     /// When the connection ended.
     lost: Instant,
-    /// Whether the user knows that there is no server.
+    /// Whether the user has been told that there is no server.
     is_reported: bool,
     progress: Progress,
-    /// Sets the scheduler, for which the kernel waits for outstanding requests.
+    /// The thread that sets the scheduler; the kernel makes it wait for outstanding requests.
     scheduling: Option<JoinHandle<io::Result<()>>>,
 }
 
-/// When a device last completed a request or had none.
+/// When a device last completed a request or had none outstanding.
 struct Progress {
     completed: u64,
     at: Instant,
@@ -91,11 +93,11 @@ impl Progress {
         Progress { completed: 0, at: Instant::now() }
     }
 
-    /// Returns for how long a device has completed nothing although requests are outstanding. `stat` is the kernel's
-    /// file of that name.
+    /// Returns how long a device has completed nothing although requests are outstanding. `stat` is
+    /// the content of the device's `stat` file in sysfs.
     fn stalled(&mut self, stat: &str) -> Duration {
         let number = |nth| stat.split_whitespace().nth(nth).and_then(|word| word.parse().ok());
-        // Reads, writes, discards and flushes.
+        // The numbers of completed reads, writes, discards and flushes.
         let completed = [0, 4, 11, 15].map(|nth| number(nth).unwrap_or(0)).iter().sum();
         if number(8).unwrap_or(0) == 0 || completed != self.completed {
             *self = Progress { completed, at: Instant::now() };
@@ -104,23 +106,23 @@ impl Progress {
     }
 }
 
-/// What became of a device.
+/// What happened to a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttachEvent {
     /// Nothing happened.
     Nothing,
-    /// A sentence for the user.
+    /// A message for the user.
     Said(String),
-    /// The device was disconnected by somebody else.
+    /// Somebody else disconnected the device.
     Over,
 }
 
 impl Attach {
-    /// Connects the device. If it is connected to this export already, because an earlier process was killed, only
-    /// its reconnection is continued.
+    /// Connects the device. If an earlier process was killed and left the device connected to this
+    /// export, only continues to reconnect it.
     ///
     /// # Errors
-    /// Returns one message with what to do.
+    /// Returns one message that says what to do.
     pub fn begin(self) -> Result<Attached, Error> {
         let index = number(&self.device)?;
         let mut driver = open()?;
@@ -158,10 +160,11 @@ impl Attach {
         Ok(Attached { socket: Some(socket), scheduling: Some(scheduling), ..attached })
     }
 
-    /// Identifies the export for the driver.
+    /// Returns the name by which the driver identifies the export.
     fn backend(&self) -> String {
         let server = match &self.server {
-            // The socket need not exist while there is no server.
+            // The socket need not exist while there is no server, so only the path of its folder is
+            // resolved.
             Address::Unix(path) => Address::Unix(match (path.parent(), path.file_name()) {
                 (Some(folder), Some(name)) => {
                     let folder = if folder == Path::new("") { Path::new(".") } else { folder };
@@ -176,7 +179,7 @@ impl Attach {
 }
 
 impl Attached {
-    /// Describes a device without a connection.
+    /// Creates the description of a device without a connection.
     fn new(asked: Attach, index: u32, driver: Family, export: Described) -> Attached {
         let (lost, progress) = (Instant::now(), Progress::new());
         Attached {
@@ -221,7 +224,7 @@ impl Attached {
         }
     }
 
-    /// Gives the driver a new connection if the server answers.
+    /// If the server answers, gives the driver a new connection.
     fn reconnect(&mut self) -> Result<AttachEvent, Error> {
         let shown = self.asked.device.display();
         let Ok(Connected { socket, export }) = connect(&self.asked.server, &self.asked.export)
@@ -247,20 +250,22 @@ impl Attached {
         Ok(AttachEvent::Said(format!("{shown}: connected again")))
     }
 
-    /// Returns why the scheduler was not set.
+    /// Returns the reason if the scheduler could not be set.
     fn not_scheduled(&mut self) -> Option<io::Error> {
         self.scheduling.take_if(|thread| thread.is_finished())?.join().ok()?.err()
     }
 
-    /// Returns whether requests have been waiting for so long that the driver has given up its connection. It does not
-    /// say so, and it ignores a new connection while it has one that works.
+    /// Returns whether requests have been outstanding for so long that the driver must have given
+    /// up its connection. The driver does not report this, and it ignores a new connection while it
+    /// has a working one.
     fn is_stalled(&mut self) -> bool {
         let stat = fs::read_to_string(format!("/sys/block/nbd{}/stat", self.index));
         let most = Duration::from_secs(self.asked.timeout_s) + STALL;
         self.progress.stalled(&stat.unwrap_or_default()) > most
     }
 
-    /// Disconnects the device unless a file system uses it; returns a sentence in that case.
+    /// Disconnects the device, unless a file system uses it; in that case, returns a sentence for
+    /// the user.
     ///
     /// # Errors
     /// The driver refuses.
@@ -278,10 +283,10 @@ impl Attached {
     }
 }
 
-/// Disconnects a device of nbd.
+/// Disconnects a device of the kernel's nbd driver.
 ///
 /// # Errors
-/// It is in use, not connected, or this machine does not permit it.
+/// The device is in use or not connected, or this machine does not permit disconnecting it.
 pub(crate) fn detach(device: &Path) -> Result<(), Error> {
     let (index, shown) = (number(device)?, device.display());
     let mut driver = open()?;
@@ -334,7 +339,7 @@ fn number(device: &Path) -> Result<u32, Error> {
     })
 }
 
-/// Returns whether the driver serves a device.
+/// Returns whether a device is connected.
 fn is_connected(index: u32) -> bool {
     Path::new(&format!("/sys/block/nbd{index}/pid")).exists()
 }
@@ -355,7 +360,7 @@ fn sizes_of(index: u32) -> Option<Described> {
     Some(Described { bytes: number("size")? * 512, flags: 0, block_bytes })
 }
 
-/// Waits for at most `tick` until the other side has closed a connection.
+/// Waits for at most `tick` until the other side closes a connection.
 fn has_ended(socket: &OwnedFd, tick: Duration) -> bool {
     let mut ends = [PollFd::new(socket, PollFlags::RDHUP)];
     let span = Timespec { tv_sec: tick.as_secs() as i64, tv_nsec: i64::from(tick.subsec_nanos()) };

@@ -1,4 +1,5 @@
-//! An opened back: targets or models as lanes, and the policies that can be used with them.
+//! A back that has been opened: its targets or models as lanes, and the policies that can be used
+//! with them.
 
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -34,7 +35,7 @@ pub(crate) struct Opened {
     pub(crate) notes: Vec<String>,
     /// The files or devices, by lane.
     pub(crate) disks: Vec<PathBuf>,
-    /// The link between a disk and its flash.
+    /// The marks that link a disk with its flash.
     pub(crate) pair: Option<Pair>,
     lanes: Closed,
 }
@@ -42,12 +43,12 @@ pub(crate) struct Opened {
 /// Builds the policies of a back.
 #[derive(Clone)]
 pub(crate) enum Policies {
-    /// For a disk with a flash that may have its newest data.
+    /// For a disk whose flash may contain newer data.
     Placed(DeviceSet, Pairing),
     /// For a disk whose blocks are rearranged.
     Rearranged(DeviceSet, Laid),
-    /// For a volume; and, if an earlier array lost acknowledged writes, the one stream that already
-    /// knows.
+    /// For a volume. If an earlier policy lost acknowledged writes, the number is the only stream
+    /// that has been told so.
     Volume(Shape, Option<u32>),
 }
 
@@ -60,7 +61,7 @@ pub(crate) struct JoinedDrive {
 }
 
 impl Policies {
-    /// Builds the policy that `spec` names.
+    /// Builds the policy specified by `spec`.
     pub(crate) fn build(&self, spec: &str) -> Result<AnyPolicy, Error> {
         let policy: AnyPolicy = match self {
             Policies::Placed(lanes, pairing) => build_paired(spec, lanes, *pairing)?,
@@ -93,13 +94,13 @@ impl Policies {
     }
 }
 
-/// Returns whether `spec` may have data on the flash that are not on the disk.
+/// Returns whether under `spec` the flash may contain data that is not on the disk.
 pub(crate) fn keeps_data(spec: &str) -> bool {
     let disk_has_all = ["write=through", "write=around"];
     is_placement(spec) && !disk_has_all.iter().any(|write| spec.contains(write))
 }
 
-/// Returns whether `spec` uses a flash for anything.
+/// Returns whether `spec` uses a flash at all.
 pub(crate) fn uses_flash(spec: &str) -> bool {
     is_placement(spec)
 }
@@ -111,8 +112,8 @@ impl Policies {
         !matches!(self, Policies::Volume(..)) && !is_placement(spec)
     }
 
-    /// Updates this after the use of `policy`: its successor reports lost acknowledged writes to
-    /// all streams except `knows`.
+    /// Returns the policies for the successor of `policy`: if writes were lost, the successor
+    /// reports that to all streams except `knows`.
     pub(crate) fn after(self, policy: &AnyPolicy, knows: u32) -> Policies {
         let lost = |gauge: &Gauge| gauge.name == "losses" && gauge.value > 0.0;
         match self {
@@ -131,13 +132,14 @@ impl Policies {
         self
     }
 
-    /// Returns whether a new policy finds its predecessor's writes only if they are durable,
-    /// because it reads its state from records on the disks: true for volumes and rearranged disks.
+    /// Returns whether a new policy finds its predecessor's writes only if they are durable. This
+    /// is the case for volumes and rearranged disks, because their policies read their state from
+    /// records on the disks.
     pub(crate) fn found_by_records(&self) -> bool {
         !matches!(self, Policies::Placed(..))
     }
 
-    /// Returns whether a trim under `spec` leaves zeros. It does not on a volume, or if the flash
+    /// Returns whether a trim under `spec` leaves zeros. It does not on a volume, nor if the flash
     /// may contain the old data.
     pub(crate) fn trims_to_zero(&self, spec: &str) -> bool {
         self.answers_when_done(spec)
@@ -164,7 +166,8 @@ impl Opened {
                 opened.placed(back, disks, Closed::Real { targets, depth: back.depth })
             }
             On::Emulated { path, device, flash } => {
-                // Only the model's time counts, so data come from the page cache.
+                // Only the model determines the duration of I/Os, so the data may come from the
+                // page cache.
                 let disk = target(path, back, false)?;
                 let model = device.model.clone();
                 refuse_longer(&disk, &model)?;
@@ -194,7 +197,7 @@ impl Opened {
         Opened::whole(back, drives, &opened, find(drives, true)?, close)
     }
 
-    /// Opens a volume whose drives are models, with data in files.
+    /// Opens a volume of files whose I/Os take the time of a model.
     fn modelled(
         back: &Back,
         drives: &[std::path::PathBuf],
@@ -218,7 +221,7 @@ impl Opened {
         Opened::whole(back, drives, &opened, found, close)
     }
 
-    /// Returns the volume found on the named drives.
+    /// Opens the volume that is found on these drives.
     fn whole(
         back: &Back,
         drives: &[std::path::PathBuf],
@@ -238,13 +241,13 @@ impl Opened {
     }
 }
 
-/// A disk, and its flash if any, while they are being opened.
+/// The properties of a disk and its flash, while they are being opened.
 struct Parts {
     /// The size of the part of the disk that may be exported.
     bytes: u64,
     block_bytes: u32,
     len_max: u32,
-    /// The size of the flash, and its longest I/O.
+    /// The size of the flash, and the length of its longest I/O.
     flash: Option<(u64, u32)>,
     stored: Option<Stored>,
     pair: Option<Pair>,
@@ -252,7 +255,8 @@ struct Parts {
 }
 
 impl Parts {
-    /// Describes a disk of this size, after checking that its newest data are being served.
+    /// Determines the properties of a disk of this size, and checks that its newest data is what
+    /// will be served.
     fn of(back: &Back, bytes: u64, disk: &Path, flash: Option<&Path>) -> Result<Parts, Error> {
         let mut notes = Vec::new();
         let pair = flash::look(back, disk, flash, bytes, &mut notes)?;
@@ -279,7 +283,7 @@ impl Parts {
     }
 }
 
-/// Rejects a file that is larger than the emulated device.
+/// Rejects a file that is larger than the capacity of the emulated device.
 fn refuse_longer(disk: &Target, model: &DeviceModel) -> Result<(), Error> {
     let (bytes, room) = (disk.capacity_bytes(), Device::capacity(model));
     if bytes <= room {
@@ -334,7 +338,7 @@ fn target(path: &Path, back: &Back, direct: bool) -> Result<Target, Error> {
 }
 
 /// Makes all bytes of a target accessible. Direct I/O transfers only whole blocks, so a file that
-/// ends within a block is reopened through the page cache.
+/// does not end at a block boundary is reopened through the page cache.
 fn whole(target: Target, how: Opening) -> Result<Target, Error> {
     let path = target.path().to_path_buf();
     let is_file = target.kind() != TargetKind::BlockDevice;
@@ -351,8 +355,8 @@ fn whole(target: Target, how: Opening) -> Result<Target, Error> {
     Ok(target)
 }
 
-/// Returns access to the holes of a disk, if blocks are at their addresses and all data are on the
-/// disk.
+/// Returns access to the holes of a disk, provided that blocks are at their original addresses and
+/// all data is on the disk.
 fn stored(disk: &Target, back: &Back) -> Result<Option<Stored>, Error> {
     match keeps_data(&back.policy) || back.blocks != Blocks::InPlace {
         true => Ok(None),
@@ -372,7 +376,7 @@ fn notes(targets: &[Target]) -> Vec<String> {
     targets.iter().flat_map(of).collect()
 }
 
-/// The bytes that exports can consist of.
+/// The bytes available to exports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExportRoom {
     bytes: u64,
@@ -383,7 +387,7 @@ impl ExportRoom {
     /// Determines the exports, and checks that they are within the disk.
     ///
     /// # Errors
-    /// One of them is not.
+    /// An export is not within the disk.
     pub(crate) fn exports(self, back: &Back, trims_to_zero: bool) -> Result<Vec<Export>, Error> {
         let ExportRoom { bytes, block_bytes } = self;
         let block = u64::from(block_bytes);
@@ -428,7 +432,7 @@ impl ExportRoom {
     }
 }
 
-/// The longest string that the protocol allows.
+/// The maximum length of a string in the protocol.
 const NAME_MAX: usize = 4096;
 
 #[cfg(test)]
@@ -441,7 +445,7 @@ mod tests {
 
     use super::*;
 
-    /// Has lost this many acknowledged writes.
+    /// A policy that has lost this many acknowledged writes.
     struct Lossy(f64);
 
     impl Policy for Lossy {

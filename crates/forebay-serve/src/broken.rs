@@ -1,4 +1,4 @@
-//! Finds promises that are broken for a minute, and the export that most likely broke them.
+//! Detects promises that were broken for a minute, and the export that most likely caused it.
 
 use forebay_core::Nanos;
 
@@ -6,12 +6,12 @@ use crate::figures::ExportFigures;
 
 /// How long a promise must be broken to be reported.
 const MINUTE: Nanos = Nanos::from_millis(60_000);
-/// A promise is broken if more than one kept request in this many is late.
+/// A promise is broken if more than one in this many of the requests that it covers is late.
 const LATE_ONE_IN: u64 = 100;
-/// The number of kept requests below which a minute says nothing.
+/// The minimum number of covered requests in a minute for a meaningful result.
 const KEPT_LEAST: u64 = 20;
 
-/// The counts of an export.
+/// The counts of an export's promised requests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     kept: u64,
@@ -30,7 +30,7 @@ impl Counts {
         }
     }
 
-    /// Returns what came after `before`. A new promise begins its counts again.
+    /// Returns the increase since `before`. The counts of a new promise begin again at 0.
     fn since(self, before: Counts) -> Counts {
         let late = |counts: Counts| counts.kept - counts.in_time;
         let is_new =
@@ -49,7 +49,7 @@ impl Counts {
     }
 }
 
-/// Compares the counts of exports once a minute.
+/// Compares the counts of all exports once a minute.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BrokenPromises {
     since: Nanos,
@@ -141,7 +141,7 @@ mod tests {
         assert!(look(181, &kept).is_empty(), "one in a hundred may be late");
         let alone = [export("db", 2100, 2060, 4096), later[1].clone(), later[2].clone()];
         assert!(look(241, &alone)[0].ends_with("capacity_iops may be too high"));
-        // A new promise counts from 0, however much has come since.
+        // The counts of a new promise begin at 0, whatever the export has done before.
         let ahead = [export("db", 2150, 2150, 4096), later[1].clone(), later[2].clone()];
         assert!(look(301, &ahead).is_empty());
         let new = [export("db", 100, 10, 4096), later[1].clone(), later[2].clone()];

@@ -16,7 +16,7 @@ use crate::front::Streams;
 /// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The configuration file, if there is one; it is never overwritten.
+    /// The configuration file, if there is one. The server never overwrites it.
     pub file: Option<PathBuf>,
     /// The addresses to listen on, at least one unless an export is a device.
     pub listen: Vec<Address>,
@@ -24,16 +24,16 @@ pub struct Config {
     pub metrics: Option<SocketAddr>,
     /// The maximum memory for clients' requests and answers, in bytes.
     pub memory_bytes: u64,
-    /// Who may use the Unix sockets that clients connect to.
+    /// Who may connect to the Unix sockets for clients.
     pub access: SocketAccess,
     /// The backs.
     pub backs: Vec<Back>,
 }
 
-/// Disks with a policy in front of them.
+/// A back: disks with a policy in front of them.
 #[derive(Clone, Debug)]
 pub struct Back {
-    /// The name for messages and figures.
+    /// The name of the back in messages and figures.
     pub name: String,
     /// The disks that hold the data.
     pub on: On,
@@ -46,25 +46,25 @@ pub struct Back {
     pub driver: Option<Driver>,
     /// Whether I/O goes through the page cache.
     pub page_cache: bool,
-    /// Whether nothing may be written.
+    /// Whether nothing may be written to the disks.
     pub read_only: bool,
     /// Whether to serve the back even if its newest data may be elsewhere.
     pub force: bool,
-    /// What the policy treats as a stream. By default exports, if one of them has a promise or a
+    /// What the policy treats as a stream: by default exports if one of them has a promise or a
     /// weight, and otherwise connections.
     pub streams: Option<Streams>,
-    /// The disk's capacity in requests per second, whatever the requests; promises are checked
+    /// The disk's capacity in requests per second, whatever their kind. The promises are checked
     /// against it.
     pub capacity_iops: Option<u64>,
     /// Whether promises are reduced to the measured capacity of the disk.
     pub measures_capacity: bool,
-    /// Whether blocks are at their addresses or rearranged.
+    /// Whether blocks are at their original addresses or rearranged.
     pub blocks: Blocks,
-    /// How often everything on a volume is read and repaired; never by default.
+    /// How often the whole volume is read and repaired; None for never.
     pub scrub: Option<Scrub>,
-    /// Where to write a trace of clients' requests; it is complete when the server has ended.
+    /// The file for a trace of clients' requests. It is complete when the server has ended.
     pub trace: Option<PathBuf>,
-    /// Where to write a trace of the disks' I/Os.
+    /// The file for a trace of the disks' I/Os.
     pub trace_issued: Option<PathBuf>,
     /// The exports, at least one.
     pub exports: Vec<Named>,
@@ -73,7 +73,7 @@ pub struct Back {
 /// Regular checks of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scrub {
-    /// The time from the start of the server, or the beginning of a check, to the next check.
+    /// The time from the start of the server, or from the start of a check, to the next check.
     pub every: Nanos,
     /// The maximum rate in bytes of data per second.
     pub bytes_per_s: u64,
@@ -82,27 +82,27 @@ pub struct Scrub {
 /// The placement of a disk's blocks (docs/serve.md).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Blocks {
-    /// At their addresses.
+    /// Blocks are at their original addresses.
     #[default]
     InPlace,
-    /// According to the disk's record.
+    /// Blocks are rearranged according to the record on the disk.
     Rearranged,
-    /// According to the disk's record; if there is none, blocks are rearranged in the order in
-    /// which this trace reads them.
+    /// Blocks are rearranged according to the record on the disk. If there is no record, they are
+    /// rearranged in the order in which this trace reads them.
     Learnt(PathBuf),
 }
 
 /// The disks that hold the data of a back.
 #[derive(Clone, Debug)]
 pub enum On {
-    /// A file or block device, with a flash if a placement policy needs one.
+    /// A file or block device, with a flash if the policy is a placement policy.
     Target {
         /// The existing file or device.
         path: PathBuf,
-        /// The flash.
+        /// The flash, another file or device.
         flash: Option<PathBuf>,
     },
-    /// Files whose I/Os take the time of a model.
+    /// A file, and possibly another one as its flash, whose I/Os take the time of a model.
     Emulated {
         /// The file.
         path: PathBuf,
@@ -113,7 +113,7 @@ pub enum On {
     },
     /// A volume of drives.
     Volume(Vec<PathBuf>),
-    /// A volume of files, each of whose I/Os take the time of a model.
+    /// A volume of files whose I/Os take the time of a model.
     EmulatedVolume {
         /// The files.
         drives: Vec<PathBuf>,
@@ -122,16 +122,17 @@ pub enum On {
     },
 }
 
-/// Equal shares for all streams, above the configured policy.
+/// The beginning of a spec that gives all streams equal shares, above the configured policy.
 const FAIR: &str = "promised:cmin=0:dependencies=no";
 
-/// Returns the policy to show for `spec`: without equal shares, which need not be configured.
+/// Returns the part of `spec` to show to the user: without equal shares, which the user did not
+/// configure.
 pub(crate) fn shown(spec: &str) -> String {
     let configured = Spec::parse(spec).ok().filter(|_| spec.starts_with(FAIR));
     configured.and_then(|spec| spec.inner("over")).unwrap_or_else(|| spec.to_string())
 }
 
-/// Who may connect to a Unix socket; by default those whom the process's umask lets.
+/// Who may connect to a Unix socket. By default, the process's umask determines this.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketAccess {
     /// The permissions of the socket.
@@ -144,18 +145,18 @@ pub struct SocketAccess {
 pub(crate) const MEMORY_BYTES: u64 = 1 << 30;
 
 impl Config {
-    /// Creates a configuration without a file.
+    /// Creates a configuration that does not come from a file.
     pub fn of(listen: Vec<Address>, backs: Vec<Back>) -> Config {
         let (memory_bytes, access) = (MEMORY_BYTES, SocketAccess::default());
         Config { file: None, listen, metrics: None, memory_bytes, access, backs }
     }
 
-    /// Returns a line for each back: what it exports and promises, and what is left. For a single
-    /// disk, the command follows that simulates a trace of its clients under the same policy and
-    /// promises.
+    /// Returns a line for each back: what it exports and promises, and the remaining capacity. For
+    /// a single disk, another line has the command that simulates a trace of its clients under the
+    /// same policy and promises.
     ///
     /// # Errors
-    /// If a policy does not exist, or exports promise more than the capacity.
+    /// A policy does not exist, or exports promise more than the capacity.
     pub fn summary(&self) -> Result<Vec<String>, Error> {
         let mut lines = Vec::new();
         for back in &self.backs {
@@ -172,7 +173,7 @@ impl On {
         matches!(self, On::Emulated { .. } | On::EmulatedVolume { .. })
     }
 
-    /// Returns the named files and devices; for a volume its drives, or their folder.
+    /// Returns the files and devices of the back; for a volume its drives, or their folder.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
         let (path, flash, drives): (Option<&PathBuf>, Option<&PathBuf>, &[PathBuf]) = match self {
             On::Target { path, flash } => (Some(path), flash.as_ref(), &[]),
@@ -185,14 +186,14 @@ impl On {
     }
 }
 
-/// A named range.
+/// A named part of a back that is exported to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     /// The export name that clients request.
     pub name: String,
     /// A description for people.
     pub description: String,
-    /// The offset in the back.
+    /// The offset in the back in bytes.
     pub offset: u64,
     /// The size in bytes; by default everything after the offset.
     pub bytes: Option<u64>,
@@ -200,9 +201,9 @@ pub struct Named {
     pub read_only: bool,
     /// The promise to the export's clients.
     pub promise: Option<Promise>,
-    /// The share of capacity that is not promised.
+    /// The export's weight for sharing the capacity that is not promised.
     pub weight: u64,
-    /// Whether it becomes a block device of this machine (`/dev/ublkb0`).
+    /// Whether the export becomes a block device of this machine (`/dev/ublkb0`).
     pub ublk: bool,
 }
 
@@ -211,12 +212,12 @@ pub struct Named {
 pub struct Promise {
     /// The rate in requests per second.
     pub iops: u64,
-    /// The latency bound.
+    /// The maximum latency.
     pub within: Nanos,
 }
 
 impl Promise {
-    /// Returns whether the rate does not complete a single request within the bound.
+    /// Returns whether the rate is too low for a single request within the bound.
     fn is_void(&self) -> bool {
         u128::from(self.iops) * u128::from(self.within.0) < 1_000_000_000
     }
@@ -269,8 +270,8 @@ impl Back {
         }
     }
 
-    /// Returns the policy spec with the promises and weights of its exports above it. Without any,
-    /// streams share the disk equally.
+    /// Returns the complete policy spec: the promises and weights of the exports, above the policy.
+    /// Without promises and weights, streams share the disk equally.
     ///
     /// # Errors
     /// The exports promise more than the disk's capacity, or a key that requires promises is used
@@ -310,7 +311,7 @@ impl Back {
                      limits the promises"
                 )));
             };
-            // Requests already in flight when a request arrives must also finish within its bound.
+            // The requests in flight when a request arrives must also finish within its bound.
             if promised_iops.saturating_add(beside_iops) > capacity_iops {
                 return Err(unfit(format!(
                     "'{name}': keep_iops: got {promised_iops} for all exports, plus {beside_iops} \
@@ -319,7 +320,7 @@ impl Back {
                 )));
             }
         }
-        // The server's own flushes, which are the last stream, have no promise.
+        // The last stream, which is the server's own flushes, has no promise.
         let own = Named::all("");
         let list = |figure: &dyn Fn(&Named) -> String| {
             self.exports.iter().chain([&own]).map(figure).collect::<Vec<_>>().join("/")
@@ -342,9 +343,9 @@ impl Back {
         Ok(spec)
     }
 
-    /// Rejects a policy that does not exist, in the words of the configuration.
+    /// Rejects a policy that does not exist, in terms of the configuration.
     pub(crate) fn refuse_unknown_policy(&self) -> Result<(), Error> {
-        // Placements and arrays need their devices.
+        // Placements and arrays cannot be built here, because they need their devices.
         if is_placement(&self.policy) || is_array(&self.policy) {
             return Ok(());
         }
@@ -352,16 +353,16 @@ impl Back {
             Err(error) if error.0.starts_with("no policy") => {
                 Err(unfit(format!("'{}': policy: {error}", self.name)))
             }
-            // Above promises, whatever else is wrong has another message.
+            // Other errors are reported when the complete spec is built.
             _ => Ok(()),
         }
     }
 
-    /// Returns a sentence about its exports and promises.
+    /// Returns a sentence about the back's exports and promises.
     fn summary(&self) -> Result<String, Error> {
         self.refuse_unknown_policy()?;
         self.shaped()?;
-        // Placements and arrays need their devices.
+        // Placements and arrays cannot be built here, because they need their devices.
         if !is_placement(&self.policy) && !is_array(&self.policy) {
             build(&self.policy, u32::MAX)?;
         }
@@ -381,7 +382,8 @@ impl Back {
         Ok(format!("'{name}': {exports}, policy {policy}; {promises}"))
     }
 
-    /// Returns the command that simulates a trace of its clients, if it is a single disk.
+    /// Returns the command that simulates a trace of the back's clients, if the back is a single
+    /// disk.
     fn simulation(&self) -> Result<Option<String>, Error> {
         let device = match &self.on {
             On::Emulated { device, flash: None, .. } => &device.name,
@@ -392,7 +394,8 @@ impl Back {
         Ok(Some(format!("    forebay simulate TRACE --device {device} --policy '{spec}'")))
     }
 
-    /// Returns the promised rate, and what one request within the shortest bound needs beside it.
+    /// Returns the total promised rate, and the additional rate needed for one request within the
+    /// shortest bound.
     fn promised_iops(&self) -> (u64, u64) {
         let promises = || self.exports.iter().filter_map(|export| export.promise);
         let shortest = promises().map(|promise| promise.within).min();
@@ -406,8 +409,8 @@ impl Back {
         self.exports.iter().any(|export| export.promise.is_some() || export.weight != 1)
     }
 
-    /// Returns whether connections share the disk fairly: unless the policy is a shaper itself, or
-    /// moves data between disks.
+    /// Returns whether connections share the disk equally. They do unless the policy is a shaper
+    /// itself, or moves data between disks.
     fn shares_fairly(&self) -> bool {
         let name = self.policy.split(':').next().unwrap_or_default();
         !is_placement(&self.policy) && !is_shaper(name)
@@ -419,7 +422,7 @@ impl Back {
         self.streams.unwrap_or(unsaid)
     }
 
-    /// Rejects keys that would have no effect.
+    /// Rejects configuration keys that would have no effect.
     fn refuse_idle_keys(&self) -> Result<(), Error> {
         let Back { name, capacity_iops, measures_capacity, .. } = self;
         let is_promised = self.exports.iter().any(|export| export.promise.is_some());

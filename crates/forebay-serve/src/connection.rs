@@ -11,13 +11,13 @@ use crate::handshake::Agreed;
 use crate::protocol::{Answer, Errno, Header, REQUEST_BYTES, Status};
 use crate::request_memory::RequestMemory;
 
-/// The number of bytes to receive at a time, in addition to the rest of a long write.
+/// The number of bytes to receive at a time, in addition to the remaining bytes of a long write.
 const INBOX_BYTES: u32 = 128 << 10;
-/// The same limit after a long write, which is one of at least [`LONG_BYTES`].
+/// The number of bytes to receive after a long write, which is one of at least [`LONG_BYTES`].
 const INBOX_SHORT_BYTES: u32 = 4 << 10;
 const LONG_BYTES: u32 = 64 << 10;
-/// The maximum number of a client's requests in flight and unsent answers, beyond which no more
-/// input is read from it.
+/// The maximum number of a client's requests in flight and unsent answers. At this number, no more
+/// input is read from the client.
 const REQUESTS_MAX: u32 = 256;
 /// The maximum number of bytes in these requests and answers, unless a single one is larger.
 const HELD_MAX: u64 = 64 << 20;
@@ -34,7 +34,7 @@ pub(crate) struct Reply {
 pub(crate) enum ReplyContent {
     Done,
     Failed(Errno),
-    /// Bytes that were read; the connection frees the buffer.
+    /// Bytes that were read. The connection frees their buffer.
     Data {
         offset: u64,
         buf: Buf,
@@ -43,7 +43,7 @@ pub(crate) enum ReplyContent {
     Stored(Vec<Status>),
 }
 
-/// A write whose data have not arrived completely.
+/// A write whose data has not arrived completely.
 pub(crate) struct Payload {
     pub(crate) asked: u32,
     pub(crate) buf: Buf,
@@ -53,7 +53,7 @@ pub(crate) struct Payload {
 
 /// The next item in a connection's input.
 pub(crate) enum Next {
-    /// A request; the data of a write follow.
+    /// A request; if it is a write, its data follows.
     Request(Header),
     /// Bytes that are not a request.
     Foreign,
@@ -70,34 +70,35 @@ pub(crate) struct Connection {
     /// The range of received but unprocessed bytes in the inbox.
     from: u32,
     to: u32,
-    /// Remaining bytes of a refused write, which are discarded on arrival.
+    /// The number of remaining bytes of a refused write, which are discarded on arrival.
     pub(crate) skip: u32,
     pub(crate) payload: Option<Payload>,
     /// Whether the last write was long.
     writes_long: bool,
     pub(crate) receiving: bool,
-    /// Whether no more input is processed; the client is unplugged when everything is answered.
+    /// Whether no more input is processed. The client is unplugged once all its requests are
+    /// answered.
     pub(crate) leaving: bool,
     /// Whether the client can no longer receive answers.
     pub(crate) deaf: bool,
-    /// Whether the client announced its disconnect, so that its earlier requests are still
-    /// performed.
+    /// Whether the client has announced that it will disconnect, so that its earlier requests are
+    /// still performed.
     pub(crate) took_leave: bool,
     pub(crate) unplugged: bool,
     pub(crate) under_way: u32,
-    /// The request that waits for memory.
+    /// The request that is waiting for memory.
     pub(crate) starving: Option<Header>,
     /// Whether the client held no memory when that request began to wait.
     is_hungry: bool,
-    /// Since when the client has not continued a transfer that has begun.
+    /// The time since which the client has not continued a transfer that it began.
     pub(crate) stalled: Option<Nanos>,
-    /// The memory of the client's requests and answers.
+    /// The memory in use for the client's requests and answers.
     held_bytes: u64,
     memory: RequestMemory,
     replies: VecDeque<Reply>,
     /// The number of bytes being sent.
     sending: Option<u64>,
-    /// The buffers being sent, with their lengths if they count as the client's memory.
+    /// The buffers being sent. A buffer that counts toward the client's memory has its length.
     sent: Vec<(Buf, Option<u32>)>,
     pieces: Vec<Piece>,
     heads: Vec<u8>,
@@ -144,7 +145,8 @@ impl Connection {
         }
     }
 
-    /// Makes a connection to a device of this machine, which sends requests instead of bytes.
+    /// Creates a connection for a device of this machine, which passes whole requests instead of
+    /// bytes.
     pub(crate) fn to_device(agreed: Agreed, stream: u32, memory: RequestMemory) -> Connection {
         let inbox = 0;
         let device = Some(VecDeque::new());
@@ -185,7 +187,7 @@ impl Connection {
         self.held_bytes > 0
     }
 
-    /// Sets aside a request that does not fit into the memory.
+    /// Sets aside a request for which there is not enough memory.
     pub(crate) fn starve(&mut self, header: Header) {
         self.stop_starving();
         self.is_hungry = self.held_bytes == 0;
@@ -200,7 +202,7 @@ impl Connection {
         }
     }
 
-    /// Returns the length of what is being transferred.
+    /// Returns the length of the transfers in progress.
     pub(crate) fn transfer_bytes(&self) -> u64 {
         let payload = self.payload.as_ref().map_or(0, |payload| u64::from(payload.len));
         payload.max(self.sending.unwrap_or(0))
@@ -247,7 +249,7 @@ impl Connection {
         payload.have == payload.len
     }
 
-    /// Returns where to receive next, and whether that must be filled completely.
+    /// Returns where to receive the next bytes, and whether that space must be filled completely.
     pub(crate) fn room(&mut self, pool: &mut Pool) -> (Piece, bool) {
         if let Some(payload) = &self.payload {
             let len = payload.len - payload.have;
@@ -259,8 +261,8 @@ impl Connection {
             pool.view_mut(all).copy_within(self.from as usize.., 0);
             (self.from, self.to) = (0, left);
         }
-        // After a long write, another one is likely, and everything after its header would have to
-        // be copied from the inbox.
+        // After a long write, another one is likely. Everything that the inbox receives after its
+        // header would have to be copied.
         let most = if self.writes_long { INBOX_SHORT_BYTES } else { INBOX_BYTES };
         (Piece { buf: self.inbox, at: left, len: most.max(left + 1) - left }, false)
     }
@@ -294,18 +296,20 @@ impl Connection {
         self.sending.is_none() && self.replies.is_empty() && self.under_way == 0
     }
 
-    /// Returns whether the client can be unplugged. A client that cannot be answered may never read
-    /// what is being sent, nor send the rest of a write.
+    /// Returns whether the client can be unplugged. A client that can no longer receive answers may
+    /// never read what is being sent, nor send the rest of a write.
     pub(crate) fn is_done(&self) -> bool {
         self.is_quiet() || self.deaf && self.under_way == u32::from(self.payload.is_some())
     }
 
-    /// Assembles the next answers to send: all headers in one buffer, data in place.
+    /// Assembles the next answers to send: all headers are in one buffer, and data is sent from the
+    /// buffers that contain it.
     pub(crate) fn compose(&mut self, pool: &mut Pool) -> &[Piece] {
         self.heads.clear();
         self.pieces.clear();
         let mut bytes = 0;
-        // The buffer of headers is allocated when its length is known; its name is 0 until then.
+        // The buffer of the headers is allocated once its length is known; until then, its number
+        // in the pieces is 0.
         while self.pieces.len() + 2 <= PIECES_MAX && bytes < SEND_MAX {
             let Some(Reply { cookie, told }) = self.replies.pop_front() else { break };
             let answer = Answer { structured: self.agreed.structured, cookie };
@@ -337,13 +341,13 @@ impl Connection {
         for piece in self.pieces.iter_mut().filter(|piece| piece.buf == 0) {
             piece.buf = heads;
         }
-        // Header buffers do not count toward the client's limit.
+        // The header buffer does not count toward the client's limit.
         self.sent.push((heads, None));
         self.sending = Some(bytes);
         &self.pieces
     }
 
-    /// Registers that the composed answers were sent, or that the client is gone; returns whether
+    /// Registers that the composed answers were sent, or that the client has gone. Returns whether
     /// everything was sent.
     pub(crate) fn was_sent(&mut self, count: Option<u32>, pool: &mut Pool) -> bool {
         let bytes = self.sending.take();
@@ -359,7 +363,7 @@ impl Connection {
         bytes == count.map(u64::from)
     }
 
-    /// Returns the next answer, for a device.
+    /// Returns the next answer to a device's request.
     pub(crate) fn next_reply(&mut self) -> Option<Reply> {
         self.replies.pop_front()
     }

@@ -1,11 +1,11 @@
-//! The control socket: one line of JSON a command, one or more lines of JSON an answer.
+//! The control socket. A command is one line of JSON; an answer is one or more lines of JSON.
 //!
-//! The socket is `PATH.control` for the server at `PATH`, and only its user may open it. A command
-//! is `{"version": 1, "command": NAME, ...}`. Every answer ends with a line that has `done` (the
-//! result) or `error` (a message); lines with `progress` may come before it. Connections may send
+//! The socket of the server at `PATH` is `PATH.control`, and only the server's user may open it. A
+//! command is `{"version": 1, "command": NAME, ...}`. Every answer ends with a line that has `done`
+//! (the result) or `error` (a message); lines with `progress` may precede it. A connection may send
 //! any number of commands, one after another.
 
-// This module works with threads and sockets.
+// Allowed because this module works with threads and sockets.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub mod client;
@@ -26,7 +26,7 @@ use crate::address::{Address, Listener, Stopper, Stream};
 use crate::error::{Error, system};
 use crate::running::Running;
 
-/// The version of the commands and answers.
+/// The version of the command and answer format.
 pub const VERSION: u64 = 1;
 
 /// The maximum length of a command in bytes.
@@ -51,8 +51,8 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Starts taking commands next to `socket`, on which this server listens. A stale control
-    /// socket is replaced, because its server no longer owns `socket`.
+    /// Starts accepting commands next to `socket`, on which this server listens. An existing
+    /// control socket is stale, because its server no longer owns `socket`, and is replaced.
     pub(crate) fn start(socket: &Path, running: &Arc<Running>) -> Result<Control, Error> {
         let path = beside(socket);
         if std::fs::symlink_metadata(&path).is_ok_and(|found| found.file_type().is_socket()) {
@@ -71,10 +71,10 @@ impl Control {
         Ok(Control { over, stopper, thread })
     }
 
-    /// Stops taking commands. Commands in progress end by themselves.
+    /// Stops accepting commands. Commands in progress run to their end.
     pub(crate) fn stop(self) {
         self.over.store(true, Ordering::SeqCst);
-        // The thread wakes up even if the socket's file is gone, and ends by itself.
+        // The thread wakes up even if the socket's file is gone, and then ends.
         self.stopper.stop();
         let _ = self.thread.join();
     }
@@ -97,7 +97,7 @@ fn accept(listener: &Listener, over: &AtomicBool, running: &Arc<Running>) {
         }
         if open.load(Ordering::SeqCst) >= CONNECTIONS_MAX {
             let busy = format!("{CONNECTIONS_MAX} connections are open; close one and try again");
-            // A client that disconnects is not worth a message.
+            // If the client has disconnected, it needs no answer.
             let _ = say(&mut stream, "error", &busy.into());
             continue;
         }
@@ -114,7 +114,7 @@ fn accept(listener: &Listener, over: &AtomicBool, running: &Arc<Running>) {
     }
 }
 
-/// Executes the commands of a connection until it ends.
+/// Executes the commands of a connection, until the connection ends.
 fn converse(stream: Stream, running: &Running) {
     let mut stream = BufReader::new(stream);
     loop {

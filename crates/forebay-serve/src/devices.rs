@@ -1,11 +1,12 @@
 //! Exports as block devices of this machine (ublk).
 //!
-//! The driver remembers a device's mark, a hash of its disk and export, so a server that was killed finds its device again
-//! without a record of its own: the kernel holds outstanding requests until then. Only devices of backs that answer a
-//! write when it is on the disk can be taken over. The others keep only what was flushed, so their devices fail with
-//! their server, which file systems notice.
+//! The ublk driver remembers a device's mark, which is a hash of the device's disk and export. A
+//! server that is restarted after being killed therefore finds its device without a record of its
+//! own; the kernel holds outstanding requests until then. Only the devices of backs that answer a
+//! write once it is on the disk can be taken over. The other backs keep only what was flushed, so
+//! their devices fail with the server, and file systems notice.
 
-// This module works with signals from other threads.
+// Allowed because this module uses signals from other threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::fs::OpenOptions;
@@ -28,25 +29,26 @@ use crate::kernel_scheduler;
 
 /// The maximum number of outstanding requests of a device.
 const DEPTH: u16 = 128;
-/// The longest read or write.
+/// The length of the longest read or write in bytes.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
-/// The longest discard.
+/// The length of the longest discard in bytes.
 const DISCARD_BYTES_MAX: u32 = 1 << 30;
-/// The longest write of zeros, which may have to be written.
+/// The length of the longest write of zeros in bytes, which is lower because the zeros may have to
+/// be written.
 const ZEROES_BYTES_MAX: u32 = 32 << 20;
 /// How long a killed server may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// An export that becomes a device.
+/// An export that is to become a device.
 pub(crate) struct Wanted {
-    /// The name of its back.
+    /// The name of the export's back.
     pub(crate) back: String,
     /// The index of the export in its back.
     pub(crate) at: usize,
     pub(crate) export: Export,
     /// The first file of the back.
     pub(crate) file: PathBuf,
-    /// Whether another server can continue after this one was killed.
+    /// Whether another server can take the device over if this one is killed.
     pub(crate) recovers: bool,
 }
 
@@ -56,32 +58,32 @@ pub(crate) struct Devices {
     started: Vec<Started>,
 }
 
-/// A device that is served.
+/// A device that is being served.
 struct Started {
     id: u32,
     recovers: bool,
-    /// Whether it was removed and only has to be forgotten.
+    /// Whether the device has been removed, and only its number has yet to be freed.
     removed: bool,
 }
 
-/// Where a back's driver receives orders.
+/// The channel for orders to a back's driver, and the means to wake the driver.
 pub(crate) struct Orders<'a>(pub(crate) &'a Sender<Order>, pub(crate) &'a Waker);
 
 impl Devices {
-    /// Checks that this machine can have such devices.
+    /// Checks that this machine supports such devices.
     ///
     /// # Errors
-    /// Returns what to do.
+    /// Returns a message that says what to do.
     pub(crate) fn prepare() -> Result<Devices, Error> {
         let control = Control::open().map_err(|error| unfit(refused(&error)))?;
         Ok(Devices { control, started: Vec::new() })
     }
 
-    /// Makes an export a device, or takes over its device from a server that was killed; returns a sentence for the
-    /// user.
+    /// Creates a device for an export, or takes over its device from a server that was killed.
+    /// Returns a sentence for the user.
     ///
     /// # Errors
-    /// Returns one message; the device does not exist then, or still waits for a server.
+    /// Returns one message. The device then does not exist, or it continues to wait for a server.
     pub(crate) fn start(&mut self, wanted: &Wanted, orders: &Orders<'_>) -> Result<String, Error> {
         let limits = limits(&wanted.export)?;
         let mark = mark(&wanted.file, &wanted.export.name);
@@ -145,7 +147,7 @@ impl Devices {
         loop {
             match self.control.begin_recovery(id) {
                 Ok(()) => break,
-                // An earlier server had begun to take it over and was killed.
+                // An earlier server had begun to take the device over when it was killed.
                 Err(error) if error.kind() == ErrorKind::InvalidInput => break,
                 Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < until => {
                     thread::sleep(Duration::from_millis(20));
@@ -167,23 +169,24 @@ impl Devices {
         Ok(id)
     }
 
-    /// Returns the device with this mark, and forgets one whose server was killed before it was started.
+    /// Returns the device with this mark, and deletes devices whose server was killed before they
+    /// were started.
     fn find(&mut self, mark: u64) -> Option<DeviceInfo> {
-        // A device may disappear in the meantime.
+        // A device may disappear between the two calls.
         let infos = numbers().into_iter().filter_map(|id| self.control.info(id).ok());
         let ours: Vec<DeviceInfo> =
             infos.filter(|info| info.recovers && info.mark == mark).collect();
         let (dead, others): (Vec<_>, Vec<_>) =
             ours.into_iter().partition(|info| info.state == DeviceState::Dead);
         for one in dead {
-            // Its number stays taken otherwise, which harms nobody.
+            // If this fails, the device's number stays in use, which does no harm.
             let _ = self.control.delete(one.id);
         }
         others.into_iter().next()
     }
 
-    /// Removes the devices that nothing uses, while their requests are still served. The others wait for the next
-    /// server; returns a sentence about each of them.
+    /// Removes the devices that nothing uses, while their requests are still served. The others
+    /// wait for the next server; returns a sentence about each of these.
     pub(crate) fn stop(&mut self) -> Vec<String> {
         let mut said = Vec::new();
         for one in &mut self.started {
@@ -204,16 +207,17 @@ impl Devices {
         said
     }
 
-    /// Forgets removed devices, once their drivers have ended.
+    /// Deletes the removed devices once their drivers have ended.
     pub(crate) fn forget(&mut self) {
         for one in self.started.drain(..).filter(|one| one.removed) {
-            // A device that was removed serves nobody, whether or not its number is free again.
+            // Whether or not its number can be freed, a removed device is no longer in use.
             let _ = self.control.delete(one.id);
         }
     }
 }
 
-/// Removes a device that waits for a server, or disconnects one of the kernel's nbd driver.
+/// Removes a ublk device that waits for a server, or disconnects a device of the kernel's nbd
+/// driver.
 ///
 /// # Errors
 /// There is no such device, it is in use, or this machine does not permit it.
@@ -247,7 +251,7 @@ pub fn detach(device: &Path) -> Result<(), Error> {
     control.delete(id).map_err(failed)
 }
 
-/// Passes the queue of a device to its driver.
+/// Passes the queue of a device to the driver of its back.
 fn hand_over(channel: Channel, wanted: &Wanted, orders: &Orders<'_>) -> Result<(), Error> {
     let (done, served) = self::channel();
     let Orders(sender, waker) = orders;
@@ -298,7 +302,7 @@ fn limits(export: &Export) -> Result<DeviceLimits, Error> {
     })
 }
 
-/// Identifies an export of a file.
+/// Returns the mark of an export of a file.
 fn mark(file: &Path, export: &str) -> u64 {
     let file = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
     let mut text = b"forebay\0".to_vec();
@@ -308,7 +312,7 @@ fn mark(file: &Path, export: &str) -> u64 {
     checksum(&text)
 }
 
-/// Returns the numbers of all devices of this kind.
+/// Returns the numbers of all ublk devices.
 fn numbers() -> Vec<u32> {
     let names = std::fs::read_dir("/dev").into_iter().flatten().flatten();
     let number = |name: &str| name.strip_prefix("ublkc")?.parse().ok();
@@ -318,14 +322,14 @@ fn numbers() -> Vec<u32> {
     numbers
 }
 
-/// Returns whether a file system, or another layer of the kernel, uses a device.
+/// Returns whether a file system or another layer of the kernel uses a device.
 pub(crate) fn is_used(device: &Path) -> bool {
     let opened =
         OpenOptions::new().read(true).custom_flags(OFlags::EXCL.bits() as i32).open(device);
     opened.is_err_and(|error| error.kind() == ErrorKind::ResourceBusy)
 }
 
-/// Says what to do if the driver refuses.
+/// Formats the error if the driver refuses, with what to do.
 fn refused(error: &io::Error) -> String {
     let why = match error.kind() {
         ErrorKind::NotFound => {

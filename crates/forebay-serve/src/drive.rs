@@ -1,4 +1,5 @@
-//! The driver's view of clients: lanes that also wait for sockets, and requests as they arrive.
+//! The driver's view of clients: lanes that also wait for sockets, and clients' requests as a
+//! workload.
 
 use std::cell::RefCell;
 use std::io;
@@ -11,11 +12,11 @@ use forebay_live::{Ended, Lanes, Waker, Wired};
 
 use crate::front::Front;
 
-/// Lanes combined with a front.
+/// Lanes combined with a front, which handles clients.
 pub(crate) struct Fronted<L> {
     pub(crate) lanes: L,
     pub(crate) front: Rc<RefCell<Front>>,
-    /// I/Os for clients that are gone. They end in the next pass without having been performed.
+    /// I/Os for clients that are gone. They end in the next pass without being performed.
     dropped: Vec<(Request, Nanos)>,
 }
 
@@ -77,7 +78,7 @@ impl<L: Wired> Lanes for Fronted<L> {
     fn proceed(&mut self, until: Nanos) -> io::Result<()> {
         let mut front = self.front.borrow_mut();
         front.send(&mut self.lanes);
-        // Requests that have already arrived are handled before waiting.
+        // Do not wait if requests have already arrived.
         let goes_on = front.peek().is_some() || !self.dropped.is_empty();
         let until = match goes_on {
             true => Nanos::ZERO,
@@ -92,7 +93,7 @@ impl<L: Wired> Lanes for Fronted<L> {
     }
 }
 
-/// A policy that can be inspected between calls.
+/// A policy that can be inspected between the driver's calls.
 pub(crate) struct Shared(pub(crate) Rc<RefCell<AnyPolicy>>);
 
 impl Policy for Shared {

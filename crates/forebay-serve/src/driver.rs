@@ -1,8 +1,8 @@
-//! The thread that drives a back, and what other threads may ask of it.
+//! The thread that drives a back, and the requests of other threads to it.
 //!
 //! Invariant: a driver is changed only through orders, which it executes between two requests.
 
-// This module works with threads and their signals.
+// Allowed because this module uses threads and their signals.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::cell::RefCell;
@@ -63,7 +63,7 @@ pub(crate) struct Prepared {
     pub(crate) starting: Starting,
 }
 
-/// The permission to begin, and the report that the policy is open.
+/// Gives the driver permission to begin, and receives the report that its policy is open.
 pub(crate) struct Starting {
     go: Sender<()>,
     open: Receiver<()>,
@@ -76,7 +76,7 @@ struct Beginning {
     opened: Sender<()>,
 }
 
-/// The message from a driver that everything it needs is open and nothing has been written yet.
+/// A driver's message that it has opened everything it needs, and has not written anything yet.
 struct Ready {
     exports: Vec<Export>,
     policies: Policies,
@@ -147,7 +147,7 @@ impl Driver {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives an order to the thread.
+    /// Passes an order to the thread.
     pub(crate) fn order(&self, order: Order) -> Result<(), Error> {
         self.orders.send(order).map_err(|_| self.is_gone())?;
         self.waker.wake();
@@ -158,7 +158,7 @@ impl Driver {
         unfit(format!("'{}' is no longer served", self.name))
     }
 
-    /// Exchanges a trace; returns the previous one once everything in it has ended.
+    /// Exchanges a trace; returns the previous one once everything in it is complete.
     pub(crate) fn exchange<T>(
         &self,
         new: Option<T>,
@@ -169,12 +169,12 @@ impl Driver {
         released.recv().map_err(|_| self.is_gone())
     }
 
-    /// Returns the counts since the start; None if the thread has ended.
+    /// Returns the figures since the start; None if the thread has ended.
     pub(crate) fn figures(&self) -> Option<BackFigures> {
         Some(BackFigures::of(&self.name, &self.tally()?))
     }
 
-    /// Returns the counts themselves.
+    /// Returns the counts from which the figures are computed.
     pub(crate) fn tally(&self) -> Option<Tally> {
         let (told, telling) = channel();
         self.order(Order::Tell(told)).ok()?;
@@ -187,8 +187,8 @@ impl Driver {
         thread.as_ref().is_some_and(JoinHandle::is_finished)
     }
 
-    /// Tells the thread to take no more requests, answer those in flight, make everything durable,
-    /// and end.
+    /// Tells the thread to accept no more requests, answer those in flight, make everything
+    /// durable, and end.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::SeqCst);
         self.waker.wake();
@@ -197,7 +197,7 @@ impl Driver {
     /// Waits until the thread has ended.
     ///
     /// # Errors
-    /// It failed, or data could not be made durable.
+    /// The thread failed, or data could not be made durable.
     pub(crate) fn join(&self) -> Result<(), Error> {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         thread.map_or(Ok(()), ended)
@@ -226,7 +226,8 @@ struct Inbound {
     says: Sender<String>,
 }
 
-/// The thread of a back: opens the back, reports, and drives it until it is told to stop.
+/// The main function of a back's thread: opens the back, reports, and drives the back until it is
+/// told to stop.
 fn driver(back: &Back, inbound: Inbound, begun: Beginning) -> Result<(), Error> {
     let mut opened = Opened::open(back)?;
     match opened.lanes(back.driver)? {
@@ -262,7 +263,7 @@ fn drive<L: Wired>(
     front.scrub(back.scrub);
     front.traces = Traces::new(outputs.client_trace(back)?, outputs.issued_trace(back)?);
     let Beginning { told, goes, opened } = begun;
-    // If nobody receives this, another back has failed and nothing is served.
+    // If nothing receives this, another back has failed and nothing is served.
     let _ = told.send(ready);
     if goes.recv().is_err() {
         return Ok(());
@@ -282,7 +283,7 @@ fn drive<L: Wired>(
     ended.and(outputs.finish(&back.name, client, issued))
 }
 
-/// Drives one policy after another until the server ends; returns the last one's gauges.
+/// Drives one policy after another until the server ends; returns the gauges of the last policy.
 fn take_turns<L: Wired>(
     back: &Back,
     policies: &Policies,

@@ -5,10 +5,10 @@ use std::io;
 use forebay_ask::{Spelling, spelled};
 use forebay_trace::TraceError;
 
-/// Why nothing is served.
+/// Why the server cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// An invalid request, which the user can correct.
+    /// Invalid input that the user can correct.
     #[error("{0}")]
     Unfit(String),
     /// The disks cannot store what must be written.
@@ -32,7 +32,7 @@ pub enum Error {
         key: &'static str,
         /// The underlying error.
         error: Box<TraceError>,
-        /// Whether serving has not begun.
+        /// Whether the error occurred before serving began.
         at_start: bool,
     },
     /// A back ended with an error.
@@ -68,7 +68,7 @@ impl Error {
             Error::System { .. } | Error::Disks(_) => false,
             Error::Volume(error) => error.is_input(),
             Error::Beside { at_start: true, .. } => true,
-            // The file could be written when serving began.
+            // When serving began, the file could be written, so this is not the user's mistake.
             Error::Beside { error, .. } => !matches!(**error, TraceError::Io { .. }),
             Error::Back { error, .. } => error.is_users(),
             _ => true,
@@ -76,7 +76,8 @@ impl Error {
     }
 }
 
-/// Of a file that the key `key` of `back` names: advice is in the words of a configuration.
+/// Wraps an error of the file that key `key` of `back` specifies, with advice in terms of the
+/// configuration.
 pub(crate) fn beside(back: &str, key: &'static str, error: TraceError) -> Error {
     let advice = match key {
         "rearrange" => "`forebay convert` makes a Parquet trace of it, which works unchanged",

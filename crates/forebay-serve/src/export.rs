@@ -5,26 +5,26 @@ use crate::protocol::{PAYLOAD_MAX, can};
 /// A named range of a back, as clients see it.
 #[derive(Clone, Debug)]
 pub struct Export {
-    /// The name; the empty one is the default.
+    /// The name; an empty name makes it the default export.
     pub name: String,
     /// A description for people.
     pub description: String,
-    /// The offset in the back.
+    /// The offset in the back in bytes.
     pub offset: u64,
     /// The size in bytes.
     pub bytes: u64,
     /// Whether writes are refused.
     pub read_only: bool,
-    /// The block size to which requests must be aligned.
+    /// The block size in bytes, to which requests must be aligned.
     pub block_bytes: u32,
     /// Whether the disk is rotational; clients then avoid scattered requests.
     pub rotational: bool,
-    /// Whether a trim leaves zeros, so that zeros need not be written.
+    /// Whether a trimmed range reads as zeros, so that zeros can be written by trimming.
     pub trims_to_zero: bool,
 }
 
 impl Export {
-    /// Returns the protocol's flags; `structured` says whether replies are structured.
+    /// Returns the protocol's transmission flags; `structured` says whether replies are structured.
     pub(crate) fn flags(&self, structured: bool) -> u16 {
         let always = can::HAS_FLAGS | can::FLUSH | can::FUA | can::MULTI_CONN | can::CACHE;
         let writing = can::TRIM | can::WRITE_ZEROES | can::FAST_ZERO;

@@ -17,7 +17,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// All figures of a server at one time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
-    /// The version of this form.
+    /// The version of the JSON form.
     pub schema_version: u32,
     /// Seconds since the server started.
     pub uptime_s: f64,
@@ -25,28 +25,28 @@ pub struct Figures {
     pub backs: Vec<BackFigures>,
 }
 
-/// Figures of a back, since the start.
+/// Figures of a back, counted since the server started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BackFigures {
-    /// Its name.
+    /// The name of the back.
     pub name: String,
     /// The current policy.
     pub policy: String,
     /// How often the policy was switched.
     pub switches: u64,
-    /// The duration of the last switch in milliseconds, during which no requests were taken.
+    /// The duration in milliseconds of the last switch, during which no requests were accepted.
     pub last_pause_ms: f64,
     /// The figures of each export.
     pub exports: Vec<ExportFigures>,
     /// The figures of each disk; the flash of a placement policy comes last.
     pub disks: Vec<DiskFigures>,
-    /// The policy's own counters.
+    /// The counters of the policy itself.
     pub counted: Vec<(String, f64)>,
     /// The pace of a policy that scales its promises to the disk's measured capacity; None for
     /// other policies.
     #[serde(default)]
     pub pace: Option<PaceFigures>,
-    /// How much a policy with promises or shares lets into the disks; None for other policies.
+    /// How much work a policy with promises or shares admits to the disks; None for other policies.
     #[serde(default)]
     pub window: Option<WindowFigures>,
     /// Whether the blocks of a rearranged disk are at their new positions; None for other disks.
@@ -59,12 +59,12 @@ pub struct BackFigures {
     pub volume: Option<VolumeFigures>,
 }
 
-/// The device time that requests without a promise may occupy.
+/// The limit on the device time of requests without a promise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WindowFigures {
-    /// The device time that such requests may occupy now.
+    /// The device time that such requests may currently occupy, in milliseconds.
     pub window_ms: f64,
-    /// How much longer than expected promised requests are in the disks.
+    /// How much longer than expected promised requests stay in the disks, in milliseconds.
     pub device_tail_ms: f64,
 }
 
@@ -81,18 +81,18 @@ pub struct PaceFigures {
 /// How much later than their model's time emulated I/Os ended because the host was busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LateFigures {
-    /// The median.
+    /// The median delay in milliseconds.
     pub p50_ms: f64,
-    /// The 99th percentile.
+    /// The 99th percentile of the delays in milliseconds.
     pub p99_ms: f64,
-    /// The maximum.
+    /// The maximum delay in milliseconds.
     pub longest_ms: f64,
 }
 
 /// The current state of a volume.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VolumeFigures {
-    /// The number of written units by level.
+    /// The number of written units at each level.
     pub units: Vec<(String, u64)>,
     /// The number of units that the volume provides.
     pub all_units: u64,
@@ -100,8 +100,8 @@ pub struct VolumeFigures {
     pub drives: u64,
     /// The number of drives that are present and in use.
     pub drives_present: u64,
-    /// Units that a rebuild, or a scan for units that need one, has yet to process; 0 if neither is
-    /// in progress.
+    /// The number of units that a rebuild, or a scan for units that need one, has yet to process; 0
+    /// if neither is in progress.
     pub care_units_left: u64,
     /// Units in which some bytes can no longer be read.
     #[serde(default)]
@@ -109,7 +109,8 @@ pub struct VolumeFigures {
     /// 1 while the drives have no room for new data, so that writes wait or fail; 0 otherwise.
     #[serde(default)]
     pub lacks_room: u64,
-    /// Chunks, copies and parities that no drive has; 0 if everything has full redundancy.
+    /// The number of chunks, copies and parities that are on no drive; 0 if everything has full
+    /// redundancy.
     #[serde(default)]
     pub lacking_chunks: u64,
     /// Drives that failed since the volume was opened.
@@ -141,7 +142,7 @@ pub struct VolumeFigures {
 /// Figures of an export.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ExportFigures {
-    /// Its name.
+    /// The name of the export.
     pub name: String,
     /// The number of connected clients.
     pub clients: u64,
@@ -175,14 +176,14 @@ pub struct ExportFigures {
     pub keep_iops: u64,
     /// The promised latency bound; None if nothing is promised.
     pub within_ms: Option<f64>,
-    /// Reads and writes covered by the promise.
+    /// The number of reads and writes covered by the promise.
     pub kept: u64,
-    /// Reads and writes that the promise covers and that were answered in time.
+    /// The number of covered reads and writes that were answered in time.
     pub kept_in_time: u64,
 }
 
-/// After how many failures in a row a disk counts as failing: not after those of a client that tries one damaged
-/// sector again.
+/// The number of consecutive failures after which a disk counts as failing. A client that retries
+/// one damaged sector causes fewer.
 const FAILED_IN_A_ROW: u64 = 8;
 
 /// Figures of a disk.
@@ -196,14 +197,14 @@ pub struct DiskFigures {
     pub writes: u64,
     /// Completed flushes and trims.
     pub others: u64,
-    /// Bytes read and written.
+    /// The number of bytes read and written.
     pub moved_bytes: u64,
     /// Failed I/Os.
     pub failed: u64,
-    /// Reads that failed since one succeeded.
+    /// The number of failed reads since a read last succeeded.
     #[serde(default)]
     pub reads_failed_in_a_row: u64,
-    /// Writes and flushes that failed since one succeeded.
+    /// The number of failed writes and flushes since one last succeeded.
     #[serde(default)]
     pub writes_failed_in_a_row: u64,
     /// I/Os in flight.
@@ -220,7 +221,7 @@ pub struct DiskFigures {
 pub struct DriveFigures {
     /// Whether the drive is present and in use.
     pub is_present: bool,
-    /// Unused bytes.
+    /// The number of unused bytes.
     pub free_bytes: u64,
     /// I/Os that failed since the volume was opened.
     pub faults: u64,
@@ -231,7 +232,7 @@ const BOUNDS_MS: [f64; 14] =
     [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 10_000.0];
 
 impl BackFigures {
-    /// Returns what an operator should look at, one line each.
+    /// Returns what an operator should look at, as lines of text.
     pub(crate) fn remarks(&self) -> String {
         let Some(volume) = &self.volume else { return String::new() };
         let missing = volume.drives.saturating_sub(volume.drives_present);
@@ -254,8 +255,8 @@ impl BackFigures {
         lines.chain(full).collect()
     }
 
-    /// Returns the disks that fail all reads or all writes, one line each. A volume goes on without such a drive, and
-    /// [`BackFigures::remarks`] has it.
+    /// Returns the disks that fail all reads or all writes, one line each. Drives of a volume are
+    /// left out, because the volume continues without them and [`BackFigures::remarks`] lists them.
     pub(crate) fn failing(&self) -> String {
         let disks = self.disks.iter().filter(|disk| disk.drive.is_none());
         let failing = disks.flat_map(|disk| {
@@ -520,7 +521,7 @@ impl Figures {
         }
     }
 
-    /// Prints a policy's own counters, and its window and delays.
+    /// Adds a policy's own counters, its window and the delays of emulated disks.
     fn policies(&self, page: &mut Page) {
         let name = "serve_policy";
         page.head(name, "gauge", "What the policy counts, by name, as in its documentation.");
@@ -623,7 +624,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives every number of `value` a value of its own, from 1001 on.
+    /// Replaces every number in `value` with a unique one, from 1001 on.
     fn distinct(value: &mut Value, next: &mut u64) {
         match value {
             Value::Number(_) => {
@@ -636,7 +637,7 @@ mod tests {
         }
     }
 
-    /// Returns the names and numbers of `value`.
+    /// Collects the names and numbers in `value`.
     fn numbers(name: &str, value: &Value, found: &mut Vec<(String, f64)>) {
         match value {
             Value::Number(number) => found.push((name.into(), number.as_f64().unwrap())),
@@ -677,10 +678,10 @@ mod tests {
         let page = serde_json::from_value::<Figures>(value).unwrap().page();
         let samples = page.lines().filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
         let samples: Vec<f64> = samples.collect();
-        // Prometheus computes recent latencies from the histogram.
+        // Prometheus computes recent latencies from the histogram, so the page leaves them out.
         let is_left_out = |name: &str| name.starts_with("recent") || name == "schema_version";
         for (name, number) in expected.iter().filter(|(name, _)| !is_left_out(name)) {
-            // Seconds for milliseconds, and ratios for percentages.
+            // The page has seconds instead of milliseconds, and ratios instead of percentages.
             let is_there = |unit: f64| samples.iter().any(|one| (one * unit - number).abs() < 1e-6);
             assert!([1.0, 1000.0, 100.0].into_iter().any(is_there), "{name} is missing");
         }

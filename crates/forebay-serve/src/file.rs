@@ -1,5 +1,5 @@
-//! The configuration file. All figures have units. Unknown keys are errors, so that a misspelled
-//! key is never silently ignored.
+//! Reads the configuration file. All quantities have units. Unknown keys are errors, so that a
+//! misspelled key is never silently ignored.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -119,7 +119,7 @@ const FILE_MAX: u64 = 1 << 20;
 /// Reads the file at `path`.
 ///
 /// # Errors
-/// Returns one message with the line and what to write there.
+/// Returns one message with the line and a correction.
 pub fn read(path: &Path) -> Result<Config, Error> {
     let wrong = |what: String| unfit(format!("{}: {what}", path.display()));
     let found = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
@@ -132,10 +132,10 @@ pub fn read(path: &Path) -> Result<Config, Error> {
     parse(path, &text)
 }
 
-/// Parses `text`, which messages call `path`.
+/// Parses `text`; `path` is its name in messages.
 ///
 /// # Errors
-/// The same as [`read`].
+/// Fails like [`read`].
 pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
     let line = |at: usize| 1 + text.get(..at).map_or(0, |before| before.matches('\n').count());
     let wrong = |at: usize, what: &dyn Display| {
@@ -341,10 +341,10 @@ fn streams(who: Who) -> Streams {
     }
 }
 
-/// The rate of regular checks, unless another one is set.
+/// The default rate of regular checks in bytes per second.
 const SCRUB_RATE_BYTES: u64 = 50_000_000;
 
-/// Parses the schedule of regular checks, and their rate.
+/// Parses the interval of regular checks and their rate.
 fn scrub(every: Option<&str>, rate: Option<&str>) -> Result<Option<Scrub>, String> {
     let Some(every) = every else {
         return match rate {
@@ -376,7 +376,7 @@ fn scrub(every: Option<&str>, rate: Option<&str>) -> Result<Option<Scrub>, Strin
     }
 }
 
-/// Rejects options that have no effect on an emulated device.
+/// Rejects keys that have no effect on an emulated device.
 fn refuse_of_emulated(on: &On, depth: Option<u32>, page_cache: bool) -> Result<(), String> {
     let key = match (page_cache, depth) {
         (true, _) => "page_cache",
@@ -397,7 +397,7 @@ fn driver(name: &str) -> Result<Driver, String> {
     name.parse().map_err(|what| format!("driver: {what}"))
 }
 
-/// Checks a number of I/Os or requests.
+/// Checks that a number of I/Os or requests is within its limits.
 fn within(key: &str, count: u32) -> Result<u32, String> {
     match count {
         1..=4096 => Ok(count),
@@ -409,7 +409,7 @@ fn device(name: &str) -> Result<Box<devices::OpenDevice>, String> {
     devices::open(name).map(Box::new).map_err(|error| error.to_string())
 }
 
-/// Splits a figure from its unit.
+/// Splits a quantity into number and unit.
 fn parts(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
@@ -417,7 +417,7 @@ fn parts(text: &str) -> Option<(f64, &str)> {
     Some((number, text[unit..].trim()))
 }
 
-/// Parses a size: `10GiB`, `500MB`.
+/// Parses a size, such as `10GiB` or `500MB`.
 fn bytes(text: &str) -> Result<u64, String> {
     let expected =
         || format!("got '{text}', expected a size with its unit, as in \"10GiB\" or \"512B\"");
@@ -441,7 +441,7 @@ fn bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Parses the memory for requests, which must fit the two longest.
+/// Parses the memory for requests, which must suffice for the two longest requests.
 fn memory(text: &str) -> Result<u64, String> {
     let least = 2 * u64::from(PAYLOAD_MAX);
     match bytes(text)? {
@@ -452,7 +452,7 @@ fn memory(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Parses permissions: `0660`.
+/// Parses permissions, such as `0660`.
 fn mode(text: &str) -> Result<u32, String> {
     let digits = text.strip_prefix("0o").unwrap_or(text);
     match u32::from_str_radix(digits, 8) {
@@ -461,7 +461,7 @@ fn mode(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Returns the number of a group, which is given by its number or its name.
+/// Returns the number of a group given by its number or name.
 fn group(text: &str) -> Result<u32, String> {
     if let Ok(number) = text.parse() {
         return Ok(number);
@@ -475,7 +475,7 @@ fn group(text: &str) -> Result<u32, String> {
     number.ok_or_else(unknown)
 }
 
-/// Parses a time: `10ms`, `1.5s`.
+/// Parses a duration, such as `10ms` or `1.5s`.
 fn span(text: &str) -> Result<Nanos, String> {
     let expected =
         || format!("got '{text}', expected a time with its unit, as in \"10ms\" or \"1s\"");

@@ -1,5 +1,5 @@
-//! A disk and its flash: inspects both before they are served, and writes to both when serving
-//! begins (docs/placement-log.md). Each records whether the other may have newer data.
+//! A disk and its flash: checks both before they are served, and writes marks to both when serving
+//! begins (docs/placement-log.md). Each mark records whether the other device may have newer data.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -20,22 +20,22 @@ use crate::error::{Error, system, unfit};
 use crate::mark::{self, MARK_BYTES, Mark, MarkFound, VERSION, mark_at};
 use crate::pairing::{FlashFound, Standing, Why, Wish, decide};
 
-/// A disk with a mark, existing or new, and its flash.
+/// A disk with an existing or new mark, and the disk's flash.
 #[derive(Clone, Debug)]
 pub(crate) struct Pair {
     disk: PathBuf,
     flash: Option<PathBuf>,
-    /// The position of the mark, which is the end of the exports.
+    /// The position of the mark, which is also the end of the exports.
     at: u64,
     pairing: Pairing,
     /// The mark to write when serving begins.
     mark: Option<Mark>,
-    /// Whether writes are forbidden.
+    /// Whether nothing may be written.
     read_only: bool,
 }
 
-/// Determines how to serve `back`, whose disk has `disk_bytes` bytes: with a mark, if there is one
-/// or one is needed. Adds a note about everything that was forced.
+/// Determines how to serve `back`, whose disk has `disk_bytes` bytes: with a mark if the disk has
+/// one or needs one. Adds a note about everything that was forced.
 ///
 /// # Errors
 /// The newest data may be elsewhere, or the flash belongs to another disk.
@@ -111,8 +111,8 @@ pub(crate) fn look(
     Ok(Some(paired))
 }
 
-/// Rejects a disk that is the flash of another disk, unless forced, because writing to it would
-/// destroy the log.
+/// Rejects a disk that is the flash of another disk, because writing to it would destroy the log.
+/// With `force`, adds a note instead.
 fn refuse_flash(names: &Names<'_>, force: bool, notes: &mut Vec<String>) -> Result<(), Error> {
     let whose = match look_at(names.disk).map_err(|error| names.reading(names.disk, &error))? {
         FlashFound::Of(label) => format!(" (pair {})", uuid(label.pair)),
@@ -135,7 +135,7 @@ fn refuse_flash(names: &Names<'_>, force: bool, notes: &mut Vec<String>) -> Resu
     )))
 }
 
-/// Returns the name of the input that forces serving, for messages.
+/// Returns the name of the option that forces serving, for messages.
 fn force_input() -> String {
     named("force=true")
 }
@@ -161,16 +161,16 @@ impl Pair {
         self.at
     }
 
-    /// Returns the requirements for the log on the flash.
+    /// Returns the requirements on the log on the flash.
     pub(crate) fn pairing(&self) -> Pairing {
         self.pairing
     }
 
-    /// Records that both are served from now on: durably writes a new generation to flash and disk
-    /// before clients are accepted.
+    /// Records that both devices are served from now on: durably writes a new generation to flash
+    /// and disk before clients are accepted.
     ///
     /// # Errors
-    /// One of them cannot be written.
+    /// The disk or the flash cannot be written.
     pub(crate) fn begin(&mut self) -> Result<(), Error> {
         let Some(mark) = self.mark.filter(|_| !self.read_only) else { return Ok(()) };
         let Some(flash) = self.flash.clone() else { return self.put(mark) };
@@ -178,7 +178,7 @@ impl Pair {
             relabel(&flash, generation, is_confirmed)
                 .map_err(system(format!("{}: writing its label", flash.display())))
         };
-        // A new flash uses the pair id that it was given.
+        // For a new flash, the pair's id has just been generated.
         let mark = Mark { pair: self.pairing.pair, ..mark };
         label(mark.generation, false)?;
         self.put(mark)?;
@@ -187,8 +187,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Updates the mark with the state of the log from the policy's gauges, after everything
-    /// written has become durable.
+    /// Updates the mark with the state of the log from the policy's gauges, once everything written
+    /// is durable.
     ///
     /// # Errors
     /// The disk cannot be written.
@@ -205,7 +205,7 @@ impl Pair {
         self.put(Mark { newest: newest as u64, is_drained: named == 0.0, ..mark })
     }
 
-    /// Updates the mark with the number of a record that is on the flash, so that an older copy of
+    /// Updates the mark with the number of the newest record on the flash, so that an older copy of
     /// the flash is detected.
     ///
     /// # Errors
@@ -217,7 +217,7 @@ impl Pair {
         }
     }
 
-    /// Returns whether there is a log that grows while both are served.
+    /// Returns whether there is a log that grows while the devices are served.
     pub(crate) fn has_log(&self) -> bool {
         !self.read_only && self.flash.is_some() && self.mark.is_some()
     }
@@ -231,7 +231,7 @@ impl Pair {
     }
 }
 
-/// Durably writes a new generation to the flash.
+/// Durably writes a label with a new generation to the flash.
 fn relabel(path: &Path, generation: u64, is_confirmed: bool) -> io::Result<()> {
     let flash = OpenOptions::new().read(true).write(true).open(path)?;
     let mut labels = [0; 2 * LABEL_BYTES];
@@ -249,7 +249,7 @@ fn relabel(path: &Path, generation: u64, is_confirmed: bool) -> io::Result<()> {
 
 /// Reads the labels of a flash.
 fn look_at(path: &Path) -> io::Result<FlashFound> {
-    // Anything that is not a disk is reported when it is opened.
+    // A target that is not a disk is reported when it is opened.
     if !std::fs::metadata(path).is_ok_and(|it| it.is_file() || it.file_type().is_block_device()) {
         return Ok(FlashFound::Blank);
     }
@@ -257,7 +257,7 @@ fn look_at(path: &Path) -> io::Result<FlashFound> {
     let count = File::open(path)?.read_at(&mut labels, 0)?;
     let of = |label: &[u8]| found_label(label, checksum(&label[8..]));
     let found: Vec<LabelFound> = labels[..count].chunks_exact(LABEL_BYTES).map(of).collect();
-    // If the write of the labels was interrupted, the newer label counts.
+    // If writing the labels was interrupted, the newer intact label counts.
     let whole = found.iter().filter_map(|label| match label {
         LabelFound::Of(label) => Some(*label),
         _ => None,
@@ -284,7 +284,7 @@ fn draw() -> io::Result<u128> {
     Ok(u128::from_le_bytes(bytes))
 }
 
-/// Names for messages.
+/// The names of the back and its devices, for messages.
 struct Names<'a> {
     back: &'a str,
     disk: &'a Path,
@@ -321,7 +321,7 @@ impl Names<'_> {
         ))
     }
 
-    /// Explains why disk and flash cannot be served.
+    /// Explains why a disk and a flash cannot be served together.
     fn why(&self, why: Why) -> String {
         let (disk, flash) = (self.disk.display(), self.flash());
         match why {

@@ -1,10 +1,10 @@
 //! Connects clients to the driver: converts their input to requests, and results to answers.
 //!
-//! Invariants: every request that was taken is answered once, unless its client is gone; a buffer
-//! is freed when its answer has been sent. A client that sends too much or does not read delays no
+//! Invariants: every accepted request is answered once, unless its client is gone; a buffer is
+//! freed when its answer has been sent. A client that sends too much or does not read delays no
 //! other client, because each client has its own limits.
 
-// This module receives signals from other threads.
+// Allowed because this module receives signals from other threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod course;
@@ -49,11 +49,11 @@ use memory::MemoryWatch;
 use permitted::permitted;
 pub(crate) use volume::Replacement;
 
-/// The size of the pieces in which zeros are written.
+/// The length in bytes of the pieces in which zeros are written.
 const ZEROS_BYTES: u32 = 1 << 20;
 /// The maximum number of these pieces in flight.
 const ZEROS_AT_ONCE: u32 = 4;
-/// The maximum number of extents in an answer.
+/// The maximum number of extents in one answer.
 const EXTENTS_MAX: usize = 512;
 
 /// A client that has chosen an export.
@@ -81,7 +81,7 @@ impl Streams {
     }
 }
 
-/// A request that was taken and has not been answered.
+/// A request that was accepted and has not been answered.
 #[derive(Clone, Copy)]
 struct PendingRequest {
     /// The connection; None for the server's own requests.
@@ -89,12 +89,12 @@ struct PendingRequest {
     header: Header,
     at: Nanos,
     buf: Buf,
-    /// The range that has not been started.
+    /// The range of the request that has not been started.
     rest: (u64, u64),
     op: Op,
     parts: u32,
     outcome: Outcome,
-    /// Whether the request was served in the first class.
+    /// Whether the promise covers the request: the policy served it in its first class.
     kept: bool,
 }
 
@@ -109,19 +109,19 @@ pub(crate) struct Front {
     gone: Gone,
     asked: Slab<PendingRequest>,
     ready: VecDeque<Request>,
-    /// Complete writes that arrived while no requests were taken; they begin when the server takes
-    /// requests again.
+    /// Complete writes that arrived while no requests were accepted. They begin when requests are
+    /// accepted again.
     held: Vec<u32>,
     moved: Vec<Moved>,
     zeros: Buf,
     now: Nanos,
-    /// Parts of requests that have begun and not ended.
+    /// The number of parts of requests that have begun and not ended.
     begun: u32,
     course: Course,
     /// Whether to resume reading from clients.
     listens: bool,
     orders: Receiver<Order>,
-    /// Switches that wait for the current one.
+    /// Policy switches that wait for the current one.
     switches: VecDeque<Switch>,
     /// The policy to use once no requests are in flight.
     next: Option<Ordered>,
@@ -129,26 +129,26 @@ pub(crate) struct Front {
     flushing: bool,
     flushed: bool,
     failed: Option<(Op, Fault)>,
-    /// Since when clients have had no pending work in an ending run.
+    /// The time since which clients have had no pending work, while the server is stopping.
     over: Option<Nanos>,
-    /// When to stop waiting for clients that do not read.
+    /// The time at which to stop waiting for clients that do not read.
     deadline: Option<Nanos>,
     stop: Arc<AtomicBool>,
-    /// Called when the policy is open; returns whether it may serve.
+    /// Called when the policy is open; returns whether the policy may serve.
     opened: Option<Box<dyn FnOnce() -> bool>>,
     pub(crate) tally: Tally,
     pub(crate) traces: Traces,
     /// Messages for the user that have not been reported.
     pub(crate) notes: Vec<String>,
-    /// The policy, from which counters are read.
+    /// The policy, for reading its counters.
     policy: Option<Rc<RefCell<AnyPolicy>>>,
-    /// Requests of the server's own that only make the driver look at what is due.
+    /// The number of requests of the server's own that only make the driver check for due work.
     nudges: u32,
     /// The drives that joined a volume since the start.
     joined: Vec<JoinedDrive>,
     /// Regular checks, and when the next one is due.
     scrub: Option<(Scrub, Nanos)>,
-    /// Drives that the next policy has to move data from, because its predecessor did.
+    /// Drives from which the next policy must move data, because its predecessor was doing so.
     retiring: Vec<u8>,
 }
 
@@ -200,7 +200,7 @@ impl Front {
         }
     }
 
-    /// Processes everything that arrived on sockets.
+    /// Processes everything that has arrived on sockets.
     pub(crate) fn turn<L: Wired + ?Sized>(&mut self, lanes: &mut L) -> io::Result<()> {
         let mut moved = std::mem::take(&mut self.moved);
         lanes.moved(&mut moved)?;
@@ -257,19 +257,19 @@ impl Front {
         }
     }
 
-    /// Processes received bytes or the end of a stream.
+    /// Processes received bytes, or the end of a client's stream.
     fn received<L: Wired + ?Sized>(&mut self, plug: Plug, count: Result<u32, i32>, lanes: &mut L) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         connection.receiving = false;
         match count {
-            // Requests that arrive after the last flush are not begun, because nothing would make
+            // Requests that arrive after the last flush are ignored, because nothing would make
             // them durable.
             Ok(count) if count > 0 && !connection.leaving && !self.flushing => {
                 if connection.received(count)
                     && let Some(payload) = connection.payload.take()
                 {
-                    // The next policy might not find data that the current one receives after its
-                    // last flush.
+                    // If the current policy received data after its last flush, the next policy
+                    // might not find that data.
                     match self.course {
                         Course::Held => self.held.push(payload.asked),
                         _ => self.begin(payload.asked),
@@ -311,8 +311,8 @@ impl Front {
         }
     }
 
-    /// Processes a request's header. Returns false if there is no memory for the request, which is
-    /// set aside.
+    /// Processes the header of a request. Returns false if there is no memory for the request,
+    /// which is then set aside.
     fn take_in<L: Wired + ?Sized>(&mut self, plug: Plug, header: Header, lanes: &mut L) -> bool {
         let Some(connection) = &mut self.connections[plug as usize] else { return true };
         if header.command == Command::Disconnect {
@@ -321,7 +321,7 @@ impl Front {
             return true;
         }
         if header.command == Command::Write && header.len > PAYLOAD_MAX {
-            // The announced data are too long to wait for.
+            // The announced data is too long to wait for.
             self.leave(plug, lanes);
             return true;
         }
@@ -343,7 +343,7 @@ impl Front {
         true
     }
 
-    /// Accepts a request, for whose data there is a buffer.
+    /// Accepts a request whose data has a buffer.
     fn accept<L: Wired + ?Sized>(
         &mut self,
         plug: Plug,
@@ -418,7 +418,7 @@ impl Front {
         let (offset, end) = asked.rest;
         let left = end - offset;
         let (len, at_once) = match (asked.header.command, asked.op) {
-            // Commands that need several requests.
+            // These commands need several requests.
             (Command::WriteZeroes, Op::Write) | (Command::Cache, _) => {
                 (left.min(u64::from(ZEROS_BYTES)), ZEROS_AT_ONCE)
             }
@@ -438,8 +438,8 @@ impl Front {
             stream: stream.map_or(own, |connection| connection.stream),
             lane: 0,
             op: asked.op,
-            // NBD does not say whether anyone waits for a write; a durable write is assumed to be
-            // awaited.
+            // NBD does not say whether anything waits for a write; a durable write is assumed to be
+            // waited for.
             flags: if durable { Flags::FUA.with(Flags::SYNC) } else { Flags::NONE },
         });
         if more {
@@ -447,8 +447,8 @@ impl Front {
         }
     }
 
-    /// Returns the stream of the server's own requests, which differs from all clients' streams:
-    /// errors reported to it have not been reported to any client.
+    /// Returns the stream of the server's own requests. It differs from the streams of all clients:
+    /// an error reported to it has not been reported to any client.
     pub(crate) fn own_stream(&self) -> u32 {
         match self.streams {
             Streams::Connections => CLIENTS_MAX,
@@ -456,7 +456,7 @@ impl Front {
         }
     }
 
-    /// Returns the location of a request's bytes.
+    /// Returns where the bytes of a request are.
     pub(crate) fn bytes(&self, request: &Request) -> Bytes {
         let asked = &self.asked[request.id as u32];
         match (asked.header.command, asked.op) {
@@ -499,10 +499,10 @@ impl Front {
         self.ready.front().map(|request| request.at)
     }
 
-    /// Takes the next request.
+    /// Returns the next request.
     ///
     /// # Panics
-    /// There is none ([`Front::peek`]).
+    /// Panics if there is no request ([`Front::peek`]).
     pub(crate) fn take(&mut self) -> Request {
         self.ready.pop_front().expect("asked for only where there is one")
     }
@@ -520,7 +520,7 @@ impl Front {
         if let (Command::WriteZeroes, Op::Trim, Err(_), false) =
             (asked.header.command, asked.op, asked.outcome, fast)
         {
-            // The disk cannot make holes, so zeros are written instead.
+            // The disk cannot punch holes, so zeros are written instead.
             asked.op = Op::Write;
             asked.outcome = Ok(());
             asked.rest.0 = done.request.offset;
@@ -570,7 +570,7 @@ impl Front {
         self.owe(plug, &header, told, (asked.at, asked.kept));
     }
 
-    /// Queues an answer, which is sent with the others of this pass.
+    /// Queues an answer, which is sent together with the other answers of this pass.
     fn owe(&mut self, plug: Plug, header: &Header, told: ReplyContent, (at, kept): (Nanos, bool)) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         connection.under_way -= 1;
@@ -615,7 +615,7 @@ impl Front {
         connection.leaving = true;
         connection.deaf = true;
         connection.stop_starving();
-        // The system owns the receive buffer until that operation ends, which calls this function
+        // The receive buffer is in use until the receive operation ends, which calls this function
         // again.
         if !connection.receiving
             && let Some(payload) = connection.payload.take()

@@ -1,4 +1,5 @@
-//! The NBD handshake (fixed newstyle), until a client has chosen an export or disconnects.
+//! The NBD handshake (fixed newstyle), which lasts until a client has chosen an export or
+//! disconnects.
 //!
 //! Clients are not trusted: the number and length of options and the length of names are limited,
 //! and the caller's deadline ends slow handshakes. The bytes of an oversized option are discarded.
@@ -12,9 +13,9 @@ use std::io::{self, Read, Write};
 use crate::export::Export;
 use crate::protocol::{ALLOCATION, GREETING, OPTION, OPTION_REPLY};
 
-/// The maximum length of an option; longer ones are refused.
+/// The maximum length of an option in bytes; longer options are refused.
 const OPTION_BYTES_MAX: u32 = 16 << 10;
-/// The maximum length of an option that is skipped to continue; a client that sends a longer one is
+/// The maximum length of a refused option that is skipped; a client that sends a longer one is
 /// disconnected.
 const SKIP_MAX: u32 = 1 << 20;
 /// The maximum number of options before a client is disconnected.
@@ -30,7 +31,7 @@ pub(crate) struct Agreed {
     pub(crate) export: usize,
     /// Whether the client requested structured replies.
     pub(crate) structured: bool,
-    /// Whether the client may query allocation.
+    /// Whether the client may query which parts are allocated.
     pub(crate) allocation: bool,
 }
 
@@ -65,10 +66,10 @@ mod info {
     pub(super) const BLOCK_SIZE: u16 = 3;
 }
 
-/// The metadata context that describes which parts are stored.
+/// The metadata context that describes which parts are allocated.
 const ALLOCATION_NAME: &[u8] = b"base:allocation";
 
-/// Negotiates with a client until it has chosen one of `exports` or aborts.
+/// Negotiates with a client until it has chosen one of `exports`, or aborts.
 ///
 /// # Errors
 /// The client disconnected or violated the protocol.
@@ -99,7 +100,7 @@ pub(crate) fn negotiate(
     Err(foreign("more options than anybody needs"))
 }
 
-/// The next step after an option.
+/// What to do after an option.
 enum Turn {
     On,
     Chosen(Agreed),
@@ -111,12 +112,12 @@ struct Talk<'a, S> {
     exports: &'a [Export],
     no_zeroes: bool,
     structured: bool,
-    /// The export for which the client may query allocation.
+    /// The index of the export for which the client may query allocation.
     meta: Option<usize>,
 }
 
 impl<S: Read + Write> Talk<'_, S> {
-    /// Receives an option and answers it.
+    /// Receives an option and replies to it.
     fn option(&mut self, is_fixed: bool) -> io::Result<Turn> {
         if u64::from_be_bytes(array(self.stream)?) != OPTION {
             return Err(foreign("no option where one is due"));
@@ -141,7 +142,7 @@ impl<S: Read + Write> Talk<'_, S> {
         }
         match option {
             option::ABORT => {
-                // The client may not wait for the answer.
+                // The client may not wait for the reply.
                 let _ = self.say(option, reply::ACK, b"");
                 return Ok(Turn::Gone);
             }
@@ -158,7 +159,7 @@ impl<S: Read + Write> Talk<'_, S> {
         Ok(Turn::On)
     }
 
-    /// Handles EXPORT_NAME, the old way to choose, which can only answer an error by disconnecting.
+    /// Handles EXPORT_NAME, the old way to choose an export. Its only error reply is to disconnect.
     fn by_name_alone(&mut self, name: &[u8]) -> io::Result<Turn> {
         let Some(at) = self.find(name) else { return Err(foreign("an export that there is not")) };
         let export = &self.exports[at];
@@ -187,7 +188,7 @@ impl<S: Read + Write> Talk<'_, S> {
         self.say(option::LIST, reply::ACK, b"")
     }
 
-    /// Handles INFO and GO.
+    /// Handles INFO and GO, the options that describe or choose an export.
     fn choose(&mut self, option: u32, data: &[u8]) -> io::Result<Turn> {
         let mut data = Data(data);
         let (Some(name), Some(count)) = (data.text(), data.number::<2>()) else {
@@ -244,8 +245,8 @@ impl<S: Read + Write> Talk<'_, S> {
         let (Some(name), Some(count)) = (data.text(), data.number::<4>()) else {
             return self.say(option, reply::INVALID, b"it ends too early");
         };
-        // If the option claims more queries than it contains, parsing stops; nothing is allocated
-        // in advance.
+        // If the option claims to contain more queries than it does, parsing stops; nothing is
+        // allocated in advance.
         let mut wanted = count == 0 && option == option::LIST_META_CONTEXT;
         for _ in 0..count {
             let Some(query) = data.text() else {
@@ -261,7 +262,7 @@ impl<S: Read + Write> Talk<'_, S> {
             return self.say(option, reply::UNKNOWN, b"there is no such export");
         };
         if wanted {
-            // In a listing, the id is meaningless.
+            // In a listing, the id has no meaning.
             let id = if option == option::SET_META_CONTEXT { ALLOCATION } else { 0 };
             let mut told = id.to_be_bytes().to_vec();
             told.extend(ALLOCATION_NAME);

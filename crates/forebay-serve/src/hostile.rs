@@ -1,10 +1,10 @@
-//! Untrusted bytes, for fuzzing: no input may cause a panic, an endless wait, excessive memory use
-//! or a leak.
+//! Entry points for fuzzing with untrusted bytes: no input may cause a panic, an endless wait,
+//! excessive memory use or a leak.
 //!
-//! A [`Wire`] implements lanes without a kernel: a disk in memory, a clock that advances only when
+//! [`Wire`] implements lanes without a kernel: a disk in memory, a clock that advances only when
 //! the driver waits, and sockets with scripted input.
 
-// The driver's stop flag is normally set by another thread.
+// Allowed because the driver's stop flag is an atomic.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::cell::RefCell;
@@ -29,9 +29,10 @@ use crate::protocol::REQUEST_BYTES;
 use crate::tally::{Counting, Tally};
 
 const DISK_BYTES: usize = 1 << 20;
-/// This many consecutive waits indicate an endless loop.
+/// This number of consecutive waits indicates an endless loop.
 const WAITS_MAX: u32 = 1 << 20;
-/// The maximum amount of data, apart from request headers, so that fuzzing stays fast.
+/// The maximum amount of input data in bytes, apart from request headers, so that fuzzing stays
+/// fast.
 const SAID_MAX: usize = 1 << 17;
 
 fn export(selector: u8) -> Export {
@@ -47,7 +48,7 @@ fn export(selector: u8) -> Export {
     }
 }
 
-/// A client that sends everything at once.
+/// A client that sends all its input at once, and the number of bytes sent to it.
 struct Script<'a>(Cursor<&'a [u8]>, usize);
 
 impl Read for Script<'_> {
@@ -66,8 +67,8 @@ impl Write for Script<'_> {
     }
 }
 
-/// Performs the handshake with a client that sends `bytes`; returns whether it chose an export, and
-/// how many bytes it was sent.
+/// Performs the handshake with a client that sends `bytes`; returns whether the client chose an
+/// export, and the number of bytes sent to it.
 pub fn handshake(bytes: &[u8]) -> (bool, usize) {
     let mut script = Script(Cursor::new(bytes), 0);
     let exports = [export(0), Export { name: "other".into(), ..export(3) }];
@@ -81,21 +82,21 @@ pub fn handshake(bytes: &[u8]) -> (bool, usize) {
 /// The outcome of serving clients.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Served {
-    /// Bytes sent to the hostile client.
+    /// The number of bytes sent to the untrusted client.
     pub told_bytes: usize,
-    /// The peak memory used by buffers.
+    /// The peak memory use of buffers in bytes.
     pub peak_bytes: u64,
-    /// Buffers not freed at the end.
+    /// The number of buffers not freed at the end.
     pub left: usize,
-    /// Answers received by the well-behaved client.
+    /// The number of answers that the well-behaved client received.
     pub steady: usize,
 }
 
-/// Requests sent by the well-behaved client.
+/// The number of requests that the well-behaved client sends.
 pub const STEADY: usize = 4;
 
-/// Runs the transmission phase for a client that sends `bytes`, alongside a well-behaved client.
-/// The first two bytes choose the negotiated options and how the client receives.
+/// Runs the transmission phase with a client that sends `bytes` and a well-behaved client. The
+/// first two bytes choose the negotiated options and how the untrusted client receives.
 pub fn requests(bytes: &[u8]) -> Served {
     let (selector, style, says) = match bytes {
         [selector, style, says @ ..] => (*selector, *style, says),
@@ -110,7 +111,7 @@ pub fn requests(bytes: &[u8]) -> Served {
     let agreed = |export, structured| Agreed { export, structured, allocation: structured };
     let structured = selector & 8 != 0;
     for agreed in [agreed(0, structured), agreed(1, false)] {
-        // A placeholder: the wire already has its sockets.
+        // Any file serves as the socket, because the wire has its own sockets.
         let file = std::fs::File::open("/dev/null").expect("/dev/null");
         let _ = tx.send(Newcomer { socket: OwnedFd::from(file), agreed });
     }
@@ -153,7 +154,7 @@ fn header(command: u8, flags: u8, cookie: u64, offset: u64, len: u32) -> Vec<u8>
     bytes
 }
 
-/// Encodes four requests whose answers carry no data, then the end of the stream.
+/// Encodes four requests whose answers have no data, followed by the end of the stream.
 fn steady() -> Vec<u8> {
     let mut bytes = header(1, 0, 1, 512, 3);
     bytes.extend(b"abc");
@@ -164,8 +165,8 @@ fn steady() -> Vec<u8> {
     bytes
 }
 
-/// Encodes requests from eight bytes each, most of them valid. A write's data follow unless its
-/// length is a lie.
+/// Converts each eight bytes to a request; most of the requests are valid. A write is followed by
+/// its data, unless it states a false length.
 fn spelled(bytes: &[u8]) -> Vec<u8> {
     let mut said = Vec::new();
     for (nth, one) in bytes.chunks_exact(8).enumerate() {
@@ -186,11 +187,11 @@ fn spelled(bytes: &[u8]) -> Vec<u8> {
 struct Socket {
     says: Vec<u8>,
     said: usize,
-    /// The number of bytes received at a time.
+    /// The maximum number of bytes that the server receives at a time.
     chunk: usize,
-    /// Whether the client reads what it is sent.
+    /// Whether the client reads the server's output.
     listens: bool,
-    /// Whether the client stays when it has sent everything.
+    /// Whether the client stays connected when it has sent everything.
     stays: bool,
     heard: usize,
     receiving: Option<(Piece, bool, u32)>,
@@ -216,7 +217,7 @@ impl Socket {
         }
     }
 
-    /// Receives up to one chunk of what is available. With `ends`, nothing more will come.
+    /// Receives up to one chunk of the available input. With `ends`, no more input follows.
     fn receive(&mut self, pool: &mut Pool, ends: bool) -> Option<u32> {
         let (piece, whole, have) = self.receiving.take()?;
         let left = self.says.len() - self.said;
@@ -383,8 +384,8 @@ impl Wired for Wire {
     fn moved(&mut self, moved: &mut Vec<Moved>) -> io::Result<()> {
         for plug in 0..self.plugged {
             let (socket, name) = (&mut self.sockets[plug], plug as Plug);
-            // A client that does not read disappears half-way through its input, or when the server
-            // no longer listens to it.
+            // A client that does not read disappears when half of its input is sent, or when the
+            // server stops reading from it.
             let silent = socket.said >= socket.says.len() / 2 || socket.receiving.is_none();
             let over = silent && self.ended.is_empty() && !socket.stays;
             if (socket.listens || socket.unplugged || over)
@@ -397,10 +398,10 @@ impl Wired for Wire {
                 }
                 let told = if socket.listens { Ok(count) } else { Err(32) };
                 moved.push(Moved::Sent(name, told));
-                // Its input, or its disappearance, is reported later.
+                // The client's further input or its disappearance is reported later.
                 continue;
             }
-            // The stream ends only after everything received has been answered, as far as possible.
+            // As far as possible, the stream ends only after everything received has been answered.
             let ends = socket.sending.is_none() && self.ended.is_empty() && !socket.stays;
             if let Some(count) = socket.receive(&mut self.pool, ends) {
                 moved.push(Moved::Received(name, Ok(count)));
@@ -431,11 +432,11 @@ mod tests {
 
     #[test]
     fn one_that_is_gone_for_answers_may_be_in_the_middle_of_a_write() {
-        // The client does not read, and ends in the middle of a write.
+        // The client does not read, and its input ends in the middle of a write.
         let mut said = vec![4, 0xfa];
         said.extend(header(0, 0, 7, 0, 512));
         said.extend(header(1, 0, 8, 0, 1 << 19));
-        // The client either disconnects there, or continues without ever reading.
+        // After its input, the client either disconnects or stays without ever reading.
         for bytes in [5000, 1 << 19] {
             let said = [&said[..], &vec![1; bytes]].concat();
             let served = requests(&said);
@@ -452,7 +453,7 @@ mod tests {
         said.extend(header(9, 0, 9, 0, 0));
         said.extend(header(2, 0, 9, 0, 0));
         let served = requests(&said);
-        // A chunk without data, one of 8 + 5 bytes, and one with an error.
+        // The answers are a chunk without data, a chunk with 8 + 5 bytes, and an error chunk.
         assert_eq!((served.told_bytes, served.steady), (3 * 20 + 13 + 6, STEADY));
         assert_eq!(served.left, 0);
     }
@@ -471,7 +472,7 @@ mod tests {
         }
     }
 
-    /// A server with room for two of the longest requests, and clients that stay.
+    /// A server with memory for two of the longest requests, and clients that stay connected.
     struct Short {
         front: Front,
         wire: Wire,
@@ -479,7 +480,7 @@ mod tests {
     }
 
     impl Short {
-        /// Returns a server to which each client has sent one of `says`.
+        /// Creates a server and one client for each item of `says`, which the client sends.
         fn new(says: &[Vec<u8>]) -> Short {
             let stay = |says: &Vec<u8>| Socket {
                 stays: true,
@@ -497,10 +498,10 @@ mod tests {
             let ((orders, ordered), streams) = (channel(), Streams::Connections);
             let pool = &mut wire.pool;
             let mut front = Front::new(exports, streams, None, newcomers, ordered, tally, pool);
-            // A sixteenth is for short requests.
+            // A sixteenth of the memory is reserved for short requests.
             front.share(RequestMemory::new(2 * u64::from(PAYLOAD_MAX) / 15 * 16 + 4096));
             front.open(Arc::default(), || true);
-            // The policy is open.
+            // Completes the opening of the policy.
             let open = front.take();
             front.finished(Nanos(1), &Done::at_once(open, Ok(())), &mut wire.pool);
             let mut short = Short { front, wire, _orders: orders };
@@ -508,7 +509,7 @@ mod tests {
             short
         }
 
-        /// Lets the server look at its clients at this time.
+        /// Lets the server check its clients at this time.
         fn pass(&mut self, at_ms: u64) {
             for _ in 0..4 {
                 self.front.turn(&mut self.wire).unwrap();
@@ -525,7 +526,7 @@ mod tests {
 
     #[test]
     fn clients_that_stall_make_room_when_others_wait_for_memory() {
-        // Two have sent only the headers of the longest writes.
+        // Two of the clients have sent only the headers of writes of maximum length.
         let half = header(1, 0, 1, 0, PAYLOAD_MAX);
         let mut short = Short::new(&[half.clone(), half, header(0, 0, 2, 0, 1 << 20)]);
         [100, 5_000, 25_900].into_iter().for_each(|at_ms| short.pass(at_ms));
@@ -565,7 +566,7 @@ mod tests {
         assert_eq!(short.unplugged(), [true, false], "one that does not read may stay");
     }
 
-    /// Records which streams begin.
+    /// A policy that records the streams of the requests that begin.
     struct Beginnings(Sender<u32>);
 
     impl Policy for Beginnings {

@@ -1,7 +1,8 @@
-//! Messages to the user while a server runs: failed I/Os, drives that are lost or back. Each message is one line. Repeated events are reported once every
-//! [`EVERY`], with the number of events omitted.
+//! Messages to the user while a server runs: failed I/Os, and drives that are lost or back. Each
+//! message is one line. Repeated events are reported once every [`EVERY`], with the number of
+//! events omitted.
 
-// The journal receives signals from other threads.
+// Allowed because the journal passes messages to another thread.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::path::PathBuf;
@@ -21,10 +22,11 @@ const EVERY: Nanos = Nanos::from_millis(10_000);
 const LOOKS: Nanos = Nanos::from_millis(1000);
 /// The interval between checks for events on a volume.
 const LISTENS: Nanos = Nanos::from_millis(100);
-/// The maximum number of units whose damage is reported one by one within [`EVERY`].
+/// The maximum number of units whose damage is reported individually within [`EVERY`].
 const UNITS_MAX: u64 = 20;
 
-/// Limits repeated messages: the first event of a kind is reported, then one every [`EVERY`].
+/// Limits repeated messages: the first event of a kind is reported, and then at most one every
+/// [`EVERY`].
 #[derive(Clone, Debug)]
 pub(crate) struct Limiter<K> {
     known: Vec<Known<K>>,
@@ -42,8 +44,8 @@ impl<K: PartialEq + Clone> Limiter<K> {
         Limiter { known: Vec::new() }
     }
 
-    /// Registers an event. If it is to be reported, returns the number of similar events omitted
-    /// before.
+    /// Registers an event. If it should be reported, returns the number of similar events omitted
+    /// before it.
     pub(crate) fn event(&mut self, kind: &K, now: Nanos) -> Option<u64> {
         let Some(known) = self.known.iter_mut().find(|known| known.kind == *kind) else {
             self.known.push(Known { kind: kind.clone(), told: now, left_out: 0 });
@@ -57,8 +59,8 @@ impl<K: PartialEq + Clone> Limiter<K> {
         Some(std::mem::take(&mut known.left_out))
     }
 
-    /// Returns the kinds with omitted events that may be reported now, with their numbers; all of
-    /// them if `is_end`.
+    /// Returns the kinds of omitted events that may be reported now, and how many; with `is_end`,
+    /// all kinds.
     pub(crate) fn due(&mut self, now: Nanos, is_end: bool) -> Vec<(K, u64)> {
         let is_due =
             |known: &&mut Known<K>| known.left_out > 0 && (is_end || now - known.told >= EVERY);
@@ -73,9 +75,9 @@ impl<K: PartialEq + Clone> Limiter<K> {
 /// A kind of event to report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum JournalEvent {
-    /// I/Os of a lane failed in this way.
+    /// I/Os of this kind failed on a lane, with this error.
     Failed(Lane, Op, Failure),
-    /// Clients' requests failed in this way.
+    /// Clients' requests of this kind failed, with this fault.
     Answered(Op, Fault),
 }
 
@@ -85,10 +87,10 @@ pub(crate) struct Journal {
     back: String,
     /// The disks, by lane.
     disks: Vec<PathBuf>,
-    /// The channel for messages; a journal without one is silent.
+    /// The channel for messages; None for a silent journal.
     says: Option<Sender<String>>,
     limiter: Limiter<JournalEvent>,
-    /// Whether requests can fail for reasons other than a failed I/O.
+    /// Whether requests can fail although no I/O failed.
     tells_answers: bool,
     drives: Drives,
     looks_at: Nanos,
@@ -119,7 +121,7 @@ impl Journal {
         }
     }
 
-    /// Also reports failed requests, for policies that store data in several places and answer
+    /// Also reports failed requests; for policies that store data in several places and answer
     /// requests themselves.
     pub(crate) fn telling_answers(self, tells_answers: bool) -> Journal {
         Journal { tells_answers, ..self }
@@ -128,7 +130,7 @@ impl Journal {
     /// Reports a message.
     pub(crate) fn say(&self, what: String) {
         if let Some(says) = &self.says {
-            // The receiver is gone only if the server is ending.
+            // If the receiver is gone, the server is stopping.
             let _ = says.send(format!("'{}': {what}", self.back));
         }
     }
@@ -140,7 +142,7 @@ impl Journal {
 
     /// Registers a failed I/O.
     pub(crate) fn failed(&mut self, now: Nanos, io: &Request, failure: Failure) {
-        // File systems that cannot punch holes get zeros instead.
+        // File systems that cannot punch holes refuse trims, and zeros are written instead.
         if io.op == Op::Trim && failure.fault() == Fault::Refused {
             return;
         }
@@ -172,7 +174,7 @@ impl Journal {
         wall >= self.looks_at && self.says.is_some()
     }
 
-    /// Returns whether it is time to ask for events on a volume.
+    /// Returns whether it is time to check for events on a volume.
     #[inline]
     pub(crate) fn listens(&mut self, wall: Nanos) -> bool {
         let listens = wall >= self.listens_at && self.says.is_some();
@@ -182,14 +184,14 @@ impl Journal {
         listens
     }
 
-    /// Learns the names of disks that were added.
+    /// Adds the names of disks that were added.
     pub(crate) fn name_disks<'a>(&mut self, files: impl ExactSizeIterator<Item = &'a str>) {
         if files.len() > self.disks.len() {
             self.disks = files.map(PathBuf::from).collect();
         }
     }
 
-    /// Reports events on a volume, whose state is now `state`.
+    /// Reports events on a volume; `state` is its current state.
     pub(crate) fn tell_events(&mut self, events: &[VolumeEvent], state: &VolumeState) {
         let name = |number: u8| {
             let lane = state.drives.iter().find(|drive| drive.number == number)?.lane;
@@ -207,7 +209,7 @@ impl Journal {
         lines.into_iter().for_each(|line| self.say(line));
     }
 
-    /// Checks the drives, through the policy's gauges.
+    /// Checks, in the policy's gauges, which drives are lost or back.
     pub(crate) fn look(&mut self, wall: Nanos, gauges: &[Gauge]) {
         self.looks_at = wall + LOOKS;
         let names: Vec<String> =
@@ -225,7 +227,7 @@ impl Journal {
         self.promises.look(wall, exports).into_iter().for_each(|line| self.say(line));
     }
 
-    /// Reports everything omitted so far.
+    /// Reports everything omitted so far, at the end.
     pub(crate) fn end(&mut self, now: Nanos) {
         self.tell_due(now, true);
     }
@@ -249,7 +251,7 @@ impl Journal {
     }
 }
 
-/// Describes the range of a request or an I/O.
+/// Describes the operation and range of a request or an I/O.
 fn extent(io: &Request) -> String {
     let Request { op, offset, len, .. } = *io;
     match op {
@@ -279,7 +281,7 @@ struct UnitLimiter {
 }
 
 impl UnitLimiter {
-    /// Returns whether an event is to be reported by itself.
+    /// Returns whether an event should be reported individually.
     fn reports(&mut self, event: &VolumeEvent, now: Nanos) -> bool {
         match event {
             VolumeEvent::Omitted { count } => {
@@ -299,7 +301,7 @@ impl UnitLimiter {
         reports
     }
 
-    /// Returns the number of omitted units if it is to be reported.
+    /// Returns the number of omitted units if it should be reported now, else 0.
     fn due(&mut self, now: Nanos, is_end: bool) -> u64 {
         if !is_end && now - self.since < EVERY {
             return 0;
@@ -370,12 +372,13 @@ fn ended(work: VolumeWork, chunks: u64, lacking: u64, state: &VolumeState) -> St
 /// The last known state of a volume's drives.
 #[derive(Clone, Debug, Default)]
 struct Drives {
-    /// Whether each drive, by lane, is present and in use; None before the volume is open.
+    /// For each lane, whether its drive is present and in use; None before the volume is open.
     present: Option<Vec<bool>>,
 }
 
 impl Drives {
-    /// Describes the changes, one line each. On the first call, describes missing drives.
+    /// Describes changes since the last call, one line each. The first call describes missing
+    /// drives.
     fn changed(&mut self, gauges: &[Gauge], names: &[String]) -> Vec<String> {
         let of = |name, of| {
             let gauge = gauges.iter().find(|gauge| gauge.name == name && gauge.of == of);

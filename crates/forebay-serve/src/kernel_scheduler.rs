@@ -1,17 +1,19 @@
-//! Sets a device's scheduler in the kernel to `none`, so that only the served policy decides.
+//! Sets the kernel's scheduler of a device to `none`, so that only the served policy determines the
+//! order of I/Os.
 
-// This module starts a process.
+// Allowed because this module starts a process.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::fs;
 use std::io;
 use std::process::{Command, Stdio};
 
-/// Sets the scheduler of the device called `name`, as in `ublkb0`, unless it is `none` already.
+/// Sets the scheduler of the device called `name` (such as `ublkb0`) to `none`, unless it is `none`
+/// already.
 ///
-/// Another process does that: the kernel lets it wait for all outstanding requests, and nothing can interrupt it then. If
-/// this process waited, and were killed together with the thread that answers the requests, it could never end, and no
-/// other server could answer them.
+/// A separate process does this, because the kernel makes it wait, uninterruptibly, for all
+/// outstanding requests. If this process waited and were killed together with the thread that
+/// answers the requests, it could never end, and no other server could answer them.
 ///
 /// # Errors
 /// The kernel refuses.
@@ -29,7 +31,7 @@ pub(crate) fn disable(name: &str) -> io::Result<()> {
     }
 }
 
-/// Returns whether no scheduler is in use, according to the kernel's list.
+/// Returns whether no scheduler is in use, given the content of the kernel's file.
 fn is_none(schedulers: &str) -> bool {
     schedulers.contains("[none]") || schedulers.trim() == "none"
 }

@@ -9,22 +9,22 @@ use forebay_live::{Driver, Emulated, SocketClock, Store, Target, Threads, Uring}
 use crate::back::CLIENTS_MAX;
 use crate::error::{Error, system, unfit};
 
-/// Lanes that are not driven yet.
+/// Lanes that are not connected to a driver yet.
 pub(crate) enum Closed {
-    /// The lanes have been moved to their driver.
+    /// The lanes have been moved to a driver.
     Gone,
     Real {
         targets: Vec<Target>,
         depth: u32,
     },
-    /// Models, and the files with their data.
+    /// Models, and the files that contain their data.
     Models {
         models: Vec<DeviceModel>,
         stores: Vec<Target>,
     },
 }
 
-/// Lanes that are driven.
+/// Lanes that are connected to a driver.
 pub(crate) enum Lanes {
     Uring(Box<Uring>),
     Threads(Box<Threads>),
@@ -32,8 +32,8 @@ pub(crate) enum Lanes {
 }
 
 impl Closed {
-    /// Opens the lanes on the thread that drives them, with the requested driver or the best
-    /// available one, and starts their clock.
+    /// Opens the lanes on the thread that will drive them, with the requested driver or the best
+    /// available one, and starts the lanes' clock.
     pub(crate) fn open(
         self,
         driver: Option<Driver>,
@@ -84,7 +84,7 @@ fn clock(driver: Option<Driver>, notes: &mut Vec<String>) -> Result<SocketClock,
     })
 }
 
-/// Notes that io_uring is unavailable, or fails if the user requested it.
+/// Adds a note that io_uring is unavailable. Fails if the user requested io_uring.
 fn without_ring(
     driver: Option<Driver>,
     error: &io::Error,

@@ -1,5 +1,5 @@
 //! Tests the server's guarantees on media that lose power and fail: data covered by a flush or FUA
-//! survive, and acknowledged data can be read.
+//! survives, and acknowledged data can be read.
 
 #![allow(clippy::unwrap_used)]
 
@@ -39,7 +39,7 @@ pub(super) struct Cutting {
     client: Client,
     receiving: Option<(Piece, bool, u32)>,
     sending: Option<Vec<Piece>>,
-    /// Called on each pass.
+    /// Called in each pass of the driver.
     meddle: Meddle,
 }
 
@@ -137,7 +137,7 @@ struct Served {
     client: Client,
 }
 
-/// Serves a client through `policy` until `stop` is set or the power fails; calls `meddle` on each
+/// Serves a client through `policy` until `stop` is set or the power fails; calls `meddle` in each
 /// pass.
 fn serve<P: Policy + ?Sized>(
     policy: &mut P,
@@ -150,7 +150,7 @@ fn serve<P: Policy + ?Sized>(
     serve_ordered(policy, crash, client, stop, meddle, orders)
 }
 
-/// Serves a client through a policy that orders can reach.
+/// Serves a client through a policy that accepts orders during the run.
 fn serve_reachable(
     policy: &Rc<RefCell<AnyPolicy>>,
     crash: Crash,
@@ -163,8 +163,8 @@ fn serve_reachable(
     serve_as(&mut shared, Some(policy), crash, client, stop, meddle, orders)
 }
 
-/// Serves a client as [`serve`] does, with orders from another thread; also ends when the policy is
-/// to be switched.
+/// Serves a client like [`serve`], with orders from another thread. The run also ends when the
+/// policy is to be switched.
 fn serve_ordered<P: Policy + ?Sized>(
     policy: &mut P,
     crash: Crash,

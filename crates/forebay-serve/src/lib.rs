@@ -1,8 +1,8 @@
 //! The verb `serve`: a network block device (NBD) server with Forebay's policies in the I/O path.
 //!
-//! Clients' requests are a workload of the live driver: they are taken as they arrive and answered
-//! when they are finished. Sockets and disks share one ring, on one thread for each back. The
-//! policies are the simulator's.
+//! Clients' requests are a workload of the live driver: they are accepted as they arrive and
+//! answered when they are finished. Sockets and disks share one ring, on one thread for each back.
+//! The policies are those of the simulator.
 //!
 //! From client to disk: [`address`] and [`listen`] accept clients, `handshake` negotiates an
 //! export, `front` converts the input to requests, `drive` presents them to the driver, and `back`

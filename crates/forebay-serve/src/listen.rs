@@ -1,11 +1,11 @@
 //! Accepts clients: one thread accepts connections, and each handshake has its own thread. The
 //! number of handshakes and their duration are limited.
 //!
-//! If the maximum number of handshakes is in progress, a new client replaces the oldest. A normal
-//! handshake takes a millisecond, so that only slow clients, which would otherwise lock out all
+//! If the maximum number of handshakes is in progress, a new client replaces the oldest one. A
+//! normal handshake takes a millisecond, so only slow clients, which would otherwise lock out all
 //! others, are dropped.
 
-// This module works with threads and sockets.
+// Allowed because this module works with threads and sockets.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::io::{self, Read, Write};
@@ -30,10 +30,10 @@ const HANDSHAKES_MAX: usize = 64;
 /// The maximum duration of a handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(20);
 
-/// An export that clients may choose, and the path to its driver.
+/// An export that clients may choose, and the channel to its driver.
 #[derive(Clone)]
 pub(crate) struct Door {
-    /// The disk or volume.
+    /// The name of the disk or volume.
     pub(crate) back: String,
     pub(crate) export: Export,
     /// The export's index among those of its driver.
@@ -42,17 +42,17 @@ pub(crate) struct Door {
     pub(crate) waker: Waker,
 }
 
-/// The exports that clients may choose now.
+/// The exports that clients may currently choose.
 #[derive(Default)]
 pub(crate) struct Doors(Mutex<Vec<Door>>);
 
 impl Doors {
-    /// Adds exports after those that exist.
+    /// Adds exports after the existing ones.
     pub(crate) fn open(&self, doors: impl IntoIterator<Item = Door>) {
         self.all().extend(doors);
     }
 
-    /// Replaces the exports of a disk or volume; returns their names before.
+    /// Replaces the exports of a disk or volume; returns the names of the previous ones.
     pub(crate) fn replace(&self, back: &str, doors: Vec<Door>) -> Vec<String> {
         let mut all = self.all();
         let begin = all.iter().position(|door| door.back == back);
@@ -124,7 +124,7 @@ impl Listening {
     /// Stops accepting clients.
     pub(crate) fn stop(self) {
         self.reception.over.store(true, Ordering::SeqCst);
-        // The accepting thread wakes up and ends by itself.
+        // The accepting thread wakes up and ends.
         self.stopper.stop();
         let _ = self.thread.join();
     }
@@ -142,8 +142,8 @@ impl Reception {
                 thread::sleep(Duration::from_millis(100));
                 continue;
             };
-            // If descriptors or threads are exhausted, the client's connection is closed. A client
-            // that disconnects is not worth a message.
+            // If descriptors or threads are exhausted, dropping `busy` closes the connection. A
+            // client that has disconnected needs no message.
             let Ok(busy) = Busy::begin(self, &stream) else { continue };
             let thread = thread::Builder::new().name("handshake".into());
             let _ = thread.spawn(move || drop(busy.receive(stream)));
@@ -183,7 +183,7 @@ impl Busy {
     fn receive(&self, stream: Stream) -> io::Result<()> {
         let reception = &self.reception;
         let mut timed = Timed { stream, until: Instant::now() + HANDSHAKE_MAX };
-        // The exports may change during the handshake, which does not concern this client.
+        // Later changes of the exports do not affect this handshake.
         let doors = reception.doors.all().clone();
         let exports: Vec<Export> = doors.iter().map(|door| door.export.clone()).collect();
         let Some(agreed) = negotiate(&mut timed, &exports)? else { return Ok(()) };
@@ -200,7 +200,7 @@ impl Busy {
         Ok(())
     }
 
-    /// Removes the handshake from the list; returns whether it was still there.
+    /// Removes the handshake from the list; returns whether it was still on the list.
     fn end(&self) -> bool {
         let sockets = &mut self.reception.shaking().sockets;
         let at = sockets.iter().position(|(name, _)| *name == self.name);

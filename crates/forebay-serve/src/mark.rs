@@ -1,5 +1,5 @@
-//! The mark of a disk whose newest data may be on a flash, stored in the disk's last whole block
-//! (docs/placement-log.md).
+//! The mark of a disk whose newest data may be on a flash. The mark is in the disk's last whole
+//! block (docs/placement-log.md).
 //!
 //! Exports end before the mark, so clients never see or overwrite it. The block contains two copies
 //! of the mark, each within one sector, which a power cut cannot tear.
@@ -16,7 +16,7 @@ pub(crate) const MARK_BYTES: u64 = 4096;
 const SECTOR: usize = 512;
 /// The offsets of the two copies in the block.
 const PLACES: [usize; 2] = [0, 2048];
-/// The first bytes of a mark after its checksum, followed by the format's version.
+/// The magic number of a mark, which follows the checksum; the format's version is next.
 const MAGIC: u64 = u64::from_le_bytes(*b"forebayD");
 pub(crate) const VERSION: u64 = 1;
 
@@ -25,15 +25,15 @@ pub(crate) const VERSION: u64 = 1;
 pub(crate) struct Mark {
     /// The id that disk and flash share.
     pub(crate) pair: u128,
-    /// How often both were served together.
+    /// How often disk and flash have been served together.
     pub(crate) generation: u64,
-    /// The flash contains at least the records up to this number.
+    /// The flash contains all records up to at least this number.
     pub(crate) newest: u64,
     /// Whether the disk contained all data when it was last served.
     pub(crate) is_drained: bool,
 }
 
-/// The content of the place where a mark may be.
+/// What was found at the position of the mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarkFound {
     None,
@@ -50,7 +50,7 @@ pub(crate) fn mark_at(disk_bytes: u64) -> Option<u64> {
 }
 
 impl Mark {
-    /// Encodes the mark's block for a disk on which it is at `at`.
+    /// Encodes the mark's block for a disk on which the block is at `at`.
     pub(crate) fn block(&self, at: u64) -> Vec<u8> {
         let Mark { pair, generation, newest, is_drained } = *self;
         let (low, high) = (pair as u64, (pair >> 64) as u64);
@@ -68,11 +68,11 @@ impl Mark {
     }
 }
 
-/// Decodes a block at `at`.
+/// Decodes the block at position `at`.
 pub(crate) fn found(block: &[u8], at: u64) -> MarkFound {
     let mut all: Vec<MarkFound> =
         PLACES.into_iter().map(|place| in_sector(block, place, at)).collect();
-    // If a write was interrupted between the copies, the first one is newer.
+    // If a write was interrupted between the copies, the first copy is newer.
     let whole = |one: &&MarkFound| matches!(one, MarkFound::Of(_));
     if let Some(MarkFound::Of(first)) = all.iter().find(whole).copied() {
         let later = all.iter().filter_map(|one| match one {
@@ -120,7 +120,7 @@ pub(crate) fn read(disk: &File, disk_bytes: u64) -> io::Result<MarkFound> {
     Ok(found(&block, at))
 }
 
-/// Returns the former length of a sparse file that became longer after it was marked. Its mark is
+/// Returns the former length of a sparse file that was extended after it was marked. The mark is
 /// then the last data stored in the file.
 pub(crate) fn was_shorter(disk: &File, disk_bytes: u64) -> io::Result<Option<u64>> {
     let Some(end) = stored_end(disk, disk_bytes) else { return Ok(None) };
@@ -172,7 +172,7 @@ mod tests {
         let block = MARK.block(at);
         assert_eq!(found(&block, at), MarkFound::Of(MARK));
         assert_eq!(found(&[0; 4096], at), MarkFound::None);
-        // Any byte in one of the copies may be damaged, but not in both.
+        // Any byte may be damaged in one of the copies, but not in both.
         for nth in 8..80 {
             let mut one = block.clone();
             one[nth] ^= 4;

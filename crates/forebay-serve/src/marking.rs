@@ -1,10 +1,10 @@
 //! Updates a disk's mark from the log on its flash while both are served.
 //!
-//! The mark contains the number of a record that the flash has at least, so that an older copy of
-//! the flash is detected even after a crash. The mark is written infrequently and by its own
-//! thread, so that no client waits for it.
+//! The mark contains the number of a record that the flash contains at least, so that an older copy
+//! of the flash is detected even after a crash. A separate thread writes the mark, infrequently, so
+//! that no client waits for it.
 
-// This module works with threads.
+// Allowed because this module works with threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -30,7 +30,7 @@ pub(crate) struct Marking {
 }
 
 impl Marking {
-    /// Starts updating the mark of a pair that is served.
+    /// Starts to update the mark of a pair that is being served.
     ///
     /// # Errors
     /// The system cannot create a thread.
@@ -48,7 +48,7 @@ impl Marking {
         let newest = newest.map_or(0, |gauge| gauge.value as u64);
         if wall >= self.due && newest > self.sent {
             (self.sent, self.due) = (newest, wall + EVERY);
-            // If the thread has ended, the reason is reported at the end.
+            // If the thread has ended, [`Marking::end`] reports the reason.
             let _ = self.records.send(newest);
         }
     }
@@ -65,7 +65,7 @@ impl Marking {
 
 fn write(pair: &Pair, wanted: &Receiver<u64>) -> Result<(), Error> {
     while let Ok(newest) = wanted.recv() {
-        // Skip to the newest record, because a slow disk may fall behind.
+        // Skips to the newest number, because a slow disk may fall behind.
         let newest = wanted.try_iter().last().unwrap_or(newest);
         pair.keep_up(newest)?;
     }

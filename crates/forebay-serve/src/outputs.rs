@@ -1,7 +1,7 @@
 //! The traces that a server writes.
 //!
 //! Invariants: no trace replaces a file named in the configuration; all traces are started before
-//! anything is served, and if nothing is served, no trace is left.
+//! anything is served; if nothing is served, no trace is left.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
@@ -57,7 +57,7 @@ impl Outputs {
         let client = client.map_or(Ok(()), |trace| complete(trace, back, "trace"));
         let issued = issued.map_or(Ok(()), |trace| complete(trace, back, "trace_issued"));
         if let (Err(_), Err(other)) = (&client, &issued) {
-            // If nobody receives the message, the first error is all that is reported.
+            // If nobody receives the message, only the first error is reported.
             let _ = self.says.send(other.to_string());
         }
         client.and(issued)
@@ -79,8 +79,8 @@ fn wrong(back: &Back, key: &'static str) -> impl FnOnce(TraceError) -> Error {
     move |error| beside(&back.name, key, error)
 }
 
-/// Rejects traces that would replace a disk, a drive, another trace, or the trace by which a disk
-/// is rearranged.
+/// Rejects traces that would replace a disk, a drive, another trace, or the trace from which a
+/// rearrangement is learned.
 pub(crate) fn refuse(config: &Config) -> Result<(), Error> {
     let mut taken: Vec<(PathBuf, String)> = Vec::new();
     taken.extend(config.file.iter().map(|path| (place(path), "the configuration".into())));
@@ -120,7 +120,7 @@ pub(crate) fn refuse(config: &Config) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the files that a back writes, by their configuration keys.
+/// Returns the files that a back writes, with their configuration keys.
 fn written(back: &Back) -> impl Iterator<Item = (&'static str, &Path)> {
     let all = [("trace", &back.trace), ("trace_issued", &back.trace_issued)];
     all.into_iter().filter_map(|(key, path)| Some((key, path.as_deref()?)))

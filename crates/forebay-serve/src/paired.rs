@@ -1,4 +1,4 @@
-//! The records that link a disk to its flash, updated while a driver serves both.
+//! Keeps the marks that link a disk with its flash up to date while a driver serves both.
 
 use forebay_core::Nanos;
 use forebay_core::contract::policy::Gauge;
@@ -7,13 +7,13 @@ use crate::error::Error;
 use crate::flash::Pair;
 use crate::marking::Marking;
 
-/// The link between a disk and its flash, if there is one.
+/// The marks that link a disk with its flash, if there are any.
 #[derive(Debug)]
 pub(crate) struct Paired {
     pair: Option<Pair>,
     /// Updates the disk's mark from the log.
     marking: Option<Marking>,
-    /// The error from recording that both are served.
+    /// The error, if recording that both devices are served failed.
     failed: Option<Error>,
 }
 
@@ -22,7 +22,7 @@ impl Paired {
         Paired { pair, marking: None, failed: None }
     }
 
-    /// Records that both are served from now on; returns whether that succeeded.
+    /// Records that both devices are served from now on; returns whether that succeeded.
     pub(crate) fn begin(&mut self) -> bool {
         let begun = self.pair.as_mut().map_or(Ok(()), Pair::begin);
         let log = self.pair.as_ref().filter(|pair| pair.has_log()).cloned();

@@ -1,5 +1,5 @@
-//! Decides from their records whether a disk and a flash may be served (docs/placement-log.md).
-//! This module does no I/O.
+//! Decides from their marks whether a disk and a flash may be served together
+//! (docs/placement-log.md). This module does no I/O.
 //!
 //! Each time both are served together, they get a new *generation*: first the flash, unconfirmed;
 //! then the disk's mark; then the flash is confirmed. Clients are accepted only after that.
@@ -10,7 +10,7 @@ use forebay_core::stack::{FlashLabel, Pairing};
 
 use crate::mark::{Mark, MarkFound};
 
-/// The content of the place where the labels of a flash may be.
+/// What was found at the position of a flash's labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlashFound {
     Blank,
@@ -22,10 +22,10 @@ pub(crate) enum FlashFound {
     Other,
 }
 
-/// How both are to be served.
+/// How disk and flash are to be served.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish {
-    /// Whether the policy may have data on the flash that are not on the disk.
+    /// Whether under the policy the flash may contain data that is not on the disk.
     pub(crate) keeps_data: bool,
     /// Whether the policy uses the flash at all.
     pub(crate) uses_flash: bool,
@@ -35,31 +35,31 @@ pub(crate) struct Wish {
     pub(crate) force: bool,
 }
 
-/// The decision on how to serve them.
+/// The decision on how to serve disk and flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// The disk has no mark and gets none.
     Unmarked,
-    /// The disk is served without flash; this becomes its mark, if any.
+    /// The disk is served without its flash, and gets this mark, if any.
     Alone(Option<Mark>),
-    /// Both are served; this becomes the disk's mark.
+    /// Disk and flash are served together, and the disk gets this mark.
     Paired { pairing: Pairing, mark: Mark },
-    /// Both are served for the first time and get a new pair id.
+    /// Disk and flash are served together for the first time, and get a new pair id.
     Begun,
 }
 
-/// Why they may not be served, unless forced.
+/// Why disk and flash may not be served, unless forced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// The disk's newest data are on a flash that is missing or not used.
+    /// The disk's newest data is on a flash that is missing or not used.
     NewestOnFlash(u128),
-    /// The flash is blank, and the disk's newest data are on another one.
+    /// The flash is blank, and the disk's newest data is on another flash.
     NewestOnOther(u128),
-    /// The flash has a log that the policy does not use.
+    /// The flash contains a log that the policy does not use.
     UnusedLog(u64),
     /// The flash is blank and must not be initialized.
     Blank,
-    /// Something else is where the log would be.
+    /// The flash contains something else where the log would be.
     Other,
     /// The flash was initialized by another version of the format.
     FlashVersion(u64),
@@ -69,13 +69,13 @@ pub(crate) enum Why {
     MarkVersion(u64),
     /// The disk's mark is damaged.
     MarkDamaged,
-    /// The flash belongs to another disk: the pair ids of the disk, if it has one, and of the
-    /// flash.
+    /// The flash belongs to another disk. The values are the pair ids of the disk, if it has one,
+    /// and of the flash.
     Swapped(Option<u128>, u128),
-    /// The flash is an older copy, or the disk was served without it: generations of flash and
-    /// disk.
+    /// The flash is an older copy, or the disk was served without it. The values are the
+    /// generations of flash and disk.
     FlashOlder(u64, u64),
-    /// The disk is an older copy: generations of flash and disk.
+    /// The disk is an older copy. The values are the generations of flash and disk.
     DiskOlder(u64, u64),
 }
 
@@ -86,7 +86,7 @@ impl Why {
     }
 }
 
-/// Decides how disk and flash are served, and which reason was overridden.
+/// Decides how disk and flash are served; also returns the reason that was overridden, if any.
 pub(crate) fn decide(
     mark: MarkFound,
     flash: Option<FlashFound>,
@@ -102,10 +102,10 @@ pub(crate) fn decide(
     }
 }
 
-/// A decision and the overridden reason, or the reason for refusing.
+/// A decision with the overridden reason, or the reason for refusing.
 type Decided = Result<(Standing, Option<Why>), Why>;
 
-/// Decides on the disk without its flash.
+/// Decides how to serve the disk without its flash.
 fn alone(mark: MarkFound, flash: Option<FlashFound>, wish: Wish) -> Decided {
     let has_log = match flash {
         Some(FlashFound::Of(label)) => Some(Why::UnusedLog(label.id)),
@@ -126,7 +126,7 @@ fn alone(mark: MarkFound, flash: Option<FlashFound>, wish: Wish) -> Decided {
             (Standing::Alone(None), has_log.filter(|_| !is_same(&mark)))
         }
         MarkFound::Of(mark) => {
-            // Data written to the disk now make the flash outdated.
+            // Writing to the disk now makes the flash outdated.
             let next = Mark { generation: mark.generation + 1, ..mark };
             let why = has_log.unwrap_or(Why::NewestOnFlash(mark.pair));
             (Standing::Alone(Some(next)), Some(why))
@@ -134,7 +134,7 @@ fn alone(mark: MarkFound, flash: Option<FlashFound>, wish: Wish) -> Decided {
     })
 }
 
-/// Decides on the disk with its flash.
+/// Decides how to serve the disk with its flash.
 fn together(mark: MarkFound, flash: FlashFound, wish: Wish) -> Decided {
     let not_drained = |mark: Mark| (!mark.is_drained).then_some(mark.pair);
     let label = match (flash, mark) {
@@ -204,7 +204,7 @@ mod tests {
         Mark { pair, generation, newest: 40, is_drained: false }
     }
 
-    /// The state of disk and flash, and the steps of beginning to serve them.
+    /// The state of disk and flash, on which a test performs the steps of beginning to serve them.
     #[derive(Clone, Copy)]
     struct Both {
         mark: MarkFound,
@@ -216,8 +216,8 @@ mod tests {
             decide(self.mark, Some(self.flash), wish)
         }
 
-        /// Begins to serve them but performs only the first `steps` writes; returns whether that
-        /// was all.
+        /// Begins to serve both but performs only the first `steps` writes; returns whether these
+        /// were all.
         fn begin(&mut self, wish: Wish, steps: u32) -> bool {
             let (standing, _) = self.decided(wish).unwrap();
             let mark = match standing {
@@ -268,7 +268,7 @@ mod tests {
         }
     }
 
-    /// Returns two pairs that were each served several times, with copies of intermediate states.
+    /// Returns the state of a pair after each of the `times` times that it was served.
     fn served(pair: u128, times: u64) -> Vec<Both> {
         let mut both = Both { mark: MarkFound::None, flash: FlashFound::Of(label(pair, 0, false)) };
         let mut all = Vec::new();

@@ -1,7 +1,7 @@
 //! The NBD protocol: parses requests and encodes answers.
 //!
-//! Source: the NetworkBlockDevice project's `doc/proto.md`. Numbers are big-endian. Nothing here
-//! blocks or holds state; every function accepts any bytes.
+//! Source: the NetworkBlockDevice project's `doc/proto.md`. Numbers are big-endian. Nothing in this
+//! module blocks or holds state, and every function accepts any bytes.
 
 use forebay_core::Fault;
 
@@ -17,10 +17,10 @@ const CHUNK: u32 = 0x668e_33ef;
 
 /// The length of a request's header.
 pub(crate) const REQUEST_BYTES: usize = 28;
-/// The maximum length of a read or write.
+/// The maximum length of a read or write in bytes.
 pub(crate) const PAYLOAD_MAX: u32 = 32 << 20;
 
-/// The protocol's transmission flags, which describe what an export supports.
+/// The protocol's transmission flags, which describe the operations that an export supports.
 pub(crate) mod can {
     pub(crate) const HAS_FLAGS: u16 = 1;
     pub(crate) const READ_ONLY: u16 = 1 << 1;
@@ -46,7 +46,7 @@ pub(crate) enum Command {
     Cache,
     WriteZeroes,
     BlockStatus,
-    /// A command that is not in the protocol.
+    /// A command that the protocol does not define.
     Unknown,
 }
 
@@ -70,7 +70,7 @@ impl CommandFlags {
         self.0 & other.0 != 0
     }
 
-    /// Returns the flags that `command` may carry.
+    /// Returns the flags that requests with `command` may have.
     fn allowed(command: Command) -> u16 {
         match command {
             Command::Read => Self::DO_NOT_FRAGMENT.0 | Self::FUA.0,
@@ -101,8 +101,8 @@ impl Header {
     pub(crate) const FLUSH: Header =
         Header { command: Command::Flush, flags: CommandFlags::NONE, cookie: 0, offset: 0, len: 0 };
 
-    /// Parses a header; returns None if the bytes are not a request, in which case the rest of the
-    /// stream cannot be parsed either.
+    /// Parses a header; returns None if the bytes are not a request. The rest of the stream cannot
+    /// be parsed then.
     pub(crate) fn parse(bytes: &[u8; REQUEST_BYTES]) -> Option<Header> {
         let field = |at: usize, len: usize| {
             bytes[at..at + len].iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte))
@@ -151,11 +151,11 @@ impl From<Fault> for Errno {
     }
 }
 
-/// An extent and whether it is stored.
+/// The status of an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status {
     pub(crate) len: u32,
-    /// Whether nothing is stored, so that the extent reads as zeros.
+    /// Whether the extent is not stored and reads as zeros.
     pub(crate) hole: bool,
 }
 
@@ -200,7 +200,7 @@ impl Answer {
         out.extend(offset.to_be_bytes());
     }
 
-    /// Encodes which parts are stored.
+    /// Encodes a list of extents with the status of each.
     pub(crate) fn block_status(self, extents: &[Status], out: &mut Vec<u8>) {
         self.chunk(5, 4 + 8 * extents.len() as u32, out);
         out.extend(ALLOCATION.to_be_bytes());

@@ -1,5 +1,5 @@
 //! Disks whose blocks are rearranged in the order in which they are read (docs/serve.md). This
-//! module learns the new order from a trace, and finds room after all exports for the moved blocks
+//! module learns the new order from a trace, and finds room behind all exports for the moved blocks
 //! and the record of their positions.
 
 use std::fs::File;
@@ -19,7 +19,8 @@ use crate::error::{Error, beside, unfit};
 /// The supported version of the record.
 const VERSION: u64 = 1;
 
-/// Costs of a hard disk: a jump is a seek plus half a rotation; bytes are read sequentially.
+/// The costs of reading on a hard disk: a jump costs a seek and half a rotation; bytes are read
+/// sequentially at this rate.
 const PRICES: Prices = Prices { jump_s: 0.012, bytes_per_s: 150e6 };
 
 /// How a disk is rearranged.
@@ -31,12 +32,12 @@ pub(crate) struct Laid {
     pub(crate) learnt: Option<Rearrangement>,
 }
 
-/// Returns the part of a disk that exports may use, and its rearrangement, if any. Adds a note
-/// about what will be done.
+/// Returns the part of a disk that exports may use, and the disk's rearrangement, if any. Adds a
+/// note about what will be done.
 ///
 /// # Errors
 /// The disk is rearranged but the configuration does not say so, or the reverse, or the disk has no
-/// room for it.
+/// room for the moved blocks.
 pub(crate) fn within(
     back: &Back,
     bytes: u64,
@@ -102,15 +103,15 @@ pub(crate) fn within(
     Ok((marker, Some(Laid { record: Record { at, marker }, learnt: Some(map) })))
 }
 
-/// A disk that is inspected before it is served.
+/// A disk that is checked before it is served.
 struct Disk<'a> {
     path: &'a Path,
     bytes: u64,
 }
 
 impl Disk<'_> {
-    /// Finds the existing record. The marker contains its position, whatever the disk's current
-    /// length; otherwise, the record is at the end of the disk.
+    /// Finds the existing record. The marker contains the record's position, whatever the disk's
+    /// current length. Without a marker, the record can only be at the end of the disk.
     fn found(&self, marker: Option<u64>) -> Result<Option<HeadRecord>, String> {
         let marker = marker.filter(|at| at + HEAD_BYTES <= self.bytes);
         for place in marker.into_iter().chain(record_at(self.bytes)) {
@@ -134,7 +135,7 @@ impl Disk<'_> {
             }
             let head = self.head(known.at)?;
             if head.iter().all(|byte| *byte == 0) {
-                // Copying was interrupted before the end.
+                // Copying was interrupted before the head was written.
                 continue;
             }
             if found(&head) != Some(known) {
@@ -174,7 +175,7 @@ impl Disk<'_> {
         }
     }
 
-    /// Reads the first bytes of a possible head.
+    /// Reads the first bytes at the position of a possible head.
     fn head(&self, at: u64) -> Result<[u8; 64], String> {
         let mut head = [0; 64];
         self.read(&mut head, at)?;
@@ -203,7 +204,7 @@ fn taken(back: &Back) -> Result<u64, String> {
 }
 
 /// Learns from a trace which blocks to move to the space between `from` and `end`. `name` is the
-/// disk, and `taken` is the end of its exports.
+/// disk's name, and `taken` is the end of its exports.
 fn learn(
     name: &str,
     trace: &Path,

@@ -1,10 +1,10 @@
-//! Records clients' requests and disks' I/Os as traces. Each record has its start and its duration;
+//! Records clients' requests and disks' I/Os as traces. Each record has a start and a duration; the
 //! records are in order of their starts.
 //!
-//! A thread writes the file, so that the driver never waits for it. The file gets its name when the
-//! trace is completed; if nothing is served after all, no file is left.
+//! A separate thread writes the file, so that the driver never waits for it. The file gets its
+//! final name when the trace is completed; if nothing is served after all, no file is left.
 
-// This module reads the time of day and passes records to another thread.
+// Allowed because this module reads the time of day and uses threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::{BTreeMap, VecDeque};
@@ -24,19 +24,19 @@ use forebay_trace::{Dictionary, Notes, Record, Stream, TraceError};
 const BUNCH: usize = 1024;
 const BUNCHES: usize = 256;
 
-/// A completely written trace that has not been renamed yet.
+/// A trace that is completely written but does not have its final name yet.
 type Written = Result<(Box<dyn Writer>, Dictionary, Notes), TraceError>;
 
-/// Records for the thread that writes them, and the time of day of the first of all.
+/// Records for the writing thread, and the time of day of the very first record.
 struct Bunch {
     records: Vec<Record>,
     began: Option<Nanos>,
 }
 
-/// The names of streams: those of the first ones, and then numbers.
+/// The names of streams: given names for the first ones, and numbers for the rest.
 struct StreamNames {
     names: Vec<String>,
-    /// The stream that has the number 0.
+    /// The stream whose number is 0.
     first: usize,
 }
 
@@ -49,31 +49,31 @@ impl StreamNames {
 
 /// A trace that is being written.
 struct Recording {
-    /// None once the trace is complete.
+    /// The writing thread and the channel to it; None once the trace is complete.
     to: Option<(SyncSender<Bunch>, JoinHandle<Written>)>,
-    /// The name of the file when it is complete.
+    /// The final name of the file.
     path: PathBuf,
-    /// Records in order, beginning with the first that has not ended; later ones that have ended
-    /// wait for it.
+    /// Records in order, beginning with the first that has not ended. Later records wait for it
+    /// even if they have ended.
     waiting: VecDeque<(Record, bool)>,
     /// The number of the first waiting record.
     first: u64,
     bunch: Vec<Record>,
-    /// The time of the first record by the driver's clock, and since 1970.
+    /// The time of the first record, by the driver's clock and since 1970.
     origin: Option<(Nanos, Nanos)>,
 }
 
-/// A file to record to.
+/// A file to which to record.
 pub(crate) struct Destination<'a> {
-    /// Its name once the trace is complete.
+    /// The final name of the file.
     pub(crate) path: &'a Path,
     /// The back that is recorded.
     pub(crate) back: &'a str,
     /// The configuration key that names the file.
     pub(crate) key: &'static str,
-    /// Files that are never overwritten: the disks.
+    /// The disks, which are never overwritten.
     pub(crate) disks: &'a [PathBuf],
-    /// The channel for the message that the file can no longer be written.
+    /// The channel for a message in case the file can no longer be written.
     pub(crate) says: Sender<String>,
 }
 
@@ -92,7 +92,7 @@ impl Recording {
         let (to, coming) = sync_channel(BUNCHES);
         let thread = thread::spawn(move || {
             write(writer, volumes, coming, streams).inspect_err(|error| {
-                // If nobody receives the error, `finish` reports it.
+                // If nobody receives this error, `finish` reports it.
                 let _ = says.send(format!("{what}: {error}; the server continues without this trace; what was written is in .forebay-*.partial in its folder"));
             })
         });
@@ -140,7 +140,7 @@ impl Recording {
         let records = std::mem::replace(&mut self.bunch, Vec::with_capacity(BUNCH));
         let began = self.origin.map(|(_, began)| began);
         if let Some((to, _)) = &self.to {
-            // If writing has failed, nobody receives the records; `finish` reports the error.
+            // If writing has failed, nobody receives the records, and `finish` reports the error.
             let _ = to.send(Bunch { records, began });
         }
     }
@@ -153,7 +153,8 @@ impl Recording {
             Some(Ok(written)) => {
                 let (writer, dictionary, notes) = written?;
                 if self.path.is_file() {
-                    // An earlier trace of that name is kept. If it cannot be, this one is not lost.
+                    // An earlier trace of that name is renamed. If that fails, this trace still
+                    // must not be lost.
                     let _ = set_aside(&self.path);
                 }
                 writer.finish(&dictionary, &notes).map(drop)
@@ -172,7 +173,7 @@ impl Recording {
 }
 
 impl Drop for Recording {
-    /// An incomplete file must be removed before the process may end.
+    /// If the trace is incomplete, its file must be removed before the process ends.
     fn drop(&mut self) {
         drop(self.end());
     }
@@ -180,10 +181,10 @@ impl Drop for Recording {
 
 /// A trace that can be completed.
 pub(crate) trait RecordedTrace {
-    /// Passes everything that has ended to the thread that writes the file.
+    /// Passes all complete records to the thread that writes the file.
     fn hand_over(&mut self);
 
-    /// Returns whether everything recorded has ended.
+    /// Returns whether everything that was recorded has ended.
     fn is_quiet(&self) -> bool;
 
     /// Completes the file.
@@ -193,14 +194,14 @@ pub(crate) trait RecordedTrace {
 /// The trace of clients' requests.
 pub(crate) struct ClientTrace {
     recording: Recording,
-    /// Requests in flight and the numbers of their records. The parts of a request share its id but
-    /// have different positions.
+    /// Requests in flight, with the numbers of their records. The parts of a request have the same
+    /// id but different offsets.
     under_way: BTreeMap<(RequestId, u64), u64>,
 }
 
 impl ClientTrace {
-    /// Starts the trace of clients' requests. If exports are the streams, their names are the
-    /// streams' names; otherwise, streams have numbers.
+    /// Starts the trace of clients' requests. If streams are exports, they have the exports' names;
+    /// otherwise, they have numbers.
     pub(crate) fn begin(
         to: Destination<'_>,
         exports: Vec<String>,
@@ -245,8 +246,8 @@ impl RecordedTrace for ClientTrace {
 /// The trace of disks' I/Os.
 pub(crate) struct Issued {
     recording: Recording,
-    /// I/Os in flight, at most a few hundred, and the numbers of their records. Their ids need not
-    /// be unique.
+    /// I/Os in flight, at most a few hundred, with the numbers of their records. The ids of I/Os
+    /// need not be unique.
     under_way: Vec<(Request, u64)>,
 }
 
@@ -300,18 +301,18 @@ fn time_of_day() -> Nanos {
     Nanos(since.as_nanos() as u64)
 }
 
-/// How often to make what was written readable.
+/// The interval after which the records written so far are made readable.
 const CHECKPOINTS: Duration = Duration::from_secs(5);
 
-/// Writes the received records.
+/// The writing thread: writes the records that it receives.
 fn write(
     writer: Box<dyn Writer>,
     volumes: Vec<String>,
     coming: Receiver<Bunch>,
     streams: StreamNames,
 ) -> Written {
-    // If writing fails, for example because the disk is full, what was written so far stays: dropping
-    // the writer would remove it.
+    // If writing fails, for example because the disk is full, the file with the records so far is
+    // kept. Dropping the writer would remove it.
     let mut writer = ManuallyDrop::new(writer);
     let mut dictionary = Dictionary { streams: Vec::new(), volumes };
     let (mut notes, mut due) = (Notes::default(), None);

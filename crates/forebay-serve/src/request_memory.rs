@@ -1,23 +1,23 @@
-//! The memory for clients' requests and answers, of all drivers together.
+//! The memory for clients' requests and answers, shared by all drivers.
 //!
-//! Invariants: no more than the limit is held; no client holds more than an equal share of it, apart
-//! from its first request, so that a few clients cannot hold everything. While a client's first
-//! request waits, nobody gets memory for more than one.
+//! Invariants: the memory in use never exceeds the limit. Apart from its first request, no client
+//! holds more than an equal share, so that a few clients cannot hold everything. While a client
+//! without memory waits for its first request, no client gets memory for more than one request.
 
-// The memory is shared between threads.
+// Allowed because the memory is shared between threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The smallest unit of memory.
+/// The smallest amount of memory that is reserved, in bytes.
 const PAGE_BYTES: u64 = 4096;
-/// The longest short request, and the share of the memory (one part in so many) that only short
-/// requests may use, so that they need not wait for long ones.
+/// The maximum length of a short request, and the fraction of the memory (one part in this many)
+/// reserved for short requests, so that they need not wait for long ones.
 const SHORT_BYTES: u64 = 64 << 10;
 const SHORT_ONE_IN: u64 = 16;
 
-/// The memory that all drivers share.
+/// The shared memory; clones refer to the same memory.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestMemory(Arc<Held>);
 
@@ -26,20 +26,20 @@ struct Held {
     limit_bytes: u64,
     held_bytes: AtomicU64,
     clients: AtomicUsize,
-    /// The number of clients with a request that waits for memory.
+    /// The number of clients that wait for memory.
     starving: AtomicUsize,
-    /// The number of those that hold nothing.
+    /// The number of these clients that hold no memory.
     hungry: AtomicUsize,
 }
 
 impl RequestMemory {
-    /// Creates a memory of which at most `limit_bytes` may be held.
+    /// Creates the memory, of which at most `limit_bytes` may be in use.
     pub(crate) fn new(limit_bytes: u64) -> RequestMemory {
         let (held_bytes, clients, starving, hungry) = Default::default();
         RequestMemory(Arc::new(Held { limit_bytes, held_bytes, clients, starving, hungry }))
     }
 
-    /// Registers that a client has come, or has gone.
+    /// Registers that a client has connected, or has disconnected.
     pub(crate) fn shared_by(&self, has_come: bool) {
         match has_come {
             true => self.0.clients.fetch_add(1, Ordering::Relaxed),
@@ -52,8 +52,8 @@ impl RequestMemory {
         u64::from(len).max(PAGE_BYTES).next_power_of_two()
     }
 
-    /// Reserves memory for a buffer of a client that holds `own_bytes`; returns whether there was
-    /// enough.
+    /// Reserves memory for a buffer of a client that already holds `own_bytes`; returns whether
+    /// there was enough.
     pub(crate) fn reserve(&self, bytes: u64, own_bytes: u64) -> bool {
         let Held { limit_bytes, held_bytes, clients, hungry, .. } = &*self.0;
         let clients = clients.load(Ordering::Relaxed).max(1) as u64;
@@ -69,7 +69,8 @@ impl RequestMemory {
         self.0.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Registers that a client waits for memory, or no longer does; `is_hungry` if it holds nothing.
+    /// Registers that a client waits for memory, or no longer does; `is_hungry` says that the
+    /// client holds none.
     pub(crate) fn starves(&self, is_starving: bool, is_hungry: bool) {
         let Held { starving, hungry, .. } = &*self.0;
         for counter in [Some(starving), is_hungry.then_some(hungry)].into_iter().flatten() {

@@ -1,8 +1,8 @@
-//! Rereads a configuration while a server runs: applies what can be changed and lists what must
-//! wait for a restart.
+//! Rereads the configuration while a server runs: applies the changes that are possible, and lists
+//! those that must wait for a restart.
 //!
-//! Invariant: open files and listening sockets never change; disks and exports are added and
-//! removed. What has clients is not removed.
+//! Invariants: open files and listening sockets never change; disks and exports can be added and
+//! removed, but not removed while they have clients.
 
 use std::mem::discriminant;
 use std::path::PathBuf;
@@ -23,18 +23,18 @@ use crate::traced::{TracePaths, complete};
 /// The outcome of rereading a configuration, one sentence each.
 #[derive(Clone, Debug)]
 pub struct Reloaded {
-    /// What was changed, and what must wait for a restart.
+    /// The changes that were made, and those that must wait for a restart.
     pub changes: Vec<String>,
-    /// What could not be changed.
+    /// The changes that failed.
     pub failures: Vec<String>,
 }
 
 impl Running {
-    /// Rereads the configuration file and applies what can be changed while the server runs. With
-    /// `rotates`, traces that the file does not change are rotated.
+    /// Rereads the configuration file and applies the changes that are possible while the server
+    /// runs. With `rotates`, also rotates the traces whose configuration is unchanged.
     ///
     /// # Errors
-    /// There is no configuration file, or it is invalid; nothing changes.
+    /// There is no configuration file, or it is invalid; nothing changes then.
     pub(crate) fn reload(&self, rotates: bool) -> Result<Reloaded, Error> {
         let _alone = self.reloading();
         let before = self.config().clone();
@@ -57,7 +57,7 @@ impl Running {
         Ok(reloaded)
     }
 
-    /// Applies the changes from `before` to `now`. What could not be changed is put back in `now`.
+    /// Applies the changes from `before` to `now`. Changes that fail are undone in `now`.
     fn reread(&self, before: &Config, now: &mut Config, rotates: bool) -> Reloaded {
         let (mut said, mut failures) = (Vec::new(), Vec::new());
         for driver in self.drivers() {
@@ -94,7 +94,7 @@ impl Running {
         Reloaded { changes: said, failures }
     }
 
-    /// Gives a driver the policy, exports and promises of `back`.
+    /// Applies the policy, exports and promises of `back` to its driver.
     fn follow_file(&self, driver: &Driver, back: &Back) -> Result<Vec<String>, Error> {
         let name = &driver.name;
         let served = driver.current().clone();
@@ -114,9 +114,9 @@ impl Running {
         Ok(said)
     }
 
-    /// Writes the traces of `now` if they differ from `was`, the same part of the file before. With
-    /// `rotates`, rotates traces that are being written and do not differ. Returns the names of the
-    /// traces that this completed.
+    /// Starts and completes traces as configured in `now`; `was` is the previous configuration of
+    /// the same back. With `rotates`, rotates active traces whose configuration is unchanged.
+    /// Returns the names of the traces that were completed.
     fn trace_as(
         &self,
         driver: &Driver,
@@ -133,7 +133,7 @@ impl Running {
         }
     }
 
-    /// Starts serving a disk or volume that the file did not have before.
+    /// Starts to serve a disk or volume that is new in the configuration file.
     fn start_driver(&self, back: &Back) -> Result<(), Error> {
         if back.exports.iter().any(|export| export.ublk) {
             return Err(unfit(format!("'{}': devices (ublk) are added at a start", back.name)));
@@ -144,10 +144,11 @@ impl Running {
         Ok(())
     }
 
-    /// Stops serving a disk or volume that the file no longer has, unless it has clients.
+    /// Stops serving a disk or volume that is no longer in the configuration file, unless it has
+    /// clients.
     ///
     /// # Errors
-    /// It does not answer, or its data could not be made durable.
+    /// The driver does not answer, or data could not be made durable.
     fn drop_driver(&self, driver: &Arc<Driver>) -> Result<String, Error> {
         let name = &driver.name;
         // New clients are refused from here on.
@@ -174,8 +175,8 @@ impl Running {
 }
 
 impl Back {
-    /// Returns this back with the policy, promises and exports of `now`. Exports keep their order,
-    /// those that are gone stay without a promise, and new ones follow.
+    /// Returns this back with the policy, promises and exports of `now`. Exports keep their order;
+    /// those no longer in `now` stay without a promise, and new ones follow.
     pub(crate) fn with_policy_of(&self, now: &Back) -> Back {
         let export = |one: &Named| match now.exports.iter().find(|other| other.name == one.name) {
             Some(other) => Named {
@@ -202,7 +203,7 @@ impl Back {
         }
     }
 
-    /// Returns the keys of `now` that must wait for a restart.
+    /// Returns the changed keys of `now` that must wait for a restart.
     pub(crate) fn left_of(&self, now: &Back) -> Vec<String> {
         let is_in_place = |back: &Back| back.blocks == Blocks::InPlace;
         let changed = [
@@ -232,7 +233,7 @@ impl Back {
 }
 
 impl Named {
-    /// Returns whether clients of this export can remain if it becomes `other`: at the same place,
+    /// Returns whether clients of this export can stay if it becomes `other`: at the same offset,
     /// with the same access, and not smaller.
     pub(crate) fn may_become(&self, other: &Named) -> bool {
         let is_shorter = match (self.bytes, other.bytes) {
@@ -247,7 +248,7 @@ impl Named {
 }
 
 impl Back {
-    /// Returns whether the exports of `other` are the same ranges, apart from their promises.
+    /// Returns whether the exports of `other` are the same ranges, whatever their promises.
     pub(crate) fn has_exports_of(&self, other: &Back) -> bool {
         let range =
             |one: &Named| (one.name.clone(), one.description.clone(), one.offset, one.bytes);
@@ -256,7 +257,7 @@ impl Back {
 }
 
 impl On {
-    /// Returns whether both have the same files, emulated as the same devices.
+    /// Returns whether both use the same files, emulated as the same devices.
     fn is(&self, other: &On) -> bool {
         let devices = |on: &On| match on {
             On::Target { .. } | On::Volume(_) => Vec::new(),
@@ -273,8 +274,8 @@ impl On {
 }
 
 impl Config {
-    /// Returns the changes in `now`, other than those within its disks and volumes, that must wait
-    /// for a restart; one sentence each.
+    /// Describes, in one sentence each, the changes in `now` that must wait for a restart, except
+    /// those within its disks and volumes.
     fn left_of(&self, now: &Config) -> Option<String> {
         let is_changed = self.listen != now.listen
             || self.metrics != now.metrics
@@ -311,7 +312,7 @@ mod tests {
         let now = back(|now| {
             (now.policy, now.capacity_iops) = ("bid".into(), Some(77));
             (now.measures_capacity, now.streams) = (true, Some(Streams::Exports));
-            // The order differs from the one being served.
+            // The order of exports differs from the order in which they are served.
             now.exports.reverse();
             (now.exports[0].promise, now.exports[1].weight) = (promise, 5);
         });

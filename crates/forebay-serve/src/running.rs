@@ -1,6 +1,6 @@
-//! A running server as other threads see it: the control socket, the metrics, and signals.
+//! A running server, for the threads of the control socket, the metrics and signals.
 
-// This module works with threads.
+// Allowed because this module works with threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::sync::mpsc::{Sender, channel};
@@ -20,7 +20,7 @@ use crate::request_memory::RequestMemory;
 
 /// A running server.
 pub(crate) struct Running {
-    /// The configuration as it was read last.
+    /// The configuration as it was last read.
     config: Mutex<Config>,
     /// Held while the configuration is reread and applied.
     reloading: Mutex<()>,
@@ -58,7 +58,7 @@ impl Running {
         driver
     }
 
-    /// Forgets a driver. Its exports must have been closed.
+    /// Removes a driver, whose exports must have been closed.
     pub(crate) fn remove(&self, driver: &Arc<Driver>) {
         locked(&self.drivers).retain(|other| !Arc::ptr_eq(other, driver));
     }
@@ -80,12 +80,12 @@ impl Running {
         self.says.clone()
     }
 
-    /// Prevents that two threads reread the configuration at the same time.
+    /// Prevents two threads from rereading the configuration at the same time.
     pub(crate) fn reloading(&self) -> MutexGuard<'_, ()> {
         locked(&self.reloading)
     }
 
-    /// Returns the configuration as it was read last.
+    /// Returns the configuration as it was last read.
     pub(crate) fn config(&self) -> MutexGuard<'_, Config> {
         locked(&self.config)
     }
@@ -119,10 +119,10 @@ impl Running {
         Figures { schema_version: SCHEMA_VERSION, uptime_s, backs }
     }
 
-    /// Returns whether everything is served: remarks on volumes that are degraded, one line each.
+    /// Returns remarks on degraded volumes, one line each, if everything is being served.
     ///
     /// # Errors
-    /// Returns what is not served, one line each.
+    /// Returns what is not being served, one line each.
     pub(crate) fn health(&self) -> Result<String, String> {
         let (mut broken, mut remarks) = (String::new(), String::new());
         for driver in self.drivers() {
@@ -142,18 +142,18 @@ impl Running {
     }
 
     /// Switches the policy of a back. Requests in flight are answered first; requests that arrive
-    /// meanwhile wait. Returns how long no requests were taken.
+    /// in the meantime wait. Returns the duration for which no requests were accepted.
     ///
     /// # Errors
-    /// There is no such policy; nothing changes.
+    /// There is no such policy; nothing changes then.
     pub(crate) fn switch(&self, driver: &Driver, policy: &str) -> Result<Duration, Error> {
         let served = driver.current().clone();
         let pause = self.follow(driver, Back { policy: policy.into(), ..served })?;
         Ok(pause.unwrap_or_default())
     }
 
-    /// Gives a driver the policy, the exports and the promises of `next`; returns None if no switch
-    /// of policies was necessary.
+    /// Applies the policy, exports and promises of `next` to a driver; returns None if the policy
+    /// need not be switched.
     pub(crate) fn follow(&self, driver: &Driver, next: Back) -> Result<Option<Duration>, Error> {
         let name = &driver.name;
         let mut served = driver.current();
@@ -194,7 +194,7 @@ impl Running {
         }
         changes.map(|order| driver.order(order)).transpose()?;
         let (done, switched) = channel();
-        // Caches and tiers remain.
+        // The contents of caches and tiers remain without a flush.
         let flushes = driver.policies.found_by_records();
         let (streams, exports) = (next.who(), next.exports.clone());
         let order = Order::Switch(Switch { spec, streams, exports, flushes, done });
@@ -210,9 +210,9 @@ impl Running {
         Ok(Some(Duration::from_nanos(pause.0)))
     }
 
-    /// Lets clients choose those exports of a driver that are in `wanted`, and no others; returns a
-    /// sentence for each that this changes. An export that clients could not choose is offered only
-    /// if its range is the wanted one.
+    /// Lets clients choose exactly the exports of a driver that are in `wanted`; returns a sentence
+    /// for each change. An export that clients could not choose before is offered only if its range
+    /// is as in `wanted`.
     pub(crate) fn offer(&self, driver: &Driver, wanted: &[Named]) -> Result<Vec<String>, Error> {
         let current = driver.current();
         let trims_to_zero = driver.policies.trims_to_zero(&current.policy);
@@ -236,7 +236,7 @@ impl Running {
     }
 }
 
-/// Returns the doors to exports of a driver, which have these indices.
+/// Returns the doors to the exports of a driver with these indices.
 fn doors(driver: &Driver, exports: impl Iterator<Item = (usize, Export)>) -> Vec<Door> {
     let door = |(at, export)| {
         let (newcomers, waker) = (driver.newcomers.clone(), driver.waker.clone());

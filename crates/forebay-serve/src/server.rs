@@ -1,6 +1,6 @@
 //! A server: one driver thread for each back, and one accepting thread for each address.
 
-// This module works with threads and their signals.
+// Allowed because this module works with threads and their signals.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::path::PathBuf;
@@ -102,7 +102,7 @@ impl Server {
         Ok(())
     }
 
-    /// Starts taking commands and publishing figures.
+    /// Starts to accept commands and publish figures.
     fn control(&mut self, config: &Config) -> Result<(), Error> {
         for address in &config.listen {
             if let Address::Unix(path) = address {
@@ -131,28 +131,29 @@ impl Server {
         &self.notes
     }
 
-    /// Returns the problems since the last call that do not end the server, one sentence each.
+    /// Returns the problems since the last call that did not end the server, one sentence each.
     pub fn said(&self) -> Vec<String> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).try_iter().collect()
     }
 
-    /// Switches the policy of a back; see [`Running::switch`].
+    /// Switches the policy of a back, like [`Running::switch`].
     ///
     /// # Errors
-    /// There is no such back or policy; nothing changes.
+    /// There is no such back or policy; nothing changes then.
     pub fn switch(&self, back: &str, policy: &str) -> Result<Duration, Error> {
         self.running.switch(&*self.running.driver(back)?, policy)
     }
 
-    /// Rereads the configuration file, applies what can be changed, and rotates the traces.
+    /// Rereads the configuration file, applies the changes that are possible, and rotates the
+    /// traces.
     ///
     /// # Errors
-    /// There is no configuration file, or it is invalid; nothing changes.
+    /// There is no configuration file, or it is invalid; nothing changes then.
     pub fn reload(&self) -> Result<Reloaded, Error> {
         self.running.reload(true)
     }
 
-    /// Returns the counts since the start.
+    /// Returns the figures since the server started.
     pub fn figures(&self) -> Figures {
         self.running.figures()
     }
@@ -162,7 +163,7 @@ impl Server {
         self.running.drivers().iter().any(|driver| driver.is_finished())
     }
 
-    /// Stops taking requests, answers those in flight, makes everything durable, and ends.
+    /// Stops accepting requests, answers those in flight, makes everything durable, and ends.
     ///
     /// # Errors
     /// A driver failed, or data could not be made durable.
@@ -170,7 +171,7 @@ impl Server {
         self.end().1
     }
 
-    /// Stops like [`Server::stop`]; also returns unreported problems, one sentence each.
+    /// Stops like [`Server::stop`]; also returns the problems not reported yet, one sentence each.
     pub fn end(self) -> (Vec<String>, Result<(), Error>) {
         self.listening.into_iter().for_each(Listening::stop);
         self.controls.into_iter().for_each(Control::stop);
@@ -205,7 +206,7 @@ impl Pages for ServerPages {
     }
 }
 
-/// Returns the exports of a back that become devices.
+/// Returns the exports of a back that are to become devices.
 fn devices_of(back: &Back, prepared: &Prepared) -> Vec<Wanted> {
     let exports = back.exports.iter().zip(&prepared.exports).enumerate();
     let wanted = exports.filter(|(_, (named, _))| named.ublk);

@@ -11,8 +11,8 @@ use crate::protocol::Status;
 pub(crate) struct Stored(pub(crate) File);
 
 impl Stored {
-    /// Returns the extents from `offset` on, covering `len` bytes or at most `most` extents. If
-    /// nothing is known, everything counts as stored.
+    /// Returns the extents from `offset` on, up to `len` bytes or `most` extents. If nothing is
+    /// known, everything counts as stored.
     pub(crate) fn extents(
         stored: Option<&Stored>,
         offset: u64,
@@ -67,7 +67,7 @@ mod tests {
             let extents = Stored::extents(stored.as_ref(), at, len, most);
             extents.iter().map(|one| (one.len, one.hole)).collect::<Vec<_>>()
         };
-        // Only on file systems with blocks as small as the extents in this test.
+        // The exact extents are known only if the file system's blocks are small enough.
         let all = told(0, 1 << 20, 9);
         assert_eq!(all.iter().map(|(len, _)| len).sum::<u32>(), 1 << 20);
         assert!(all.iter().any(|(_, hole)| !hole), "{all:?}");

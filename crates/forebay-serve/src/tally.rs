@@ -1,4 +1,4 @@
-//! Counts and latencies of clients' requests and of disks since the start.
+//! Counts and latencies of clients' requests and of disks, since the server started.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::journal::Journal;
 use crate::paired::Paired;
 use crate::protocol::{Command, Header};
 
-/// The maximum recorded latency; longer ones are clamped.
+/// The maximum recorded latency in microseconds; longer ones are clamped.
 const LATENCY_MAX_US: u64 = 3_600_000_000;
 /// The minimum time for which a latency counts as recent.
 const RECENT: Nanos = Nanos::from_millis(5000);
@@ -30,7 +30,7 @@ pub(crate) struct ExportTally {
     /// Latencies of successful reads and writes in microseconds, from the complete receipt of a
     /// request to its answer.
     pub(crate) latency_us: Histogram<u64>,
-    /// The same latencies since `since`, and in the period before.
+    /// The latencies since `since`, and those of the period before.
     recent_us: [Histogram<u64>; 2],
     since: Nanos,
     within: Option<Nanos>,
@@ -41,7 +41,7 @@ pub(crate) struct ExportTally {
 pub(crate) struct Tally {
     pub(crate) exports: Vec<ExportTally>,
     pub(crate) lanes: Vec<DiskFigures>,
-    /// For each lane, since when it has been busy, if it is.
+    /// For each busy lane, the time since which it has been busy.
     busy_since: Vec<Nanos>,
     /// How much later than their model's time emulated I/Os ended, in microseconds; None if nothing
     /// is emulated.
@@ -78,7 +78,7 @@ impl ExportTally {
         tally
     }
 
-    /// Sets the promise from now on, and resets the counts of an earlier promise.
+    /// Sets a new promise, and resets the counts of the previous one.
     fn promise(&mut self, promise: Option<Promise>) {
         let within = promise.map(|promise| promise.within);
         let iops = promise.map_or(0, |promise| promise.iops);
@@ -170,7 +170,7 @@ impl Tally {
         Tally { late_us: Some(empty()), ..self }
     }
 
-    /// Sets the promises of all exports from now on. New exports are those at the end.
+    /// Sets new promises for all exports. New exports are at the end of `exports`.
     pub(crate) fn promise(&mut self, exports: &[Named]) {
         let new = exports.iter().skip(self.exports.len()).map(ExportTally::new);
         self.exports.extend(new.collect::<Vec<_>>());
@@ -198,14 +198,14 @@ impl Tally {
         self.exports[export].figures.under_way += 1;
     }
 
-    /// Registers that a request was answered at `now`, or that its client is gone.
+    /// Registers that a request was answered at `now`, or that its client has gone.
     pub(crate) fn answered(&mut self, export: usize, now: Nanos, header: &Header, how: Answered) {
         let export = &mut self.exports[export];
         export.figures.under_way -= 1;
         export.answered(now, header, how);
     }
 
-    /// Returns a copy of the counts, brought up to date for the time `now`.
+    /// Returns a copy of the counts, updated to the time `now`.
     pub(crate) fn at(&mut self, now: Nanos) -> Tally {
         self.exports.iter_mut().for_each(|export| export.turn(now));
         for (lane, since) in self.lanes.iter_mut().zip(&mut self.busy_since) {
@@ -245,7 +245,8 @@ impl Tally {
         let lane = self.lane(&done.io);
         lane.under_way -= 1;
         let is_idle = lane.under_way == 0;
-        // Not every disk can trim, and one that cannot works well otherwise.
+        // Failed trims do not count, because a disk that does not support trims may work well
+        // otherwise.
         let in_a_row = match done.io.op {
             Op::Read => Some(&mut lane.reads_failed_in_a_row),
             Op::Trim => None,
@@ -270,11 +271,11 @@ impl Tally {
     }
 }
 
-/// Counts the I/Os of disks, and records them and clients' requests in traces if requested.
+/// Counts the I/Os of disks; also writes traces of them and of clients' requests if requested.
 pub(crate) struct Counting {
     pub(crate) front: Rc<RefCell<Front>>,
     pub(crate) journal: Journal,
-    /// The disk and its flash, if their records must be kept in step.
+    /// The disk and its flash, if they have marks to keep up to date.
     pub(crate) pair: Option<Rc<RefCell<Paired>>>,
 }
 
@@ -316,7 +317,7 @@ impl Observer for Counting {
 }
 
 impl Counting {
-    /// Reports what changed since the last look, once the policy is open.
+    /// Reports changes since the last call, once the policy is open.
     fn look(&mut self, wall: Nanos) {
         let mut front = self.front.borrow_mut();
         let Some(gauges) = front.open_gauges() else { return };

@@ -1,6 +1,6 @@
 //! Starts, stops and rotates the traces of a running server.
 
-// Traces are received from other threads.
+// Allowed because traces are received from other threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ impl Running {
     /// Starts a trace of clients' requests, or of the disks' I/Os if `is_issued`.
     ///
     /// # Errors
-    /// A trace is already being written, or the file cannot be begun.
+    /// A trace is already being written, or its file cannot be created.
     pub(crate) fn start_trace(
         &self,
         driver: &Driver,
@@ -70,11 +70,11 @@ impl Running {
         self.exchange_traces(driver, TracePaths::default(), false)
     }
 
-    /// Completes the traces of a back and begins new ones under the same names. Returns the names
-    /// of the completed ones, to which a number has been added.
+    /// Completes the traces of a back and starts new ones with the same names. Returns the new
+    /// names of the completed traces, to which a number was added.
     ///
     /// # Errors
-    /// No trace is being written, or one cannot be completed.
+    /// No trace is being written, or a trace cannot be completed.
     pub(crate) fn rotate_traces(&self, driver: &Driver) -> Result<Vec<PathBuf>, Error> {
         let _alone = alone(driver);
         let completed = self.exchange_traces(driver, traced(driver)?, true)?;
@@ -99,10 +99,10 @@ impl Running {
         }
     }
 
-    /// Writes to these files from now on. Returns the names of the traces that this completed.
+    /// Switches to these trace files. Returns the names of the traces that were completed by this.
     ///
     /// # Errors
-    /// A file cannot be begun, in which case nothing changes, or a trace cannot be completed.
+    /// A file cannot be created, in which case nothing changes, or a trace cannot be completed.
     pub(crate) fn write_traces(
         &self,
         driver: &Driver,
@@ -112,8 +112,8 @@ impl Running {
         self.exchange_traces(driver, paths, false)
     }
 
-    /// Writes to these files from now on. With `restarts`, also completes and begins again the files
-    /// that do not change.
+    /// Switches to these trace files. With `restarts`, also completes and restarts the traces whose
+    /// files do not change.
     fn exchange_traces(
         &self,
         driver: &Driver,
@@ -121,7 +121,7 @@ impl Running {
         restarts: bool,
     ) -> Result<Vec<PathBuf>, Error> {
         let (before, client, issued) = {
-            // Nothing else may choose the same names meanwhile.
+            // The lock keeps other threads from choosing the same names in the meantime.
             let config = self.config();
             let before = TracePaths::of(&driver.current());
             let changes_client = restarts || before.client != paths.client;
@@ -146,7 +146,7 @@ impl Running {
         Ok(completed.into_iter().flatten().collect())
     }
 
-    /// Rejects traces of `next` that would replace another file of this server.
+    /// Rejects traces of `next` that would replace another file that this server uses.
     fn refuse_outputs(&self, config: &Config, next: &Back) -> Result<(), Error> {
         let current = |driver: &Driver| match driver.name == next.name {
             true => next.clone(),
@@ -157,7 +157,7 @@ impl Running {
     }
 }
 
-/// Keeps other threads from exchanging traces of this driver until the guard is dropped.
+/// Prevents other threads from exchanging traces of this driver until the guard is dropped.
 fn alone(driver: &Driver) -> MutexGuard<'_, ()> {
     driver.tracing.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -176,8 +176,8 @@ fn traced(driver: &Driver) -> Result<TracePaths, Error> {
     }
 }
 
-/// Renames a completed trace so that its name is free: `came.parquet` becomes `came.1.parquet`, or
-/// the next number that is free.
+/// Renames a completed trace to free its name: `came.parquet` becomes `came.1.parquet`, or has the
+/// next free number.
 pub(crate) fn set_aside(path: &Path) -> Result<PathBuf, Error> {
     let ending = path.extension().map(|ending| ending.to_string_lossy().into_owned());
     let numbered = |number: u64| match &ending {

@@ -1,10 +1,10 @@
 //! The traces being written, and their exchange while the server runs.
 //!
-//! Invariant: a request is recorded by the trace that was being written when it arrived, so that
-//! its latency is not lost at an exchange: an old trace is released when everything that it has
-//! recorded has ended.
+//! Invariant: a request is recorded in the trace that was being written when the request arrived,
+//! so that its latency is not lost in an exchange: the old trace is released when everything
+//! recorded in it has ended.
 
-// Traces are handed over to other threads.
+// Allowed because traces are passed to other threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::sync::mpsc::Sender;
@@ -21,14 +21,14 @@ pub(crate) struct Traces {
     pub(crate) issued: TraceSlot<Issued>,
 }
 
-/// An order to write another trace, or none.
+/// An order to write a different trace, or none.
 pub(crate) struct TraceExchange<T> {
     pub(crate) new: Option<T>,
-    /// Receives the previous trace, if there is one, which is then to be completed.
+    /// Receives the previous trace, if any, which the receiver must complete.
     pub(crate) old: Sender<Option<T>>,
 }
 
-/// A trace that is being written, and those before it that are not yet complete.
+/// The trace being written, and previous ones that are not complete yet.
 pub(crate) struct TraceSlot<T> {
     current: Option<T>,
     closing: Vec<(T, Sender<Option<T>>)>,
@@ -41,7 +41,7 @@ impl<T> Default for TraceSlot<T> {
 }
 
 impl<T: RecordedTrace> TraceSlot<T> {
-    /// Writes another trace from now on, and releases the current one when everything in it has
+    /// Switches to another trace, and releases the current one when everything recorded in it has
     /// ended.
     pub(crate) fn exchange(&mut self, exchange: TraceExchange<T>) {
         match std::mem::replace(&mut self.current, exchange.new) {
@@ -65,7 +65,7 @@ impl<T: RecordedTrace> TraceSlot<T> {
     /// Releases the old traces that are `ready`.
     fn release(&mut self, ready: impl Fn(&T) -> bool) {
         for (trace, old) in self.closing.extract_if(.., |(trace, _)| ready(trace)) {
-            // The requesting thread waits until it has the trace, unless the process ends.
+            // The requesting thread waits for the trace, unless the process is ending.
             drop(old.send(Some(trace)));
         }
     }
@@ -107,8 +107,8 @@ impl Traces {
         self.issued.ended(|trace| trace.ended(done));
     }
 
-    /// Passes everything that has ended to the threads that write the files, so that little is lost
-    /// if the server is killed.
+    /// Passes all complete records to the threads that write the files, so that little is lost if
+    /// the server is killed.
     pub(crate) fn hand_over(&mut self) {
         self.client.current.iter_mut().for_each(RecordedTrace::hand_over);
         self.issued.current.iter_mut().for_each(RecordedTrace::hand_over);

@@ -1,6 +1,6 @@
 //! Maintenance of a volume while it is served: its state, checks, and the replacement of drives.
 
-// This module works with threads.
+// Allowed because this module works with threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::path::{Path, PathBuf};
@@ -19,41 +19,41 @@ use crate::error::{Error, unfit};
 use crate::front::{Order, Replacement};
 use crate::tally::Tally;
 
-/// The interval between looks at the progress of work.
+/// The interval between checks of the progress of work.
 const LOOKS: Duration = Duration::from_millis(250);
-/// How long to wait for a durable record that names a new drive.
+/// How long to wait until a durable record lists a new drive.
 const MEMBER_MAX: Duration = Duration::from_secs(45);
 
 /// The state of a volume that is being served.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServedVolume {
-    /// Its name in the configuration.
+    /// The volume's name in the configuration.
     pub name: String,
     /// Whether all data can be read and have full redundancy.
     pub health: VolumeHealth,
-    /// The number of drives that may fail without loss if everything is whole.
+    /// The number of drives that may fail without loss when all data has full redundancy.
     pub tolerates: u8,
-    /// Its drives, and drives that are no longer part of it.
+    /// The drives of the volume, and drives that are no longer part of it.
     pub drives: Vec<ServedDrive>,
-    /// Chunks, copies and parities that no drive has.
+    /// The number of chunks, copies and parities that are on no drive.
     pub lacking_chunks: u64,
-    /// Units with bytes that can no longer be read.
+    /// The number of units with bytes that can no longer be read.
     pub lost_units: u64,
-    /// Blocks that were found damaged since the volume was opened.
+    /// The number of blocks that were found damaged since the volume was opened.
     pub rotten_blocks: u64,
-    /// Chunks that were restored since the volume was opened.
+    /// The number of chunks that were restored since the volume was opened.
     pub repaired_chunks: u64,
-    /// Chunks that were moved between drives since the volume was opened.
+    /// The number of chunks that were moved between drives since the volume was opened.
     pub moved_chunks: u64,
-    /// Checks that were completed since the volume was opened.
+    /// The number of checks that were completed since the volume was opened.
     pub checks: u64,
     /// Whether a check is in progress, or waits for a rebuild.
     pub is_checking: bool,
     /// The background work in progress: `rebuild`, `check` or `move`.
     pub work: Option<String>,
-    /// The part of the work that is done.
+    /// The percentage of the work that is done.
     pub work_percent: Option<f64>,
-    /// Records that have yet to be rewritten until all drives have their share of them.
+    /// The number of records that must be rewritten until all drives have their share of them.
     pub records_left: u64,
 }
 
@@ -61,9 +61,9 @@ pub struct ServedVolume {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VolumeHealth {
-    /// All data can be read and have full redundancy, and all drives work.
+    /// All data can be read and has full redundancy, and all drives work.
     Healthy,
-    /// All data can be read, but a drive is missing or some data lack redundancy.
+    /// All data can be read, but a drive is missing or some data lacks redundancy.
     Degraded,
     /// Some data cannot be read any more.
     Lost,
@@ -72,15 +72,15 @@ pub enum VolumeHealth {
 /// A drive of a volume that is being served.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServedDrive {
-    /// Its number.
+    /// The number of the drive.
     pub number: u8,
-    /// Its path; None if it was missing when the volume was opened.
+    /// The path of the drive; None if the drive was missing when the volume was opened.
     pub path: Option<PathBuf>,
-    /// Its state.
+    /// The state of the drive.
     pub state: ServedDriveState,
-    /// Bytes that hold nothing.
+    /// The number of free bytes.
     pub free_bytes: u64,
-    /// I/Os that failed since the volume was opened.
+    /// The number of I/Os that failed since the volume was opened.
     pub faults: u64,
 }
 
@@ -88,13 +88,13 @@ pub struct ServedDrive {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ServedDriveState {
-    /// It is in use.
+    /// The drive is in use.
     Present,
-    /// It does not work, or is not there.
+    /// The drive does not work or is absent.
     Missing,
-    /// Its data are being moved to other drives, because it is replaced.
+    /// The drive is being replaced, and its data is being moved to other drives.
     Leaving,
-    /// It is no longer part of the volume.
+    /// The drive is no longer part of the volume.
     Left,
 }
 
@@ -170,7 +170,7 @@ impl Driver {
         unfit(format!("'{}' is a disk, expected a volume", self.name))
     }
 
-    /// Gives an order to the policy of the volume.
+    /// Passes an order to the policy of the volume.
     ///
     /// # Errors
     /// The order cannot be carried out.
@@ -181,8 +181,8 @@ impl Driver {
         carried.map_err(|why| unfit(format!("'{}': {why}", self.name)))
     }
 
-    /// Waits while `goes_on` returns true for the state of the volume, and until `progress` returns
-    /// false; returns the last state.
+    /// Waits as long as `goes_on` returns true for the state of the volume and `progress` returns
+    /// true; returns the last state.
     pub(crate) fn wait_for_volume(
         &self,
         progress: &mut dyn FnMut(&ServedVolume) -> bool,
@@ -197,9 +197,9 @@ impl Driver {
         }
     }
 
-    /// Has the drive at `with` take the place of a drive of the volume, named by its number or path,
-    /// or of the only missing one; returns their numbers once a durable record names the new drive.
-    /// The data are then moved or restored in the background.
+    /// Makes the drive at `with` replace a drive of the volume, given by its number or path, or the
+    /// only missing one. Returns the numbers of both once a durable record lists the new drive. The
+    /// data is then moved or restored in the background.
     ///
     /// # Errors
     /// There is no such drive, or the new drive cannot be used.
@@ -209,7 +209,7 @@ impl Driver {
         with: &Path,
         overwrite: bool,
     ) -> Result<(u8, u8), Error> {
-        // Two new drives must not get the same number.
+        // The lock prevents two new drives from getting the same number.
         let _alone = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
         let tally = self.tally().ok_or_else(|| self.is_gone())?;
         let volume = ServedVolume::of(&self.name, &tally).ok_or_else(|| self.is_no_volume())?;
@@ -218,7 +218,7 @@ impl Driver {
         let is_there = |drive: &&ServedDrive| {
             matches!(drive.state, ServedDriveState::Present | ServedDriveState::Leaving)
         };
-        // An interrupted replacement goes on: the new drive is a drive of the volume already.
+        // If the new drive is already a drive of the volume, an interrupted replacement continues.
         let real = with.canonicalize().ok();
         let is_new = |drive: &&ServedDrive| {
             let path = drive.path.as_deref().and_then(|path| path.canonicalize().ok());
@@ -253,7 +253,7 @@ impl Driver {
         Ok((member, number))
     }
 
-    /// Waits until a durable record names a drive.
+    /// Waits until a durable record lists a drive.
     fn wait_for_member(&self, number: u8) -> Result<VolumeState, Error> {
         let until = Instant::now() + MEMBER_MAX;
         loop {

@@ -1,5 +1,5 @@
-//! Tests the control socket: what it refuses, and traces that are started, rotated and stopped while
-//! clients are served.
+//! Tests the control socket: the commands that it refuses, and traces that are started, rotated and
+//! stopped while clients are served.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,7 @@ struct Controlled {
 }
 
 impl Controlled {
-    /// Serves as many disks as there are names.
+    /// Starts a server with one disk for each name.
     fn new(names: &[&str]) -> Controlled {
         let folder = tempfile::tempdir().unwrap();
         let back = |name: &&str| {
@@ -87,7 +87,7 @@ fn a_connection_takes_command_after_command_and_survives_wrong_ones() {
     assert!(wrong["error"].as_str().unwrap().contains("fly"), "{wrong}");
     let refused = ask("{\"version\": 1, \"command\": \"reload\"}\n");
     assert!(refused["error"].as_str().unwrap().contains("no configuration file"), "{refused}");
-    // Too long a line ends the connection, because its rest is no command.
+    // A line that is too long ends the connection, because the rest of it is not a command.
     let long = ask(&("x".repeat(70_000) + "\n"));
     assert!(long["error"].as_str().unwrap().contains("more than 65536 bytes"), "{long}");
     let mut rest = String::new();
@@ -167,7 +167,7 @@ fn rotated_traces_have_each_request_once_with_its_latency() {
     assert_eq!(writes.clone().count() as u64, asked);
     let unknown = writes.find(|row| row.split(',').nth(6) == Some(""));
     assert_eq!(unknown, None, "each has a latency");
-    // A server without traces writes none at its end.
+    // A server without a trace writes none when it stops.
     served.server.stop().unwrap();
 }
 
@@ -205,7 +205,7 @@ impl Configured {
         Configured { server: Server::start(&config).unwrap(), folder }
     }
 
-    /// Changes the file and reloads it; returns what the server says.
+    /// Changes the file and reloads it; returns the server's answer.
     fn reload(&self, text: &str) -> String {
         write(&self.folder, text);
         let socket = self.folder.path().join("socket");
@@ -223,7 +223,7 @@ impl Configured {
     }
 }
 
-/// Writes a configuration, with `@` for the folder.
+/// Writes a configuration file, in which `@` stands for the folder.
 fn write(folder: &tempfile::TempDir, text: &str) {
     let text = format!("socket = '@socket'\n{text}");
     let text = text.replace('@', &format!("{}/", folder.path().display()));
@@ -249,7 +249,7 @@ fn exports_are_added_grown_and_removed_while_clients_are_served() {
     let mut other = served.client("b");
     other.write(0, &pattern(2, 4096));
     assert!(client.read(0, 4096) == pattern(1, 4096), "it is where it was");
-    // An export grows, and cannot shrink or move under its clients.
+    // An export may grow, but not shrink or move, while it has clients.
     let c = export("c", "one", "offset = '128KiB'\nsize = '8KiB'");
     let grown = export("b", "one", "offset = '64KiB'\nsize = '65KiB'");
     served.reload(&(ONE.to_string() + &a + &grown + &c));
@@ -259,11 +259,11 @@ fn exports_are_added_grown_and_removed_while_clients_are_served() {
     let said = served.reload(&(ONE.to_string() + &a + &moved + &c));
     assert!(said.contains("'b': its offset") && said.contains("after a restart"), "{said}");
     assert!(other.read(0, 4096) == pattern(2, 4096));
-    // One that is beyond the disk changes nothing.
+    // An export beyond the end of the disk is refused, and nothing changes.
     let beyond = export("d", "one", "offset = '2MiB'");
     let said = served.reload(&(ONE.to_string() + &a + &grown + &c + &beyond));
     assert!(said.contains("export 'd'") && said.contains("'one' was not changed"), "{said}");
-    // A removed export serves the clients that it has.
+    // A removed export continues to serve its current clients.
     let said = served.reload(&(ONE.to_string() + &a + &c));
     assert!(said.contains("export 'b' accepts no more clients"), "{said}");
     assert_eq!(served.exports().len(), 2);
@@ -319,7 +319,7 @@ fn disks_are_added_and_removed_unless_they_have_clients() {
     let bytes = std::fs::read(served.folder.path().join("other")).unwrap();
     assert!(bytes[..4096] == pattern(3, 4096));
     assert_eq!(served.server.figures().backs.len(), 1);
-    // The same disk again, and one that cannot be opened.
+    // Adds the disk again, and then one that cannot be opened.
     let said = served.reload(&both);
     assert!(said.contains("'other' is served now"), "{said}");
     let absent = both + "[[disk]]\nname = 'c'\nfile = '@absent'\n" + &export("c", "c", "");
@@ -401,7 +401,7 @@ fn traces_are_never_replaced_whoever_rotates_them() {
         let mut client = Client::simple(&served.at("socket"), "disk");
         (0..200).for_each(|nth| client.write(nth * 4096, &pattern(1, 4096)));
     });
-    // A file of that name that appears meanwhile is kept as well.
+    // If another file with the trace's name appears in the meantime, it is kept too.
     std::fs::write(served.at("t.csv"), "theirs").unwrap();
     served.order(&Command::StopTrace { disk: None }).unwrap();
     let numbered = |number: usize| served.rows(&format!("t.{number}.csv"));

@@ -26,7 +26,7 @@ struct Served {
 }
 
 impl Served {
-    /// Creates a server of a file of holes, changed by `change`.
+    /// Creates a server for a sparse file; `change` changes the configuration of its back.
     fn new(change: impl FnOnce(&mut Back)) -> Served {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("disk");
@@ -70,7 +70,7 @@ fn what_is_written_is_read_again_and_is_in_the_file() {
 fn many_requests_at_once_are_all_answered() {
     let served = Served::new(|back| back.policy = "mq-deadline".into());
     let client = Client::simple(&served.socket(), "disk");
-    // More than a client may have outstanding; some of the requests are long.
+    // There are more requests than a client may have outstanding, and some are long.
     let lens = |nth: u64| if nth.is_multiple_of(50) { 200_000 } else { 512 };
     let sender = client.stream.try_clone().unwrap();
     let thread = std::thread::spawn(move || {
@@ -90,7 +90,7 @@ fn many_requests_at_once_are_all_answered() {
     }
     let mut client = thread.join().unwrap();
     for nth in (0..600).filter(|nth| !u64::is_multiple_of(*nth, 50)) {
-        // Earlier requests may have been longer.
+        // Places that a long write may have overwritten are not compared.
         if nth % 50 > 24 {
             assert!(client.read(nth * 8192, 512) == pattern(nth as u8, 512), "{nth}");
         }
@@ -117,7 +117,7 @@ fn zeros_and_trims_leave_zeros_and_holes_are_told() {
         for at in [0, 65_535, 65_536, (1 << 20) - 1, 1 << 20, (3 << 20) + 4096, (3 << 20) + 4097] {
             assert_eq!(told[at], expected(at), "{policy}: {at}");
         }
-        // The page of the file system that was zeroed without a hole is stored, the other is not.
+        // The page that was zeroed without a hole is stored, and the other page is not.
         client.request((BLOCK_STATUS, 0), 5, (0, BYTES as u32), &[]);
         let all = client.answer(0).data;
         let extents: Vec<(u32, u32)> = all
@@ -172,11 +172,11 @@ fn what_cannot_be_done_is_refused_and_harms_nobody() {
         assert_eq!(high.does((kind, 0), (0, 1024), &[]), 1, "EPERM");
     }
     assert_eq!(high.does((WRITE, 0), (0, 1024), &data), 1);
-    // After all that, both connections continue.
+    // After all these errors, both connections continue to work.
     low.write(0, &data);
     assert_eq!(low.read(0, 1024), data);
     assert_eq!(high.read(0, 1024), [0; 1024]);
-    // Invalid bytes end the connection, but nothing else.
+    // Invalid bytes end only this connection.
     high.send(&[7; 28]);
     assert!(high.is_over());
     let mut long = Client::simple(&served.socket(), "low");
@@ -193,7 +193,7 @@ fn a_client_that_leaves_in_the_middle_or_does_not_read_harms_nobody() {
     steady.write(0, &pattern(4, 4096));
     let mut deaf = Client::simple(&served.socket(), "disk");
     for nth in 0..64 {
-        // 64 MiB that it never reads.
+        // This client requests 64 MiB that it never reads.
         deaf.request((READ, 0), nth, (0, 1 << 20), &[]);
     }
     for _ in 0..20 {
@@ -203,7 +203,7 @@ fn a_client_that_leaves_in_the_middle_or_does_not_read_harms_nobody() {
         drop(leaving);
         assert_eq!(steady.read(0, 4096), pattern(4, 4096));
     }
-    // An incomplete request was not executed.
+    // The incomplete request was not executed.
     assert_eq!(steady.read(65_536, 4096), [0; 4096]);
     let clients = |served: &Served| served.server.figures().backs[0].exports[0].clients;
     for _ in 0..200 {
@@ -305,7 +305,7 @@ fn who_is_a_stream_changes_for_clients_that_are_there() {
     let text = std::fs::read_to_string(folder.path().join("asked.csv")).unwrap();
     let rows = text.lines().skip(1).map(|row| row.split(',').collect::<Vec<_>>());
     let mut streams: Vec<&str> = rows.filter(|row| row[1] == "write").map(|row| row[4]).collect();
-    // The operating system decides which of the two is accepted first.
+    // The operating system decides which of the two connections is accepted first.
     streams[..2].sort_unstable();
     assert_eq!(streams, ["0", "1", "0", "0"]);
 }
@@ -323,7 +323,7 @@ fn records(path: &Path) -> Vec<Record> {
     }
 }
 
-/// I/Os in the order in which the model received them.
+/// A model that records I/Os in the order in which it receives them.
 #[derive(Default)]
 struct Order(Vec<(Op, u64, u32)>);
 
@@ -350,7 +350,7 @@ fn what_disks_were_given_is_what_a_simulation_of_what_came_gives_them() {
         let server = Server::start(&Config::of(listen, vec![back])).unwrap();
         let mut client = Client::structured(&folder.path().join("socket"), "");
         for nth in 0..24_u64 {
-            // Some are neighbours, some are written.
+            // Some requests are adjacent, and some are writes.
             let (at, command) = (nth * 11 % 40 / 3 * 4096, if nth % 5 == 4 { WRITE } else { READ });
             let data = if command == WRITE { &[7; 4096][..] } else { &[] };
             client.request((command, 0), nth, (at, 4096), data);
@@ -412,7 +412,7 @@ fn hundreds_that_leave_in_the_middle_of_a_write_leave_nothing_behind() {
     served.stop();
 }
 
-/// Returns a server of an emulated disk.
+/// Creates a server for an emulated disk.
 fn emulated(device: &str, change: impl FnOnce(&mut Back)) -> Served {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk");
@@ -427,7 +427,7 @@ fn emulated(device: &str, change: impl FnOnce(&mut Back)) -> Served {
 
 #[test]
 fn promises_shrink_to_what_the_disk_is_measured_to_do() {
-    // The disk reaches half of the configured rate.
+    // The disk can serve only half of the configured rate.
     let served = emulated("fixed:200", |back| {
         let promise = Some(Promise { iops: 300, within: Nanos::from_millis(50) });
         back.exports = vec![Named { promise, ..Named::all("disk") }];
@@ -444,7 +444,8 @@ fn promises_shrink_to_what_the_disk_is_measured_to_do() {
     }
     let figures = served.server.figures();
     let pace = figures.backs[0].pace.unwrap();
-    // 20 of 200 a second are needed in addition, so 180 of 300 are left.
+    // The disk serves 200 requests per second, of which 20 are needed in addition, so 180 of the
+    // promised 300 remain.
     assert!((50.0..61.0).contains(&pace.percent), "{pace:?}");
     assert!((195.0..201.0).contains(&pace.measured_iops.unwrap()), "{pace:?}");
     assert!(figures.page().contains("forebay_serve_measured_iops{back=\"disk\"}"));
@@ -462,7 +463,7 @@ fn what_a_client_asked_for_before_it_took_leave_is_done() {
     leaving.request((DISCONNECT, 0), 0, (0, 0), &[]);
     drop(leaving);
     let mut other = Client::simple(&served.socket(), "disk");
-    // The request is after all of them.
+    // The next request is handled after all earlier ones.
     for _ in 0..2 {
         other.does((FLUSH, 0), (0, 0), &[]);
     }
@@ -480,7 +481,7 @@ fn what_a_client_asked_for_before_it_took_leave_is_done() {
 
 #[test]
 fn what_a_client_that_is_gone_still_wanted_is_not_done() {
-    // More and fewer requests than may be outstanding; 50 ms each.
+    // Sends more, and fewer, requests than may be outstanding. Each takes 50 ms.
     for (count, policy) in
         [(400, "noop"), (200, "mq-deadline"), (200, "promised:cmin=100:over=noop")]
     {
@@ -496,7 +497,7 @@ fn what_a_client_that_is_gone_still_wanted_is_not_done() {
             flooding.request((WRITE, 0), nth, (at, 4096), &pattern(6, 4096));
         }
         drop(flooding);
-        // The acknowledged data is present.
+        // The acknowledged data can be read.
         assert!(steady.read(0, 4096) == pattern(5, 4096));
         let figures = served.server.figures();
         let done = figures.backs[0].disks[0].reads;

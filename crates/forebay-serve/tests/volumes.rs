@@ -1,4 +1,5 @@
-//! What a server promises of volumes: over switches of their policies, of promises above them, of emulated ones.
+//! Tests the server's guarantees on volumes: across policy switches, with promises, and on emulated
+//! drives.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,12 +13,12 @@ use forebay_volume::Create;
 use forebay_rig::holes;
 use forebay_rig::nbd::{Client, pattern};
 
-/// Returns the drives of a new volume.
+/// Creates a new volume; returns its drives.
 fn volume(folder: &Path) -> Vec<PathBuf> {
     volume_of(folder, Level::RAID6, 32)
 }
 
-/// Returns the drives of a new volume of that level, each of this many mebibytes.
+/// Creates a new volume of a given level, with drives of `mib` MiB each; returns the drives.
 fn volume_of(folder: &Path, level: Level, mib: u64) -> Vec<PathBuf> {
     let drives: Vec<PathBuf> = (0..6).map(|nth| folder.join(format!("{nth}"))).collect();
     drives.iter().for_each(|path| holes(path, mib << 20));
@@ -36,7 +37,7 @@ fn a_volume_whose_policy_is_switched_has_what_was_answered() {
     let server = Server::start(&Config::of(listen, vec![back])).unwrap();
     let mut client = Client::simple(&socket, "");
     for (nth, policy) in ["mq-deadline", "array:adapt=bonus-malus", "noop"].iter().enumerate() {
-        // Without a flush, no record says where the data is.
+        // Without a flush, no record contains the location of the data.
         client.write(nth as u64 * 65_536, &pattern(nth as u8, 65_536));
         server.switch("", policy).unwrap();
         for before in 0..=nth {
@@ -61,7 +62,8 @@ fn a_volume_whose_policy_is_switched_has_what_was_answered() {
     server.stop().unwrap();
 }
 
-/// Three copies of everything would not fit: units become leaner as the volume fills, and it takes all it promises.
+/// Tests that a volume accepts as much data as it promises although three copies of everything
+/// would not fit: units change to levels with less overhead as the volume fills.
 #[test]
 fn a_volume_takes_all_that_it_promises_and_is_then_written_over() {
     let folder = tempfile::tempdir().unwrap();
@@ -82,7 +84,7 @@ fn a_volume_takes_all_that_it_promises_and_is_then_written_over() {
     let server = serve();
     write(&mut Client::simple(&socket, ""), 1, 0);
     server.stop().unwrap();
-    // So it is after a restart.
+    // The volume is the same after a restart.
     let server = serve();
     let mut client = Client::simple(&socket, "");
     client.write(0, &data(0, 1)[..4096]);
@@ -151,7 +153,7 @@ fn a_volume_keeps_promises_once_for_all_its_drives() {
     let back = server.figures().backs[0].clone();
     assert!(back.policy.ends_with(":over=array+adapt=bonus-malus"), "{}", back.policy);
     assert_eq!(back.volume.unwrap().drives_present, 6);
-    // Its requests, whatever they become on six drives.
+    // The promise covers the client's two requests, however many I/Os they cause on the six drives.
     assert_eq!(back.exports[0].kept, 2);
     assert!(server.switch("", "sfq").unwrap_err().to_string().contains("a shaper above a shaper"));
     server.stop().unwrap();
@@ -166,7 +168,7 @@ fn an_emulated_volume_takes_its_drives_time_and_is_a_volume_without_them() {
         let listen = vec![Address::Unix(socket.clone())];
         Server::start(&Config::of(listen, vec![Back::of("", on)]))
     };
-    // 20 ms for each I/O, one at a time.
+    // Each I/O takes 20 ms, and only one is served at a time.
     let device = |name: &str| Box::new(forebay_devices::open(name).unwrap());
     let on = On::EmulatedVolume { drives: drives.clone(), device: device("fixed:50") };
     let server = start(on).unwrap();
@@ -185,14 +187,15 @@ fn an_emulated_volume_takes_its_drives_time_and_is_a_volume_without_them() {
     assert!(Client::simple(&socket, "").read(65_536, 65_536) == pattern(3, 65_536));
     assert!(server.figures().backs[0].late.is_none());
     server.stop().unwrap();
-    // Files that extend beyond the emulated drives.
+    // The files extend beyond the capacity of the emulated drives.
     File::options().write(true).open(&drives[5]).unwrap().set_len(2 << 40).unwrap();
     let said = start(On::EmulatedVolume { drives, device: device("st1000nm0011") });
     let said = said.err().unwrap().to_string();
     assert!(said.contains("/5: got a drive of 2199023255552 bytes, expected at most"), "{said}");
 }
 
-/// What the server says until a line has `part`, in at most 20 s; `does` is done again and again.
+/// Collects the server's messages until a line contains `part`, for at most 20 s; calls `does`
+/// repeatedly.
 fn said_until(server: &Server, part: &str, mut does: impl FnMut()) -> Vec<String> {
     let until = std::time::Instant::now() + Duration::from_secs(20);
     let mut said = Vec::new();
@@ -218,8 +221,8 @@ fn a_volume_says_that_it_starts_degraded_and_that_a_drive_is_lost() {
     let mut client = Client::simple(&socket, "safe");
     (0..64).for_each(|nth| client.write(nth * 65_536, &pattern(nth as u8, 65_536)));
     assert_eq!(server.said(), Vec::<String>::new(), "all is well");
-    // One drive loses all of its data, repeatedly after parts have been restored, until it is given
-    // up.
+    // One drive loses all its data, and again after parts have been restored, until the volume
+    // gives it up.
     let loses = || File::options().write(true).open(&drives[2]).unwrap().set_len(0).unwrap();
     let said = said_until(&server, "is lost: 5 of its 6 drives are left", || {
         for nth in 0..64 {

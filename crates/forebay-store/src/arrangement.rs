@@ -1,4 +1,4 @@
-//! Arrangements of disks, which the paper compares.
+//! The arrangements of disks that the paper compares.
 
 use std::ops::ControlFlow;
 
@@ -36,7 +36,7 @@ impl Arrangement {
     }
 }
 
-/// The same load on one arrangement, without transformation and with it.
+/// The results of one load on one arrangement, with and without transformation.
 #[derive(Clone, Debug)]
 pub(crate) struct Compared {
     /// The arrangement of the disks.
@@ -93,7 +93,7 @@ impl Compared {
     }
 }
 
-/// The figures of a run; the last word of a name is its unit.
+/// The figures of a run. The last word of each name is the unit.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ArrangementRow {
     /// The arrangement of the disks.
@@ -104,7 +104,7 @@ pub(crate) struct ArrangementRow {
     pub execution_s: f64,
     /// The throughput of keys and values.
     pub throughput_mb_per_s: f64,
-    /// How much longer the run took than without transformation.
+    /// How much longer the run took than the run without transformation, in percent.
     pub slowed_percent: Option<f64>,
     /// The median latency of puts.
     pub put_p50_ms: f64,
@@ -112,7 +112,7 @@ pub(crate) struct ArrangementRow {
     pub put_p99_ms: f64,
     /// The maximum latency of puts.
     pub put_max_ms: f64,
-    /// The time until the last log was a segment.
+    /// The time until the last log had become a segment.
     pub settled_s: f64,
     /// The mean time that a log was on duty.
     pub logging_ms: f64,
@@ -120,25 +120,25 @@ pub(crate) struct ArrangementRow {
     pub transforming_ms: f64,
     /// How often duty passed to a disk that was not idle.
     pub overlaps: u64,
-    /// How often puts waited for a slot.
+    /// How often puts waited for a free slot.
     pub stalls: u64,
-    /// Completed merges.
+    /// The number of completed merges.
     pub merges: u64,
     /// The total time for which puts were delayed for merges.
     pub held_back_s: f64,
-    /// The final length of logs.
+    /// The final length of a log.
     pub log_bytes: u64,
     /// The final gap after a batch.
     pub gap_bytes: u64,
     /// The total busy time of all disks until everything was settled.
     pub busy_s: f64,
-    /// The energy used until then.
+    /// The energy used until everything was settled.
     pub energy_j: f64,
     /// Bytes written per byte put.
     pub written_share: f64,
-    /// Leaves read from trees in place.
+    /// The number of leaves read from trees in place.
     pub leaves_read: u64,
-    /// Pages written to trees in place.
+    /// The number of pages written to trees in place.
     pub pages_written: u64,
     /// The times at which disks began each stage, if recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -148,11 +148,11 @@ pub(crate) struct ArrangementRow {
 /// The start of a stage on a disk.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Changed {
-    /// The time.
+    /// The time of the change.
     pub at_s: f64,
-    /// The disk, from 0.
+    /// The number of the disk, from 0.
     pub disk: usize,
-    /// `idle`, `log`, `read-log` or `write-tree`.
+    /// The stage that began: `idle`, `log`, `read-log` or `write-tree`.
     pub stage: &'static str,
 }
 

@@ -70,8 +70,8 @@ impl Batch {
         put_bytes(out, summaries);
     }
 
-    /// Returns the log and index that appear in the header of a batch or stretch, if it also
-    /// appears to say that the earlier batches were durable. The checksum is not verified.
+    /// Returns the log and index in the header of a batch or stretch if the header claims that the
+    /// earlier batches were durable. The checksum is not verified.
     fn legible(bytes: &[u8], store: u64) -> Option<(u64, u64)> {
         [FrameKind::Batch, FrameKind::Stretch]
             .into_iter()
@@ -180,10 +180,11 @@ impl FoundBatch {
 pub(crate) struct Gap {
     /// The range of indices in the log.
     pub(crate) batches: Range<u64>,
-    /// A lower bound on the sequence numbers: those before the gap are lower; 0 if there are none.
-    pub(crate) after: u64,
-    /// An upper bound on the sequence numbers: those after the gap are not lower; None if there are
+    /// A lower bound on the sequence numbers in the gap, from the batches before it; 0 if there are
     /// none.
+    pub(crate) after: u64,
+    /// An upper bound on the sequence numbers in the gap, from the batches after it; None if there
+    /// are none.
     pub(crate) upto: Option<u64>,
     /// When the batches before and after the gap were put.
     pub(crate) put: (Option<u64>, Option<u64>),
@@ -197,7 +198,7 @@ pub(crate) struct ReadBatch {
     pub(crate) stretch: Option<Stretch>,
 }
 
-/// A log found on a disk, batch by batch.
+/// A log as found on a disk.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct FoundLog {
     pub(crate) id: u64,
@@ -211,10 +212,10 @@ pub(crate) struct FoundLog {
     pub(crate) len: u64,
     pub(crate) read: Vec<ReadBatch>,
     pub(crate) gaps: Vec<Gap>,
-    /// Intact batches after a damaged one. They count only if it is known that the log had that
+    /// Intact batches after a damaged one. They count only if the log is known to have had that
     /// many batches.
     later: Vec<ReadBatch>,
-    /// What the log's batches say about other batches.
+    /// The summaries of other batches that the log's batches contain.
     pub(crate) said: Vec<BatchSummary>,
 }
 
@@ -236,8 +237,8 @@ impl FoundLog {
         self.later.last().map_or(self.batches, |last| last.batch.index + 1)
     }
 
-    /// Parses the next batch in the slot, if it is the log's next one, or a later one after a
-    /// damaged batch.
+    /// Parses the next batch in the slot if it belongs to the log and is its next batch, or a later
+    /// one after a damaged batch.
     pub(crate) fn next(&self, slot: &[u8], store: u64) -> Option<FoundBatch> {
         let found = FoundBatch::at(slot, self.len, store)?;
         let Batch { log, index, next, .. } = found.batch;
@@ -248,8 +249,8 @@ impl FoundLog {
         (is_its && next > self.len).then_some(found)
     }
 
-    /// Searches after damaged data for a later batch of this log or, if no batch has been found
-    /// yet, of the latest log that `may_be` there.
+    /// Searches the data behind a damaged batch for a later batch of this log or, if no batch has
+    /// been found yet, of the latest log that `may_be` in the slot.
     pub(crate) fn find_behind(
         &mut self,
         slot: &[u8],
@@ -275,7 +276,7 @@ impl FoundLog {
         Some(found)
     }
 
-    /// Registers a missing batch that was once durable but whose content is not what was written.
+    /// Registers a missing batch that was durable once but whose content has changed since.
     pub(crate) fn lacks(&mut self, batch: &Batch, said: Vec<BatchSummary>) {
         if !self.is_known() {
             (self.id, self.before) = (batch.log, batch.before);
@@ -391,7 +392,7 @@ mod tests {
 
     const ALL: u64 = u64::MAX;
 
-    /// Reads the log in a slot as far as possible, assuming that no batch is stored elsewhere.
+    /// Reads as much as possible of the log in a slot, assuming that no batch is stored elsewhere.
     fn found(slot: &[u8], store: u64) -> FoundLog {
         let mut log = FoundLog::default();
         loop {
@@ -404,8 +405,8 @@ mod tests {
         }
     }
 
-    /// Reads the log in a slot given its number of batches, or the number that it shows itself if
-    /// `ALL`.
+    /// Reads the log in a slot, given its number of batches; with `ALL`, the number is taken from
+    /// the log itself.
     fn settled(slot: &[u8], expected: u64) -> FoundLog {
         let mut log = found(slot, 3);
         let expected = if expected == ALL { log.expected.unwrap_or(0) } else { expected };
@@ -429,7 +430,7 @@ mod tests {
         Batch { log, index, next: at, before: (4, 7), is_synced, put_at: 100 + index }
     }
 
-    /// Creates a slot with batches of two records.
+    /// Creates a slot with `count` batches of two records each.
     fn slot_of(count: u8, log: u64, gap: u64, is_synced: bool) -> (Vec<u8>, Vec<u64>) {
         let (mut slot, mut at, mut places) = (Vec::new(), 0, Vec::new());
         for index in 0..count {
@@ -473,7 +474,7 @@ mod tests {
                 let gaps: Vec<_> = log.gaps.iter().map(|gap| gap.batches.clone()).collect();
                 let hole = lost..lost + 1;
                 assert!(gaps.iter().eq([&hole].into_iter().filter(|_| lost != 2)), "{gaps:?}");
-                // Unless the number of batches is known.
+                // The last batch counts if the log is known to have had that many batches.
                 let log = settled(&bytes, 3);
                 assert_eq!((log.batches, log.gaps.len()), (3, 1));
                 let gap = &log.gaps[0];
@@ -542,7 +543,7 @@ mod tests {
         assert_eq!(log.next(&slot, 4), None);
         let next = log.next(&slot, 3).unwrap();
         assert_eq!((next.batch, next.content), (first, Content::Stretch(stretch)));
-        // Its batch is damaged, but later ones are still found.
+        // The stretch's batch is damaged, but later ones are still found.
         log.lacks(&first, Vec::new());
         let next = log.find_behind(&slot, 3, |_| false).unwrap();
         assert_eq!(next.batch.index, 1);

@@ -11,7 +11,7 @@ pub enum Transformation {
     Enhanced,
     /// On its own disk (the paper's basic model, section III.A), for comparison.
     Basic,
-    /// Not at all: when a slot is reused, its content is lost. For measurements only.
+    /// Not at all: a slot's content is lost when the slot is reused. For measurements only.
     None,
 }
 
@@ -33,7 +33,7 @@ pub struct InPlace {
     pub page_bytes: usize,
     /// The memory for leaves of all trees together, in bytes (the paper: 2 GB of memory).
     pub cache_bytes: u64,
-    /// When changed pages are written.
+    /// When modified pages are written.
     pub sync: TreeSync,
     /// The number of concurrent writes; 1 for a thread that waits for each write.
     pub depth: usize,
@@ -45,12 +45,12 @@ impl Default for InPlace {
     }
 }
 
-/// When the changed pages of a tree are written. Without room in memory, they are written earlier.
+/// When the modified pages of a tree are written. If memory is short, they are written earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TreeSync {
     /// After each record.
     Record,
-    /// When all records of a log are in the tree.
+    /// When all records of a log have been inserted.
     Log,
     /// When the store closes.
     Close,
@@ -59,10 +59,11 @@ pub enum TreeSync {
 /// The configuration of a store.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The length at which a log is finished and duty passes on (the paper: 5 MB).
+    /// The length in bytes at which a log is finished and duty passes to the next disk (the paper:
+    /// 5 MB).
     pub log_bytes: u64,
-    /// Whether the store tunes itself: chooses the length of logs, at least `log_bytes`, and the
-    /// gap.
+    /// Whether the store tunes itself: it then chooses the gap and the length of logs, which is at
+    /// least `log_bytes`.
     pub tunes: bool,
     /// The maximum length of logs chosen by self-tuning.
     pub log_bytes_max: u64,
@@ -78,12 +79,12 @@ pub struct Config {
     /// The gap in bytes before the next batch, so that the disk's head has not passed its position
     /// when it arrives. A self-tuning store determines it by measurement.
     pub gap_bytes: u64,
-    /// Whether runs are merged. Without merging, reads must look into more and more runs.
+    /// Whether runs are merged. Without merging, reads must search more and more runs.
     pub merges: bool,
-    /// The number of neighboring runs of similar size that become one.
+    /// The number of neighboring runs of similar size that are merged into one.
     pub fan_in: usize,
-    /// The maximum number of runs: puts wait for merges at this number, and are slowed from half of
-    /// it on.
+    /// The maximum number of runs. Puts wait for merges at this number, and are slowed down from
+    /// half of it.
     pub runs_max: usize,
     /// All runs are merged into one when more than this share of the data has been replaced.
     pub dead_share: f64,
@@ -91,8 +92,8 @@ pub struct Config {
     pub segment_bytes: u64,
     /// The number of bytes that a merge reads ahead.
     pub merge_bytes: u64,
-    /// The number of bytes that scans hold between pages. Scans in progress read half as much
-    /// ahead, but each at least 128 KiB per run.
+    /// The number of bytes that scans may buffer between pages. Scans in progress read ahead by
+    /// half as much, but each by at least 128 KiB per run.
     pub scan_bytes: u64,
     /// The maximum length of a scan's read and of a background read or write.
     pub step_bytes: usize,
@@ -100,11 +101,11 @@ pub struct Config {
     pub work_bytes: usize,
     /// The memory for inner nodes of segments, in bytes.
     pub node_bytes: u64,
-    /// Whether a put is acknowledged only when it is durable. Otherwise it is acknowledged when the
-    /// system has accepted its batch: a power cut then loses the latest puts, and may damage logs
-    /// that are not segments yet; the end of the process loses nothing.
+    /// Whether a put is acknowledged only once it is durable. Otherwise it is acknowledged when the
+    /// system has accepted its batch: a power cut then loses the latest puts and may damage logs
+    /// that have not become segments yet, but a process crash loses nothing.
     pub durable: bool,
-    /// Whether a sync reaches the media. Otherwise, writes count once the disk has accepted them,
+    /// Whether a sync reaches the medium. Otherwise, writes count once the disk has accepted them,
     /// as on disks whose caches acknowledge syncs; a power cut then loses acknowledged data. For
     /// measurements only.
     pub to_media: bool,
@@ -115,7 +116,7 @@ pub struct Config {
     pub flushes_puts: bool,
     /// Whether changes of stages are recorded, for charts.
     pub notes_stages: bool,
-    /// How long a failed disk is left alone before it is tried again.
+    /// How long a failed disk is left alone before it is retried.
     pub retry: Nanos,
     /// The start of the driver's time in nanoseconds since the Unix epoch, used to record when
     /// batches were put; 0 if unknown.

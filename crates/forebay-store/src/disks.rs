@@ -1,9 +1,10 @@
-//! The disks of a store as files and block devices: creates them, and finds them by their labels.
+//! Stores on files and block devices: creates their disks, and finds them by their labels.
 //!
-//! A folder stands for the file `forebay.store` in it. All disks of a store must be present. Disks
-//! that are foreign, duplicate or of another store are reported, and nothing is written.
+//! A folder stands for the file `forebay.store` in it. All disks of a store must be present.
+//! Nothing is written if a disk is not part of any store, is duplicated, or belongs to another
+//! store: this is an error.
 
-// This module works with files.
+// Allowed because this module works with files.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ use crate::layout::Layout;
 pub const DISKS_MIN: usize = 4;
 /// The maximum number of disks.
 pub const DISKS_MAX: usize = 64;
-/// The file of a store in a folder.
+/// The name of a store's file in a folder.
 const FILE: &str = "forebay.store";
 
 /// Why a store could not be created or found.
@@ -34,7 +35,7 @@ pub enum StoreError {
     /// A disk cannot be opened.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// A disk is not what it should be.
+    /// A disk is unsuitable: not a disk of this store, for example.
     #[error("{}: {what}", path.display())]
     Disk {
         /// The path of the disk.
@@ -69,7 +70,7 @@ impl StoreError {
     }
 }
 
-/// Describes why a place that contains data cannot hold a new disk.
+/// Returns the error message for a new disk's path that already contains data.
 fn already_there() -> String {
     format!("exists already; {} destroys its contents", named("overwrite=true"))
 }
@@ -92,8 +93,8 @@ impl Disks {
         of_each.chain(self.shared_devices())
     }
 
-    /// Returns the number of devices that contain the disks, which is lower than the number of
-    /// disks if some share a device.
+    /// Returns the number of distinct devices that contain the disks; it is lower than the number
+    /// of disks if some share a device.
     pub fn devices(&self) -> usize {
         let (known, unknown) = self.by_device();
         known.len() + unknown
@@ -111,7 +112,7 @@ impl Disks {
         (known, unknown)
     }
 
-    /// Lists the disks that share a device, one sentence for each device.
+    /// Describes which disks share a device, in one sentence for each device.
     fn shared_devices(&self) -> Vec<String> {
         let shared = self.by_device().0.into_iter().filter(|(_, paths)| paths.len() > 1);
         let said = shared.map(|(device, paths)| {
@@ -127,7 +128,7 @@ impl Disks {
     }
 }
 
-/// How to open the disks of a store.
+/// Options for opening the disks of a store.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Finding {
     /// Whether one disk may be missing.
@@ -153,8 +154,8 @@ fn enough(paths: &[PathBuf]) -> Result<(), StoreError> {
     )))
 }
 
-/// Creates a store with a fixed number of bytes on each of these disks: new files, in folders or by
-/// name, and block devices with `overwrite`.
+/// Creates a store with a fixed number of bytes on each of these disks: new files, given by name or
+/// by folder, or block devices with `overwrite`.
 ///
 /// # Errors
 /// A disk cannot be used, contains data, or is too small.
@@ -174,7 +175,7 @@ pub fn create(
             return Err(StoreError::disk(path, already_there()));
         }
     }
-    // The length is set after the file is locked.
+    // The length is set once the file is locked.
     let how = Opening { writes: true, overwrite: true, need_bytes: 0, direct: true };
     let mut targets: Vec<Target> = Vec::new();
     let made = paths.iter().try_for_each(|path| -> Result<(), StoreError> {
@@ -231,14 +232,14 @@ fn begin(layout: &Layout, target: &Target) -> Result<(), StoreError> {
     disk.sync_all().map_err(refused)
 }
 
-/// Chooses an id that no other store has, from the time and the process id.
+/// Returns an id for a new store, derived from the time and the process id so that it is unique.
 fn name() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seed = since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40;
     checksum(&seed.to_le_bytes())
 }
 
-/// Reads the layouts from the disks' labels. If a disk has no label at the usual positions, it is
+/// Reads the layouts from the disks' labels. A disk without a label at the usual positions is also
 /// searched at the position of the other disks' last label.
 fn layouts(paths: &[PathBuf]) -> Result<Vec<Layout>, StoreError> {
     let found = paths.iter().map(|path| label(path, None)).collect::<Result<Vec<_>, _>>()?;
@@ -257,7 +258,8 @@ fn layouts(paths: &[PathBuf]) -> Result<Vec<Layout>, StoreError> {
     found.collect()
 }
 
-/// Reads the label of a disk; also searches in the last block and at position `at`.
+/// Reads the label of a disk. If the usual positions have none, position `at` and the last block
+/// are searched.
 fn label(path: &Path, at: Option<u64>) -> Result<Option<Layout>, StoreError> {
     let disk =
         File::open(path).map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;
@@ -296,8 +298,8 @@ pub fn is_among(path: &Path, disks: &[PathBuf]) -> bool {
     new.is_some() && disks.iter().any(|disk| real(disk) == new)
 }
 
-/// A disk that can replace one that is to be given up: it has enough room, and nothing has been
-/// written to it. Dropping it removes a file created for it.
+/// A new disk that can replace a lost one: it is large enough and still empty. Dropping it removes
+/// a file created for it.
 pub struct Spare {
     target: Option<Target>,
     layout: Layout,
@@ -307,7 +309,7 @@ impl Spare {
     /// Opens a new file, or a block device with `overwrite`, for a disk with this layout.
     ///
     /// # Errors
-    /// It cannot be used, contains data, or is too small.
+    /// The file or device cannot be used, contains data, or is too small.
     pub fn find(path: &Path, layout: Layout, overwrite: bool) -> Result<Spare, StoreError> {
         let path = &file(path);
         if path.exists() && !overwrite {
@@ -330,10 +332,10 @@ impl Spare {
         Ok(spare)
     }
 
-    /// Makes it a disk of the store.
+    /// Makes the spare a disk of the store.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The spare cannot be written.
     pub fn begin(mut self) -> Result<(), StoreError> {
         match &self.target {
             Some(target) => begin(&self.layout, target)?,
@@ -364,7 +366,7 @@ pub fn find(paths: &[PathBuf]) -> Result<Disks, StoreError> {
 /// Opens and locks the disks of a store.
 ///
 /// # Errors
-/// The same as [`find`]; more disks are missing than permitted.
+/// Fails like [`find`], or if more disks are missing than permitted.
 pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
     let paths: Vec<PathBuf> = paths.iter().map(|path| file(path)).collect();
     let mut found: Vec<(PathBuf, Layout)> = Vec::new();

@@ -1,10 +1,9 @@
-//! The engine: takes operations and issues I/Os on the disks' lanes.
+//! The engine: accepts operations and issues I/Os on the disks' lanes.
 //!
 //! It consists of straight-line tasks on the [`Executor`]: one appends puts to the log of the disk
-//! on duty (`ingest`); one for each finished log converts it to a segment on another disk
-//! (`transform`); one merges runs while disks are idle (`merge`); and one for each read operation
-//! (`read`). No borrow of the state is held across an `await`, and the state contains only what
-//! durable roots say.
+//! on duty (`ingest`); one per finished log converts it to a segment on another disk (`transform`);
+//! one merges runs while disks are idle (`merge`); and one per read operation (`read`). No borrow
+//! of the state is held across an `await`, and the state reflects only what durable roots contain.
 
 mod ahead;
 mod cache;
@@ -101,7 +100,7 @@ struct Disk {
     layout: Layout,
     /// Whether the last block also contains the label.
     is_labelled_at_end: Cell<bool>,
-    /// The lane; None if the disk is missing.
+    /// The disk's lane; None if the disk is missing.
     lane: Option<Lane>,
     space: Rc<RefCell<Space>>,
     slots: Slots,
@@ -157,8 +156,8 @@ pub struct Figures {
     /// Whether transformations take more than `(disks - 1) / 2` logging periods although logs have
     /// their maximum length.
     pub is_saturated: bool,
-    /// The number of runs to be merged as a share of the maximum. Puts are slowed from one half on,
-    /// and wait at 1.
+    /// The number of runs to be merged as a share of the maximum. Above one half, puts are slowed
+    /// down; at 1, they wait.
     pub merge_debt: f64,
     /// The maximum number of runs so far.
     pub runs_max: u64,
@@ -170,7 +169,7 @@ pub struct Figures {
 struct State {
     /// The sequence number of the next record.
     sequence: u64,
-    /// Reads see only records with lower sequence numbers; this makes batches atomic.
+    /// Reads see only records with sequence numbers lower than this, which makes batches atomic.
     seen_upto: u64,
     next_log: u64,
     next_segment: u64,
@@ -183,7 +182,7 @@ struct State {
     queue: VecDeque<Put>,
     /// The duration of the last batch.
     last_batch: Nanos,
-    /// The delay still to be imposed on puts.
+    /// The delay that puts still have to wait.
     owed: Nanos,
     /// The duration of the last transformation.
     last_transforming: Nanos,
@@ -194,43 +193,46 @@ struct State {
     version: Rc<Version>,
     /// Logs that are lost completely or in part.
     lost_logs: BTreeSet<u64>,
-    /// Logs whose first write failed. If it took effect nevertheless, the next opening finds them.
+    /// Logs whose first write failed. If the write took effect nevertheless, the next opening finds
+    /// them.
     denied_logs: BTreeSet<u64>,
-    /// What each disk does in addition to its duty.
+    /// The stage of each disk, apart from being on duty.
     stages: Vec<Stage>,
-    /// The disk that was last given duty.
+    /// The disk that is, or was last, on duty.
     duty: usize,
-    /// Whether that disk is still on duty.
+    /// Whether `duty` is still on duty.
     is_on_duty: bool,
     /// The next log, on a disk that is left idle until then.
     next: Option<Rc<Log>>,
     /// The time of the last put.
     last_put: Nanos,
-    /// Whether there have been no puts for a while.
+    /// Whether no puts have arrived for a while.
     is_quiet: bool,
-    /// Whether a task is watching for that.
+    /// Whether a task watches for such a quiet period.
     is_watched: bool,
     roots: Vec<Root>,
     is_root_busy: Vec<bool>,
-    /// Whether a merge is reading from each disk.
+    /// For each disk, whether a merge is reading from it.
     is_read_idly: Vec<bool>,
-    /// For each disk whose writes fail, until when it is left alone.
+    /// For each disk whose writes fail, the time until which it is left alone.
     failed: Vec<Option<Nanos>>,
     /// The health of each disk.
     health: Vec<DiskHealth>,
     notices: Notices,
     transforming: usize,
-    /// Whether a log found no room. Until one does, puts that find no slot are refused.
+    /// Whether there was no room for a log's segment. Until there is, puts are refused if no slot
+    /// is free.
     is_full: bool,
     is_merging: bool,
-    /// The room that the current merge may need beyond what it frees.
+    /// The room that the current merge may need in addition to what it frees.
     merge_need: u64,
-    /// Whether the amount of replaced data is known, because everything has been merged since the
-    /// store was opened.
+    /// Whether the amount of replaced data is known. It is once everything has been merged since
+    /// the store was opened.
     is_dead_known: bool,
     /// Whether the last merge failed.
     is_merge_stuck: bool,
-    /// The inputs of the last merge if it found no room, and the room that was available then.
+    /// The inputs of the last merge if there was not enough room for it, and the room that was
+    /// available then.
     merge_failed: Option<(Vec<(u64, u64)>, u64)>,
     /// The approximate length of the longest record in segments since the store was opened.
     longest_record: u64,
@@ -266,9 +268,9 @@ pub(crate) struct Engine {
     store: u64,
     disks: Vec<Disk>,
     state: RefCell<State>,
-    /// Signals a put, or that the store is closing.
+    /// Signals that a put arrived or that the store is closing.
     put: Signal,
-    /// Signals a change of a stage, a log, a root or a run.
+    /// Signals a change of a stage, log, root or run.
     changed: Signal,
     answers: RefCell<Vec<(RequestId, Result<Answer, OperationError>)>>,
     /// The trees that are updated in place, if logs are inserted into such trees.
@@ -278,10 +280,10 @@ pub(crate) struct Engine {
     is_over: Cell<bool>,
 }
 
-/// A gap occupies at most this fraction of a slot.
+/// Gaps occupy at most 1/`GAPS_SHARE` of a slot.
 const GAPS_SHARE: u64 = 50;
 
-/// Returns the maximum length of logs: what fits into a slot, including the data at its end.
+/// Returns the range of log lengths: what fits into a slot, leaving room for the data at its end.
 fn log_size(config: &Config, layout: &Layout) -> LogSize {
     let end = config.group_bytes + config.gap_bytes + 2 * crate::frame::BLOCK as u64;
     let most = if config.tunes { config.log_bytes_max } else { config.log_bytes };
@@ -289,8 +291,8 @@ fn log_size(config: &Config, layout: &Layout) -> LogSize {
 }
 
 impl Engine {
-    /// Creates the engine for these disks, in order, one of which may be missing; the others are
-    /// lanes from 0. The first operation opens the store.
+    /// Creates the engine for these disks, in order. One may be missing; the others are lanes 0,
+    /// 1, and so on. The first operation opens the store.
     pub(crate) fn new(
         executor: &Rc<Executor>,
         config: Config,
@@ -409,7 +411,8 @@ impl Engine {
             }
             Operation::Release(snapshot) => {
                 let mut state = self.state.borrow_mut();
-                // A write whose snapshot is released before it is answered then holds nothing.
+                // A write whose snapshot is released before the write is answered no longer holds a
+                // snapshot.
                 state.holding.remove(&snapshot);
                 state.snapshots.remove(&snapshot);
                 state.drop_stale_scans();
@@ -516,7 +519,7 @@ impl Engine {
         self.state.borrow().rootless.clone().map_or(Ok(()), Err)
     }
 
-    /// Returns whether only repairs may write.
+    /// Returns whether nothing except repairs may write.
     fn holds_still(&self) -> bool {
         self.config.read_only || self.state.borrow().rootless.is_some()
     }

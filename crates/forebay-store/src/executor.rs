@@ -1,10 +1,10 @@
-//! Executes the engine's tasks: straight-line `async` functions, woken by I/Os, timers and each
-//! other, in the order of these events.
+//! Executes the engine's tasks: straight-line `async` functions that are woken by I/Os, timers and
+//! each other, in the order of these events.
 //!
-//! It has no clock and no thread, and does not use the standard library's wakers: a driver sets the
-//! time, takes the requested I/Os and reports their results. A run is therefore as repeatable as a
-//! state machine. Tasks may be woken spuriously and must recheck their conditions. A task that
-//! works for long yields occasionally, and continues in the driver's next pass.
+//! The executor has no clock and no thread, and does not use the standard library's wakers: a
+//! driver sets the time, takes the requested I/Os and reports their results. A run is therefore as
+//! repeatable as a state machine. Tasks may be woken spuriously and must recheck their conditions.
+//! A task with much work to do yields occasionally, and continues in the driver's next pass.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -30,7 +30,7 @@ pub(crate) enum Io {
 /// The result of an I/O, with the bytes of a read.
 pub(crate) type IoOutcome = Result<Vec<u8>, Fault>;
 
-/// The id of an I/O from its request until its end.
+/// The id of an I/O, valid from its request until its end.
 pub(crate) type IoId = usize;
 
 type TaskId = usize;
@@ -44,12 +44,12 @@ enum Slot {
     UnderWay {
         waiter: Option<TaskId>,
     },
-    /// Nothing waits for the result any more.
+    /// The I/O is in flight, but nothing waits for its result any more.
     Abandoned,
     Ended(IoOutcome),
 }
 
-/// The tasks, and what they wait for.
+/// The tasks, and the I/Os and timers that they wait for.
 #[derive(Default)]
 pub(crate) struct Executor {
     tasks: RefCell<Vec<Option<Task>>>,
@@ -83,7 +83,8 @@ impl Executor {
         self.ready.borrow_mut().push_back(id);
     }
 
-    /// Runs all tasks that are ready or due until none are left; time does not advance meanwhile.
+    /// Runs all tasks that are ready or due until none are left. Time does not advance in the
+    /// meantime.
     pub(crate) fn run(&self, now: Nanos) {
         if now > self.now.replace(now) {
             self.ready.borrow_mut().extend(self.later.borrow_mut().drain(..));
@@ -160,7 +161,7 @@ impl Executor {
         Pending { executor: Rc::clone(self), id }
     }
 
-    /// Waits for this time.
+    /// Waits for a duration.
     pub(crate) async fn sleep(&self, time: Nanos) {
         let until = self.now() + time;
         self.timers_set.set(self.timers_set.get() + 1);
@@ -170,7 +171,7 @@ impl Executor {
     }
 }
 
-/// The work that a task has done since it last yielded.
+/// Counts the work that a task has done since it last yielded.
 pub(crate) struct Work {
     executor: Rc<Executor>,
     bytes: usize,
@@ -235,7 +236,7 @@ pub(crate) struct Signal {
 }
 
 impl Signal {
-    /// Creates a signal without waiting tasks.
+    /// Creates a signal that no task waits for.
     pub(crate) fn new(executor: &Rc<Executor>) -> Signal {
         Signal { executor: Rc::clone(executor), waiters: RefCell::default() }
     }
@@ -319,7 +320,7 @@ mod tests {
         let (first, second) = (executor.asked().unwrap(), executor.asked().unwrap());
         assert_eq!((first.1, second.1), (1, 0));
         assert!(executor.asked().is_none());
-        // The I/O that is not awaited yet ends first.
+        // The second I/O, which is not awaited yet, ends first.
         executor.ended(first.0, Err(Fault::Full));
         executor.run(Nanos(2));
         assert!(list.borrow().is_empty());
@@ -357,7 +358,7 @@ mod tests {
             asked_by(&executor)
         };
         let asked = begin([0, 1, 2]);
-        // In any order, because all were requested at once.
+        // The I/Os may end in any order, because all were requested at once.
         for io in [asked[1], asked[2], asked[0]] {
             assert!(list.borrow().is_empty());
             executor.ended(io, Ok(Vec::new()));

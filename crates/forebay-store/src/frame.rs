@@ -1,4 +1,4 @@
-//! Frames: the wrapping of all data of a store on a disk.
+//! Frames: the container of all data that a store writes to its disks.
 //!
 //! A frame begins with 48 little-endian bytes: a checksum (64-bit XXH3) of everything after it; the
 //! kind (4 bytes); a count (4); the store's id; two numbers whose meaning depends on the kind; and
@@ -10,7 +10,7 @@ use forebay_live::checksum;
 /// The block size of disks: offsets and lengths of I/Os are multiples of this.
 pub(crate) const BLOCK: usize = 4096;
 
-/// The number of bytes before the payload.
+/// The length of the header in bytes.
 pub(crate) const HEAD: usize = 48;
 
 /// The kind of a frame.
@@ -20,7 +20,7 @@ pub(crate) enum FrameKind {
     Label = 0x4C42_4C46,
     Batch = 0x3542_4246,
     Stretch = 0x3552_5453,
-    /// As written by formats up to 4.
+    /// The kinds of batches and stretches in formats up to 4.
     BatchOf4 = 0x4341_4246,
     StretchOf4 = 0x4552_5453,
     Leaf = 0x4641_454C,
@@ -60,8 +60,8 @@ impl Frame {
         out[from..from + 8].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Returns the length, including the header, of the frame of this kind and store that appears
-    /// to begin here. The checksum is not verified.
+    /// Returns the length, including the header, of a frame of this kind and store that appears to
+    /// begin here. The checksum is not verified.
     pub(crate) fn len(bytes: &[u8], kind: FrameKind, store: u64) -> Option<u64> {
         let mut fields = Fields(bytes.get(8..HEAD)?);
         let fits = fields.u32()? == kind as u32;
@@ -72,8 +72,8 @@ impl Frame {
         fits.then_some(len)
     }
 
-    /// Parses the frame of this kind and store that begins here; returns it with its payload if it
-    /// is intact.
+    /// Parses a frame of this kind and store that begins here. Returns it with its payload if it is
+    /// intact.
     pub(crate) fn parse(bytes: &[u8], kind: FrameKind, store: u64) -> Option<(Frame, &[u8])> {
         let len = usize::try_from(Frame::len(bytes, kind, store)?).ok()?;
         let whole = bytes.get(..len)?;
@@ -89,12 +89,12 @@ impl Frame {
     }
 }
 
-/// Pads the last block with zeros.
+/// Pads with zeros to a whole number of blocks.
 pub(crate) fn pad(out: &mut Vec<u8>) {
     out.resize(out.len().next_multiple_of(BLOCK), 0);
 }
 
-/// Reads fields in order; returns `None` beyond the end.
+/// Parses fields in order; returns `None` at the end of the bytes.
 pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Fields<'a> {

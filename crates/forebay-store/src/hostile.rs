@@ -1,4 +1,5 @@
-//! Untrusted bytes, for fuzzing: no input may cause a panic or excessive memory use.
+//! Entry points for fuzzing with untrusted bytes: no input may cause a panic or excessive memory
+//! use.
 
 use crate::batch::FoundBatch;
 use crate::filter::Filter;
@@ -16,7 +17,7 @@ pub type Command = (Vec<Vec<u8>>, usize);
 /// Parses the first command in a client's input.
 ///
 /// # Errors
-/// Describes the problem.
+/// Describes what is wrong with the input.
 pub fn command(bytes: &[u8]) -> Result<Option<Command>, String> {
     server::next_command(bytes, 1 << 20)
 }
@@ -48,7 +49,8 @@ pub fn disk(bytes: &[u8]) -> usize {
     let mut framed = Vec::new();
     let from = Frame::begin(&mut framed);
     framed.extend_from_slice(payload);
-    // The second of four disks; a node above leaves; the first of its log or chain.
+    // Values that are valid in their kind: the second of four disks, a node above leaves, or the
+    // first in its log or chain.
     let b = match kind {
         FrameKind::Label => 4,
         FrameKind::Node => 1,
@@ -85,7 +87,7 @@ mod tests {
         assert!(request(&[b'a'; 9000]).is_err(), "it has no end");
     }
 
-    /// Every seed of the fuzzer is parsed as its own kind once it is framed.
+    /// Every seed of the fuzzer must parse as its own kind once it has a valid checksum.
     #[test]
     fn seeds_get_past_the_sums() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/store/");

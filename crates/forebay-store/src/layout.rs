@@ -21,11 +21,11 @@ pub struct Layout {
     pub disk: u16,
     /// The number of disks.
     pub disks: u16,
-    /// The length of an area for roots.
+    /// The length in bytes of an area for roots.
     pub root_bytes: u64,
     /// The number of slots for logs.
     pub log_slots: u64,
-    /// The length of each slot.
+    /// The length in bytes of each slot.
     pub slot_bytes: u64,
     /// The number of bytes of the disk that the store may use.
     pub capacity_bytes: u64,
@@ -34,20 +34,21 @@ pub struct Layout {
     pub is_labelled_at_end: bool,
 }
 
-/// The length of an area for roots, except on small or large disks.
+/// The default length of an area for roots in bytes. It is less on small disks, and more on large
+/// ones.
 const ROOT_BYTES: u64 = 8 << 20;
-/// The bytes of a root for each segment that fits on the disk: its own segments, and as many of
-/// other disks.
+/// The bytes reserved in a root for each segment that fits on the disk. A root lists the disk's own
+/// segments and about as many of other disks.
 const ROOT_BYTES_A_SEGMENT: u64 = 768;
 const ROOT_BYTES_MAX: u64 = 256 << 20;
 /// The default number of slots per disk: one for the log on duty, one being transformed, and a
 /// spare.
 const LOG_SLOTS: u64 = 3;
 
-/// A slot occupies at most this fraction of a disk, unless logs must be longer.
+/// A slot occupies at most one part in this many of a disk, unless logs must be longer.
 const LOGS_SHARE: u64 = 64;
 
-/// A segment written by a merge occupies at most this fraction of a disk.
+/// A segment written by a merge occupies at most one part in this many of a disk.
 const SEGMENTS_SHARE: u64 = 64;
 
 fn segment_bytes(capacity_bytes: u64, config: &Config) -> u64 {
@@ -57,7 +58,8 @@ fn segment_bytes(capacity_bytes: u64, config: &Config) -> u64 {
 impl Layout {
     /// The format that this version writes.
     pub const FORMAT: u64 = 5;
-    /// The oldest format that this version reads. The first writable opening upgrades it.
+    /// The oldest format that this version reads. A store in an older format is upgraded the first
+    /// time it is opened for writing.
     pub const FORMAT_MIN: u64 = 4;
 
     /// Returns the layouts for the disks of a new store, each with `capacity_bytes`.
@@ -68,7 +70,7 @@ impl Layout {
             false => config.log_bytes,
         };
         let slot_bytes = log_bytes + config.group_bytes + config.gap_bytes + 2 * block;
-        // A single disk has the slots of several.
+        // A single disk needs the slots of several disks.
         let log_slots = if disks == 1 { 4 * LOG_SLOTS } else { LOG_SLOTS };
         let segments = capacity_bytes / segment_bytes(capacity_bytes, config).max(1);
         let for_all = (segments * ROOT_BYTES_A_SEGMENT).min(ROOT_BYTES_MAX);
@@ -129,13 +131,14 @@ impl Layout {
         [0, BLOCK as u64].into_iter().chain(last)
     }
 
-    /// Returns whether another layout is of the same store and equal except for the disk's number.
+    /// Returns whether two layouts belong to the same store and are equal except for the disk's
+    /// number.
     pub(crate) fn is_like(&self, other: &Layout) -> bool {
         let Layout { disk, is_labelled_at_end, .. } = *self;
         Layout { disk, is_labelled_at_end, ..*other } == *self
     }
 
-    /// Returns whether all parts fit and consist of whole blocks.
+    /// Returns whether all parts fit on the disk and consist of whole blocks.
     pub fn is_sound(&self) -> bool {
         let whole = |bytes: u64| bytes > 0 && bytes.is_multiple_of(BLOCK as u64);
         let end = self
@@ -177,7 +180,7 @@ impl Layout {
     /// Parses a label.
     ///
     /// # Errors
-    /// Returns the format of a label that this version does not support.
+    /// Returns the label's format if this version does not support it.
     pub fn parse(bytes: &[u8]) -> Option<Result<Layout, u64>> {
         // The label itself states the store's id.
         let store = u64::from_le_bytes(bytes.get(16..24)?.try_into().ok()?);
@@ -231,7 +234,7 @@ mod tests {
         assert_eq!(LAYOUT.segments_at(), 24576 + 3 * 16384);
     }
 
-    /// Creates a label of another format.
+    /// Creates a label in a given format.
     fn label_of(format: u64) -> Vec<u8> {
         let mut label = Vec::new();
         let from = Frame::begin(&mut label);

@@ -7,9 +7,9 @@
 //! with reorganization. A put is durable before it is acknowledged. There is no redundancy: losing
 //! a disk loses its data.
 //!
-//! The engine takes operations and issues I/Os, without threads, files or clocks; it is a policy of
-//! the core's contract. The live driver runs it on files and devices, on models of disks with
-//! content in virtual time, and on lanes that simulate power cuts.
+//! The engine accepts operations and issues I/Os without using threads, files or clocks: it is a
+//! policy of the core's contract. The live driver runs it on files and devices; other drivers run
+//! it in virtual time on models of disks with content, and on lanes that simulate power cuts.
 
 #![forbid(unsafe_code)]
 

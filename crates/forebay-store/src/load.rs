@@ -1,5 +1,5 @@
-//! A load to measure a store: writers, each of which puts again some time after its last put was
-//! answered.
+//! A load for measuring a store: several writers, each of which puts again some time after its last
+//! put was answered.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ impl Load {
     }
 }
 
-/// A load as a workload: opens the store, puts, and closes it.
+/// A load as a workload: opens the store, puts values, and closes the store.
 pub(crate) struct Writers {
     load: Load,
     desk: Desk,
@@ -59,9 +59,9 @@ pub(crate) struct Writers {
     phase: Phase,
     /// The latency of each put.
     pub(crate) latencies: Vec<Nanos>,
-    /// When the store was open.
+    /// The time at which the store was open.
     pub(crate) opened: Nanos,
-    /// When the last put was answered.
+    /// The time at which the last put was answered.
     pub(crate) answered: Nanos,
     pub(crate) trouble: Option<OperationError>,
 }
@@ -109,7 +109,7 @@ impl Writers {
         format!("{number:016x}").into_bytes().into()
     }
 
-    /// Returns when a writer that was answered now puts again.
+    /// Returns when a writer whose put was answered now puts again.
     fn again(&mut self, now: Nanos) -> Nanos {
         let host = self.load.host.0;
         now + Nanos(host / 2 + self.draw() % (host + 1))

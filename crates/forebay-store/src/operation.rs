@@ -36,11 +36,11 @@ pub enum Operation {
     },
     /// Releases a snapshot, and the data held only by it.
     Release(u64),
-    /// Reads and checks everything.
+    /// Reads everything and checks its consistency.
     Check,
-    /// Replaces lost and damaged data by what can still be read; the rest is discarded.
+    /// Replaces lost and damaged data with what can still be read; the rest is discarded.
     Repair,
-    /// Finishes pending work: the log, its transformation, and due merges.
+    /// Closes the store after finishing pending work: the log, its transformation, and due merges.
     Close,
 }
 
@@ -78,28 +78,28 @@ pub struct Checked {
     pub bytes: u64,
     /// The number of records.
     pub records: u64,
-    /// What cannot be read.
+    /// The key ranges that cannot be read.
     pub losses: Vec<Loss>,
 }
 
-/// A range of keys, some of whose values or deletions cannot be read.
+/// A range of keys in which some values or deletions cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// The inclusive lower bound.
+    /// The inclusive lower bound of the keys.
     pub from: Option<Key>,
-    /// The exclusive lower bound.
+    /// The exclusive lower bound of the keys.
     pub after: Option<Key>,
-    /// The inclusive upper bound.
+    /// The inclusive upper bound of the keys.
     pub upto: Option<Key>,
-    /// The number of records; 0 if unknown.
+    /// The number of lost records; 0 if unknown.
     pub records: u64,
-    /// The bytes of the records; 0 if unknown.
+    /// The total bytes of the lost records; 0 if unknown.
     pub bytes: u64,
     /// Whether the number of records is only an upper bound.
     pub is_bound: bool,
-    /// When the records were put.
+    /// When the lost records were put.
     pub put: PutSpan,
-    /// Why they cannot be read.
+    /// Why the records cannot be read.
     pub trouble: OperationError,
 }
 
@@ -128,7 +128,7 @@ pub enum OperationError {
     Damaged {
         /// The number of the disk, from 0.
         disk: usize,
-        /// The position.
+        /// The offset on the disk in bytes.
         offset: u64,
     },
     /// A disk is missing, and its data may affect the result.
@@ -144,11 +144,11 @@ pub enum OperationError {
         batches(*first, *upto)
     )]
     Lost {
-        /// The log.
+        /// The number of the log.
         log: u64,
         /// The first missing batch, from 0.
         first: u64,
-        /// The first present batch after it.
+        /// The first batch after the gap that is present.
         upto: u64,
         /// The number of batches that existed.
         expected: u64,
@@ -162,10 +162,10 @@ pub enum OperationError {
     Label {
         /// The number of the disk, from 0.
         disk: usize,
-        /// The position.
+        /// The offset of the label in bytes.
         offset: u64,
     },
-    /// A disk's root is missing or incomplete, but its content is known from another disk's root.
+    /// A disk's root is missing or incomplete, but its content is known from other disks' roots.
     #[error(
         "disk {}: its root is damaged; other disks have the same information, and the next \
          opening rewrites it",
@@ -175,15 +175,15 @@ pub enum OperationError {
         /// The number of the disk, from 0.
         disk: usize,
     },
-    /// The roots of too many disks are missing or damaged to determine the store's content. Puts
-    /// fail until the missing content is given up.
+    /// So many roots are missing or damaged that the store's content cannot be determined. Puts
+    /// fail until a repair gives the missing content up.
     #[error(
         "the roots of {} are missing or damaged, so the contents of the store are unknown: repair \
          gives up the lost part",
         if *disks == 1 { "1 disk".to_string() } else { format!("{disks} disks") }
     )]
     Rootless {
-        /// The number of disks.
+        /// The number of disks whose roots are missing or damaged.
         disks: usize,
     },
     /// There is no such snapshot, or the operation on it is not a read.
@@ -210,14 +210,14 @@ pub enum OperationError {
     /// A key or value is too long.
     #[error("got {got} bytes, expected at most {most}")]
     Long {
-        /// Its length in bytes.
+        /// The length of the key or value in bytes.
         got: u64,
-        /// The maximum length in bytes.
+        /// The permitted maximum in bytes.
         most: u64,
     },
 }
 
-/// Formats the numbers of batches, counted from 1.
+/// Formats a range of batches, counted from 1.
 fn batches(first: u64, upto: u64) -> String {
     match upto - first {
         1 => format!("batch {upto}"),

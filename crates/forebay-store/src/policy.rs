@@ -1,8 +1,8 @@
 //! The engine as a policy, for any driver of the core's contract.
 //!
 //! Operations arrive as requests whose content is in a [`Desk`]: a workload stores an operation
-//! there and takes the answer from there. The engine's I/Os are issued in parts no longer than a
-//! lane accepts. The driver holds the bytes of an I/O from its request until its end.
+//! there and takes the answer from there. The engine's I/Os are split into parts no longer than a
+//! lane accepts. The driver keeps the bytes of an I/O from its request until its end.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -19,7 +19,7 @@ use crate::executor::{Executor, Io, IoId};
 use crate::layout::Layout;
 use crate::operation::{Answer, Loss, Operation, OperationError};
 
-/// Operations and answers, by the request that represents them.
+/// The operations and answers, by the id of the request that represents them.
 #[derive(Clone, Default)]
 pub struct Desk {
     operations: Rc<RefCell<BTreeMap<RequestId, Operation>>>,
@@ -27,7 +27,7 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// Stores an operation; the request that represents it must follow.
+    /// Stores an operation. The request that represents it must follow.
     pub fn lay(&self, id: RequestId, operation: Operation) {
         self.operations.borrow_mut().insert(id, operation);
     }
@@ -88,7 +88,7 @@ impl View {
     }
 }
 
-/// An I/O of the engine, with the number of its unfinished parts.
+/// An I/O of the engine, with the number of parts that have not ended.
 struct EngineRequest {
     parts: usize,
     outcome: Outcome,
@@ -118,14 +118,14 @@ pub struct StorePolicy {
 }
 
 impl StorePolicy {
-    /// Creates the policy for these disks: disk `i` is lane `i`, whose I/Os have at most `len_max`
+    /// Creates the policy for these disks. Disk `i` is lane `i`, and I/Os have at most `len_max`
     /// bytes. The first request must represent [`Operation::Open`].
     pub fn over(layouts: &[Layout], config: Config, len_max: u32, desk: Desk) -> StorePolicy {
         StorePolicy::without(None, layouts, config, len_max, desk)
     }
 
-    /// Creates the policy with one disk missing. It has no lane, so later disks have lower lane
-    /// numbers.
+    /// Creates the policy with one disk missing. The missing disk has no lane, so later disks have
+    /// lower lane numbers.
     pub fn without(
         missing: Option<usize>,
         layouts: &[Layout],
@@ -142,7 +142,7 @@ impl StorePolicy {
             desk,
             len_max: len_max / 4096 * 4096,
             to_media,
-            // If a disk is missing, this is one more than necessary.
+            // If a disk is missing, there is one queue more than necessary.
             waiting: layouts.iter().map(|_| VecDeque::new()).collect(),
             parts: BTreeMap::new(),
             next_part: 0,
@@ -156,7 +156,7 @@ impl StorePolicy {
         View(Rc::clone(&self.engine))
     }
 
-    /// Runs the tasks, then issues their I/Os and delivers their answers.
+    /// Runs the tasks, then issues their I/Os and returns their answers.
     fn turn(&mut self, cx: &mut Cx<'_>) {
         self.executor.run(cx.now);
         while let Some((id, lane, io)) = self.executor.asked() {
@@ -229,7 +229,8 @@ impl Policy for StorePolicy {
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, _bytes: Bytes) {
         let operation = self.desk.operations.borrow_mut().remove(&request.id);
         self.requests.insert(request.id, request);
-        // A flush of the run itself has nothing to do, because everything acknowledged is durable.
+        // A flush by the driver itself has nothing to do, because everything acknowledged is
+        // durable.
         if let Some(operation) = operation {
             self.engine.begin(request.id, operation);
         } else {
@@ -266,8 +267,8 @@ impl Policy for StorePolicy {
     }
 
     fn wakeup(&self) -> Option<Nanos> {
-        // A task that only watches for the absence of puts need not wake up after the store is
-        // closed.
+        // After the store is closed, a task that only watches for a period without puts need not
+        // wake up.
         self.executor.wakeup().filter(|_| !self.engine.is_over())
     }
 

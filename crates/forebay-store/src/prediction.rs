@@ -1,9 +1,9 @@
-//! Predicts a store's throughput under a load from the load's beginning.
+//! Predicts a store's throughput under a load by simulating the beginning of the load.
 //!
 //! A few logs are put and transformed. Their time on duty gives the throughput. The duration of
 //! transformations in logging periods shows whether they end in time (the paper's acceptable
-//! alternation, section III.C). Later effects are not predicted: merges that fall behind, and the
-//! search for gaps and log lengths by a self-tuning store.
+//! alternation, section III.C). Later effects are not predicted: merges that fall behind, and a
+//! self-tuning store's search for gaps and log lengths.
 
 use forebay_core::Device;
 use serde::Serialize;
@@ -16,20 +16,21 @@ use crate::simulated::simulate;
 /// The number of logs to simulate.
 const LOGS: u64 = 16;
 
-/// A prediction.
+/// The predicted throughput, and whether transformations keep up.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Predicted {
     /// The throughput of keys and values.
     pub throughput_mb_per_s: f64,
     /// The duration of a transformation in logging periods.
     pub periods: f64,
-    /// The maximum duration, `(disks - 1) / 2`, rounded down.
+    /// The maximum duration of a transformation in logging periods: `(disks - 1) / 2`, rounded
+    /// down.
     pub periods_max: f64,
 }
 
 impl Predicted {
-    /// Returns whether transformations end in time. If they do not, more disks help, and so do
-    /// fewer or larger puts.
+    /// Returns whether transformations end in time. If they do not, more disks, fewer puts or
+    /// larger puts help.
     pub fn keeps_up(&self) -> bool {
         self.periods <= self.periods_max
     }

@@ -1,8 +1,7 @@
-//! Records: a key with its value, or with the information that it was deleted, as of a sequence
-//! number.
+//! Records: a key with its value or the fact that it was deleted, as of a sequence number.
 //!
-//! On disks: length of the key (4 bytes), length of the value (4; all ones for a tombstone),
-//! sequence number (8), key, value.
+//! On disks, a record consists of: length of the key (4 bytes), length of the value (4; all ones
+//! for a tombstone), sequence number (8), key, value.
 
 use std::sync::Arc;
 
@@ -13,9 +12,9 @@ pub type Key = Arc<[u8]>;
 /// The bytes of a value.
 pub type Value = Arc<[u8]>;
 
-/// The maximum length of a key.
+/// The maximum length of a key in bytes.
 pub const KEY_MAX: usize = 64 << 10;
-/// The maximum length of a value.
+/// The maximum length of a value in bytes.
 pub const VALUE_MAX: usize = 64 << 20;
 
 const TOMBSTONE: u32 = u32::MAX;
@@ -32,7 +31,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Returns the length on a disk.
+    /// Returns the length of the record on a disk.
     pub(crate) fn size(&self) -> usize {
         HEAD + self.key.len() + self.value.as_ref().map_or(0, |value| value.len())
     }
@@ -64,10 +63,11 @@ impl Record {
     }
 }
 
-/// The maximum length of a key used as a bound, because roots and batches store bounds.
+/// The maximum length of a key that is used as a bound. Bounds are stored in roots and batches, and
+/// should be short.
 pub(crate) const BOUND_BYTES: usize = 32;
 
-/// Returns a short key that is not less than this one, if there is one.
+/// Returns a short key that is not less than this one; None if there is no such key.
 pub(crate) fn bound(key: &[u8]) -> Option<Key> {
     let Some(head) = key.get(..BOUND_BYTES) else { return Some(key.into()) };
     let mut head = head.to_vec();

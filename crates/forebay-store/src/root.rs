@@ -1,14 +1,15 @@
-//! A disk's root: lists the segments on the disk, and what other disks had when it was written.
+//! A disk's root: a list of the segments on the disk, and of what was on other disks when the root
+//! was written.
 //!
 //! Each segment is listed in two roots: that of its own disk and, with a copy of its filter, that
-//! of another disk. It counts if either root lists it. A log is listed in the root of another disk
-//! before its first put is acknowledged. If a disk is lost, it is therefore known which keys it
-//! might decide.
+//! of another disk. It is in effect if either root lists it. A log is listed in the root of another
+//! disk before its first put is acknowledged. If a disk is lost, it is therefore known which keys
+//! the disk might affect.
 //!
 //! A root is a chain of frames in one of two areas. The first frame contains the complete list;
 //! each further frame contains additions and removals. When the next frame does not fit, a new
-//! chain begins in the other area. Each frame contains the number of its chain and its index in it.
-//! The chain with the greater number counts, up to its first damaged frame.
+//! chain begins in the other area. Each frame contains the number of its chain and its index in the
+//! chain. The chain with the greater number is valid, up to its first damaged frame.
 
 use crate::frame::{BLOCK, Fields, Frame, FrameKind, pad};
 use crate::segment::Described;
@@ -27,8 +28,8 @@ pub(crate) struct Entry {
     pub(crate) described: Described,
     /// The disk that contains the segment.
     pub(crate) disk: u16,
-    /// The location and length of the copy of its filter on the root's disk; the length is 0 on the
-    /// segment's own disk.
+    /// The location and length of the copy of the segment's filter on the root's disk; the length
+    /// is 0 in the root of the segment's own disk.
     pub(crate) copy: (u64, u64),
 }
 
@@ -47,29 +48,29 @@ impl Entry {
     }
 }
 
-/// A log that has begun.
+/// A log that has begun, as listed in the root of another disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Begun {
     pub(crate) log: u64,
     /// The disk that contains the log.
     pub(crate) disk: u16,
-    /// When it began, in nanoseconds since the Unix epoch; 0 if unknown. Formats up to 4 do not
-    /// record this.
+    /// When the log began, in nanoseconds since the Unix epoch; 0 if unknown. Formats up to 4 do
+    /// not record this.
     pub(crate) at: u64,
 }
 
 /// A change of a root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// Added segments.
+    /// Segments to add to the list.
     pub(crate) added: Vec<Entry>,
-    /// Segments that no longer decide any key.
+    /// The ids of segments to remove because they no longer affect any read.
     pub(crate) removed: Vec<u64>,
-    /// New logs on other disks.
+    /// Logs that have begun on other disks.
     pub(crate) begun: Vec<Begun>,
-    /// Logs that have become segments.
+    /// The ids of logs that have become segments.
     pub(crate) ended: Vec<u64>,
-    /// Summaries of lost batches.
+    /// Summaries of lost batches to store.
     pub(crate) lost: Vec<BatchSummary>,
 }
 
@@ -125,17 +126,17 @@ impl Change {
     }
 }
 
-/// The location and content of a disk's root.
+/// A disk's root: its content, and the chain that stores it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Root {
-    /// The number of its chain; 0 before the first.
+    /// The number of the chain; 0 before the first chain.
     pub(crate) chain: u64,
     /// The number of frames.
     pub(crate) frames: u64,
     /// The total length of the frames.
     pub(crate) len: u64,
     pub(crate) segments: Vec<Entry>,
-    /// Logs on other disks that may not be in a segment.
+    /// Logs on other disks that may not be in a segment yet.
     pub(crate) logs: Vec<Begun>,
     /// Summaries of lost batches.
     pub(crate) lost: Vec<BatchSummary>,
@@ -147,8 +148,8 @@ impl Root {
         self.chain % 2
     }
 
-    /// Makes the next change begin a new chain in the other area, with a number greater than
-    /// `chain`, which that area may contain.
+    /// Makes the next change begin a new chain in the other area. The new chain's number is greater
+    /// than `chain`, the greatest number that the area may already contain.
     pub(crate) fn end_behind(&mut self, chain: u64, root_bytes: u64) {
         self.chain = chain + (chain - self.chain) % 2;
         self.len = root_bytes;

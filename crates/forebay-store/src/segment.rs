@@ -25,7 +25,7 @@ pub(crate) struct Place {
     pub(crate) len: u32,
 }
 
-/// The keys that a segment decides: greater than `after` and not greater than `upto`. None means
+/// The keys that a segment owns: greater than `after` and not greater than `upto`. None means
 /// unbounded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Keys {
@@ -39,7 +39,7 @@ impl Keys {
             && self.upto.as_deref().is_none_or(|upto| key <= upto)
     }
 
-    /// Subtracts a range: returns the parts below and above it.
+    /// Returns the parts of this range below and above another range.
     pub(crate) fn without(&self, others: &Keys) -> Vec<Keys> {
         let end = |upto: &Option<Key>| (upto.is_none(), upto.clone());
         let before = Keys {
@@ -89,7 +89,8 @@ impl Shape {
 pub(crate) struct Origin {
     /// The first and the last log.
     pub(crate) ages: (u64, u64),
-    /// The log before the first one and its number of batches, all of which must be found.
+    /// The log before the first one and its number of batches. Opening the store must find all of
+    /// these batches.
     pub(crate) before: (u64, u64),
 }
 
@@ -102,9 +103,9 @@ pub(crate) struct Described {
     /// The log before them, as in [`Origin`].
     pub(crate) before: (u64, u64),
     pub(crate) keys: Keys,
-    /// The offset on the disk.
+    /// The offset of the segment on the disk in bytes.
     pub(crate) offset: u64,
-    /// The length on the disk.
+    /// The length of the segment on the disk in bytes.
     pub(crate) len: u64,
     pub(crate) shape: Shape,
 }
@@ -180,8 +181,8 @@ impl Described {
 /// A child of an inner node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Child {
-    /// The lower bound: not greater than the child's first key, and greater than all keys of the
-    /// preceding child.
+    /// The lower bound of the child's keys: not greater than the child's first key, and greater
+    /// than all keys of the preceding child.
     first: Key,
     place: Place,
 }
@@ -195,7 +196,8 @@ impl Child {
 /// An inner node.
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// The level: children are leaves at level 1, and nodes of the next lower level above that.
+    /// The level. At level 1, the children are leaves; above, they are nodes of the next lower
+    /// level.
     pub(crate) level: u64,
     children: Vec<Child>,
 }
@@ -253,30 +255,30 @@ pub(crate) fn put_filter(out: &mut Vec<u8>, filter: &Filter, store: u64, id: u64
 }
 
 /// Returns an upper bound on the length of a segment with `record_bytes` bytes of records. The
-/// distinguishing prefixes of all keys have at most `apart_bytes` bytes in total and `apart_max`
-/// bytes each; nodes store one of them for each leaf.
+/// prefixes that distinguish its keys have at most `apart_bytes` bytes in total and `apart_max`
+/// bytes each; nodes store one prefix for each leaf.
 pub(crate) fn len_max(record_bytes: u64, records: u64, apart_bytes: u64, apart_max: u64) -> u64 {
     let leaves = (record_bytes / (LEAF_BYTES - HEAD) as u64 + 1).min(records + 1);
     len_of(record_bytes, records, leaves, apart_bytes.min(leaves.saturating_mul(apart_max)))
 }
 
-/// Returns the same bound for at most `leaves` leaves whose lower bounds have at most `first_bytes`
-/// bytes.
+/// Returns the same upper bound for at most `leaves` leaves whose lower bounds have at most
+/// `first_bytes` bytes in total.
 fn len_of(record_bytes: u64, records: u64, leaves: u64, first_bytes: u64) -> u64 {
     let head = HEAD as u64;
-    // Each level above the first has at most half the entries of the one below it, rounded up; the
-    // second level may contain all the long keys.
+    // Each level above the first has at most half as many entries as the level below it, rounded
+    // up. The second level may contain all the long keys.
     let nodes = 3 * (leaves * (16 + head) + first_bytes);
     let filter = records * 10 / 8 + 8 + head;
     (record_bytes + leaves * head + nodes + filter).next_multiple_of(crate::frame::BLOCK as u64)
 }
 
-/// Writes a segment: takes records in key order and produces bytes.
+/// Encodes a segment: accepts records in key order and produces bytes.
 pub(crate) struct Writer {
     store: u64,
     id: u64,
     out: Vec<u8>,
-    /// The number of bytes already taken.
+    /// The number of bytes that the caller has already taken.
     sent: u64,
     leaf: Vec<u8>,
     leaf_records: u32,
@@ -333,7 +335,7 @@ impl Writer {
         told_apart(self.last.as_deref().unwrap_or_default(), key)
     }
 
-    /// Returns the number of bytes so far.
+    /// Returns the number of bytes produced so far, including those already taken.
     pub(crate) fn len(&self) -> u64 {
         self.sent + (self.out.len() + self.leaf.len()) as u64
     }
@@ -347,7 +349,7 @@ impl Writer {
         len_of(bytes, records, self.leaves.len() as u64 + 2, first_bytes)
     }
 
-    /// Takes `count` bytes, if that many are available.
+    /// Returns the next `count` bytes, or None if fewer are available.
     pub(crate) fn take(&mut self, count: usize) -> Option<Vec<u8>> {
         (self.out.len() >= count).then(|| {
             let rest = self.out.split_off(count);
@@ -370,13 +372,13 @@ impl Writer {
         Frame { kind, store: self.store, count, a: self.id, b }
     }
 
-    /// Returns the hashes of all keys so far.
+    /// Returns the hashes of all keys so far, from which the caller builds the filter.
     pub(crate) fn hashes(&self) -> &[u64] {
         &self.hashes
     }
 
-    /// Returns the remaining bytes, padded to whole blocks, the segment's shape, and the top node.
-    /// The filter must contain all keys.
+    /// Returns the remaining bytes, padded to whole blocks, the segment's shape, and the root of
+    /// its tree. The filter must contain all keys.
     pub(crate) fn finish(mut self, filter: &Filter) -> (Vec<u8>, Shape, Option<Node>) {
         self.end_leaf();
         self.shape.leaves_len = self.sent + self.out.len() as u64;
@@ -400,7 +402,7 @@ impl Writer {
         (self.out, self.shape, top)
     }
 
-    /// Writes a level of nodes; returns them as children of the next level.
+    /// Encodes a level of nodes; returns the nodes as children for the next level.
     fn nodes(&mut self, level: u64, children: &[Child]) -> Vec<Child> {
         let mut parents = Vec::new();
         let mut rest = children;
@@ -448,7 +450,7 @@ mod tests {
         Record { key: key.into(), sequence: u64::from(number) + 3, value }
     }
 
-    /// Writes a segment of the even numbers below twice `count`.
+    /// Encodes a segment whose keys are the even numbers below twice `count`.
     fn written(
         count: u32,
         key_len: usize,

@@ -5,7 +5,7 @@
 //! of keys with earlier pending writes. Clients are not trusted: lengths, connections, pending
 //! commands and their memory are limited.
 
-// This module works with threads and sockets.
+// Allowed because this module works with threads and sockets.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod client;
@@ -52,14 +52,15 @@ pub struct Limits {
     /// The maximum number of bytes that a client can queue after MULTI, including an overhead for
     /// each word.
     pub transaction_bytes_max: usize,
-    /// The same limit for all clients together, not counting the first 64 KiB of each.
+    /// The limit for the queued bytes of all clients together, not counting the first 64 KiB of
+    /// each.
     pub all_transactions_bytes_max: usize,
     /// The maximum number of pending commands per client.
     pub pipeline_max: usize,
     /// The maximum number of keys that one SCAN examines.
     pub scan_count_max: usize,
-    /// The maximum number of bytes of these keys and their values, unless the first record alone
-    /// has more.
+    /// The maximum number of bytes of the keys and values that one SCAN reads, unless the first
+    /// record alone has more.
     pub scan_bytes_max: u64,
     /// The password that clients must provide.
     pub password: Option<String>,
@@ -87,7 +88,7 @@ struct Serving {
     store: Store,
     limits: Limits,
     connections: AtomicUsize,
-    /// The number of clients so far.
+    /// The number of clients so far, from which clients get their ids.
     clients: AtomicI64,
     unfinished: Arc<Unfinished>,
     /// The bytes that clients have queued since MULTI.
@@ -105,7 +106,7 @@ pub struct Server {
     scraped: Vec<Scraped>,
 }
 
-/// The interval at which connections check whether the server has ended.
+/// The interval at which connections check whether the server is stopping.
 const TICK: Duration = Duration::from_millis(200);
 
 impl Server {
@@ -141,7 +142,7 @@ impl Server {
         Ok(Server { serving, address, thread, scraped: Vec::new() })
     }
 
-    /// Also answers `GET /metrics` over HTTP at a loopback address, in Prometheus's text format.
+    /// Also answers `GET /metrics` over HTTP on a loopback address, in Prometheus's text format.
     /// Returns the actual address.
     ///
     /// # Errors
@@ -159,13 +160,13 @@ impl Server {
         self.address
     }
 
-    /// Accepts no more clients, and ends existing connections once their pending commands are
+    /// Stops accepting clients, and ends existing connections once their pending commands are
     /// answered.
     pub fn stop(self) {
         self.serving.is_over.store(true, Ordering::SeqCst);
         // Connect once, so that the listening thread wakes up and sees the stop flag.
         drop(TcpStream::connect(self.address));
-        // The thread ends by itself.
+        // A panic of the listening thread does not matter any more.
         let _ = self.thread.join();
         self.scraped.into_iter().for_each(Scraped::stop);
         while self.serving.connections.load(Ordering::SeqCst) > 0 {
@@ -193,13 +194,13 @@ fn accept(listener: &TcpListener, serving: &Arc<Serving>) {
         let thread = std::thread::Builder::new().name("client".into());
         // If no thread can be created, dropping the guard ends the connection.
         let _ = thread.spawn(move || {
-            // A client that disconnects is not worth a message.
+            // An error of the connection needs no message: the client has gone.
             let _ = connection::serve(connection, &guard.0);
         });
     }
 }
 
-/// Counts a connection while it exists.
+/// Counts an open connection until it is dropped.
 struct Connected(Arc<Serving>);
 
 impl Drop for Connected {
@@ -209,7 +210,7 @@ impl Drop for Connected {
 }
 
 fn refuse(mut connection: TcpStream) {
-    // The client may not be reading.
+    // The timeout is needed because the client may not be reading.
     let _ = connection.set_write_timeout(Some(TICK));
     let _ = connection.write_all(b"-ERR max number of clients reached\r\n");
 }

@@ -1,4 +1,4 @@
-//! The verb `store simulate`: measures how much sorting slows puts.
+//! The verb `store simulate`: measures how much transformation slows down puts.
 
 mod inputs;
 mod page;
@@ -18,12 +18,13 @@ pub(crate) struct StoreSimulateAnswer {
     pub(crate) rows: Vec<ArrangementRow>,
     /// The prediction from the first logs for the enhanced arrangement.
     pub(crate) predicted: Predicted,
-    /// Whether to spin down idle disks; None if the device file does not specify the savings.
+    /// Whether spinning down idle disks is worthwhile; None if the device file does not specify the
+    /// savings.
     pub(crate) parking: Option<Parking>,
 }
 
-/// How long a disk rests between its turns as the log, and how long it must rest to make spinning
-/// down worthwhile.
+/// How long a disk rests between its turns on duty, and how long it must rest to make spinning down
+/// worthwhile.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Parking {
     pub(crate) rest_s: f64,

@@ -18,7 +18,7 @@ use crate::policy::{Desk, StorePolicy};
 const PAGE: usize = 4096;
 /// The maximum length of an I/O, which is Linux's default for disks (`max_sectors_kb`).
 const IO_MAX: u32 = 512 << 10;
-/// The maximum capacity, because some models are unlimited.
+/// The maximum capacity of a disk, because some models have no limit.
 const CAPACITY_MAX: u64 = 1 << 44;
 
 /// The content of a page.
@@ -28,15 +28,15 @@ enum Page {
     Bytes(Box<[u8; PAGE]>),
 }
 
-/// The content of a disk in memory. Pages that repeat a single byte take almost no memory, which
-/// permits large amounts of such values.
+/// The content of a disk, in memory. A page that repeats a single byte takes almost no memory, so
+/// loads may put large amounts of such values.
 #[derive(Default)]
 struct Filled {
     pages: BTreeMap<u64, Page>,
 }
 
 impl Filled {
-    /// Returns the pages of a range, and the range within each.
+    /// Splits a range by pages; returns each page's number and the range within it.
     fn pages(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, usize)> {
         let end = offset + len as u64;
         let size = PAGE as u64;
@@ -47,12 +47,12 @@ impl Filled {
         })
     }
 
-    /// Writes bytes.
+    /// Writes bytes at an offset.
     fn lay(&mut self, offset: u64, mut from: &[u8]) {
         for (page, begin, upto) in Filled::pages(offset, from.len()) {
             let (now, later) = from.split_at(upto - begin);
             from = later;
-            // Compares the page with itself, shifted by one byte.
+            // Comparing the page with itself shifted by one byte shows whether all bytes are equal.
             if now.len() == PAGE && now[1..] == now[..PAGE - 1] {
                 self.pages.insert(page, Page::Fill(now[0]));
                 continue;
@@ -101,7 +101,7 @@ impl Store for Filled {
 pub struct Simulated {
     /// The time from the opening of the store until the last put was answered.
     pub execution: Nanos,
-    /// The time until the last log was a segment.
+    /// The time until the last log had become a segment.
     pub settled: Nanos,
     /// The latencies of all puts, sorted.
     pub latencies: Vec<Nanos>,
@@ -111,14 +111,14 @@ pub struct Simulated {
     pub held: (u64, usize),
     /// The busy time of each disk until everything was settled.
     pub busy: Vec<Nanos>,
-    /// The energy used by each disk until then, in joules.
+    /// The energy used by each disk until everything was settled, in joules.
     pub energy_j: Vec<f64>,
     /// The times at which disks began each stage.
     pub stages: Vec<StageChange>,
 }
 
 impl Simulated {
-    /// Returns the latency that this share of all puts does not exceed.
+    /// Returns the latency that `share` of the puts do not exceed.
     pub fn latency(&self, share: f64) -> Nanos {
         let last = self.latencies.len().saturating_sub(1);
         let at = (share * last as f64).round() as usize;
@@ -139,7 +139,7 @@ pub(crate) enum Time {
 /// Runs [`simulate`] on a given clock for as long as `go_on`, which is called often, returns true.
 ///
 /// # Errors
-/// Returns [`OperationError::Closed`] if `go_on` returned false; otherwise the same as [`simulate`].
+/// Returns [`OperationError::Closed`] if `go_on` returned false; otherwise fails like [`simulate`].
 pub(crate) fn simulate_while<D: Device>(
     time: Time,
     devices: Vec<D>,
@@ -157,7 +157,7 @@ pub(crate) fn simulate_while<D: Device>(
     }
 }
 
-/// Stops a run when requested.
+/// Stops the simulation when `go_on` requests it.
 struct While<'a> {
     go_on: &'a mut dyn FnMut() -> ControlFlow<()>,
     is_stopped: bool,
@@ -172,10 +172,12 @@ impl Watch for While<'_> {
     }
 }
 
-/// Puts a load into a new store on these disks, or with `raid0_chunk_bytes` on all of them as one.
+/// Puts a load into a new store on these disks; with `raid0_chunk_bytes`, on a RAID 0 of all of
+/// them.
 ///
 /// # Errors
-/// Returns [`OperationError`] if the store could not take the load, for example because a disk is full.
+/// Returns [`OperationError`] if the store could not take the load, for example because a disk is
+/// full.
 pub fn simulate<D: Device>(
     devices: Vec<D>,
     raid0_chunk_bytes: Option<u64>,
@@ -242,7 +244,8 @@ fn by<D: Device, C: Clock>(
     })
 }
 
-/// Creates the disks of a new store; with `chunk_bytes`, the stripes of its only disk.
+/// Creates the content of a new store's disks; with `chunk_bytes`, the only disk is striped over
+/// `count` devices.
 fn blank(layouts: &[Layout], count: usize, chunk_bytes: Option<u64>) -> Vec<Filled> {
     let mut stores: Vec<Filled> = (0..count).map(|_| Filled::default()).collect();
     for (disk, layout) in layouts.iter().enumerate() {

@@ -11,12 +11,12 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// Creates space that is completely free.
+    /// Creates a space that is completely free.
     pub(crate) fn new(from: u64, len: u64) -> Space {
         Space { free: BTreeMap::from_iter((len > 0).then_some((from, len))), free_bytes: len }
     }
 
-    /// Takes the first free extent of this length; returns None if there is none.
+    /// Takes the first free extent of this length; returns None if no free extent is long enough.
     pub(crate) fn take(&mut self, len: u64) -> Option<u64> {
         let (&at, &room) = self.free.iter().find(|(_, room)| **room >= len)?;
         self.free.remove(&at);
@@ -70,7 +70,7 @@ impl Space {
         self.free.values().copied().max().unwrap_or(0)
     }
 
-    /// Returns the number of free bytes usable in pieces of this size.
+    /// Returns the number of free bytes that are usable in pieces of this size.
     pub(crate) fn whole(&self, piece: u64) -> u64 {
         self.free.values().map(|room| room / piece * piece).sum()
     }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Compares with one flag per block.
+        /// Compares the free space with a model that has one flag per block.
         #[test]
         fn no_block_is_given_twice_or_lost(acts in proptest::collection::vec((0..3_u8, 0..40_u64, 1..9_u64), 1..200)) {
             let mut space = Space::new(0, 40);

@@ -3,7 +3,7 @@
 //! Operations are sent to the thread through a queue. Each result is passed to a callback on that
 //! thread.
 
-// This module synchronizes threads.
+// Allowed because this module synchronizes threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::{BTreeMap, VecDeque};
@@ -95,7 +95,7 @@ struct Shared {
     waker: Mutex<Option<Waker>>,
 }
 
-/// When the thread ends for any reason, drops the callbacks, so that nothing waits for them
+/// When the thread ends for any reason, drops the pending callbacks so that nothing waits for them
 /// forever.
 struct Ends(Arc<Shared>);
 
@@ -159,7 +159,7 @@ impl Store {
         });
         let (said, opened) = sync_channel(1);
         let then: Then = Box::new(move |answer| {
-            // The opening thread is waiting for this.
+            // The receiver cannot be gone, because the opening thread waits for the answer.
             let _ = said.send(answer);
         });
         shared.queue().push(Operation::Open, then);
@@ -215,7 +215,7 @@ impl Store {
         self.begin(
             operation,
             Box::new(move |answer| {
-                // The calling thread is waiting for this.
+                // The receiver cannot be gone, because the calling thread waits for the answer.
                 let _ = said.send(answer);
             }),
         );
@@ -273,8 +273,8 @@ impl Store {
         }
     }
 
-    /// Takes a snapshot of the current state. Until it is dropped, none of its data is freed on the
-    /// disks.
+    /// Takes a snapshot of the current state. Until the snapshot is dropped, none of its data is
+    /// freed on the disks.
     ///
     /// # Errors
     /// Returns [`OperationError::Closed`].
@@ -285,8 +285,8 @@ impl Store {
         }
     }
 
-    /// Takes a [`Store::snapshot`] without waiting. It reflects the state when the store processes
-    /// the request, which is before any operation that begins later.
+    /// Takes a snapshot like [`Store::snapshot`], but without waiting. It reflects the state when
+    /// the store processes the request, which is before any operation that begins later.
     pub fn hold(&self) -> Snapshot {
         let id = self.number(Operation::Snapshot, Box::new(|_| ()));
         Snapshot { store: self.clone(), id }
@@ -299,7 +299,7 @@ impl Store {
         Snapshot { store: self.clone(), id }
     }
 
-    /// Reads and checks everything.
+    /// Reads everything and checks its consistency.
     ///
     /// # Errors
     /// Returns [`OperationError::Closed`].
@@ -307,7 +307,7 @@ impl Store {
         self.checked(Operation::Check)
     }
 
-    /// Replaces lost and damaged data by what can still be read; the rest is discarded.
+    /// Replaces lost and damaged data with what can still be read; the rest is discarded.
     ///
     /// # Errors
     /// Returns [`OperationError`] if the data could not be written.
@@ -340,8 +340,8 @@ impl Store {
         self.is_durable
     }
 
-    /// Returns the number of devices that contain the disks, which is lower than the number of
-    /// disks if some share a device.
+    /// Returns the number of distinct devices that contain the disks; it is lower than the number
+    /// of disks if some share a device.
     pub fn devices(&self) -> usize {
         self.devices
     }
@@ -426,7 +426,7 @@ const PAGE_BYTES: u64 = 4 << 20;
 /// An iterator over the keys and values of a snapshot, in order. It ends after the first error.
 pub struct Records<'a> {
     snapshot: &'a Snapshot,
-    /// The pending next page; None after the last one.
+    /// Receives the next page; None after the last one.
     asked: Option<Receiver<Answered>>,
     ready: std::vec::IntoIter<(Key, Value)>,
 }
@@ -438,7 +438,7 @@ impl Records<'_> {
         self.snapshot.begin(
             scan,
             Box::new(move |answer| {
-                // The receiver may be gone.
+                // The iterator may have been dropped.
                 let _ = said.send(answer);
             }),
         );
@@ -526,7 +526,7 @@ fn drive(disks: Disks, config: Config, shared: &Arc<Shared>) {
     let _ = run(&mut policy, &mut *lanes, &mut outside, &mut ());
 }
 
-/// Operations from other threads.
+/// Passes operations from other threads to the engine.
 struct Outside {
     shared: Arc<Shared>,
     desk: Desk,
@@ -537,7 +537,7 @@ struct Outside {
     names: Names,
 }
 
-/// The user's names for the disks.
+/// The names under which the user knows the disks.
 struct Names {
     paths: Vec<PathBuf>,
     missing: Option<usize>,
@@ -565,7 +565,7 @@ impl Workload for Outside {
                 (self.view.figures(), self.view.stages(), self.view.held());
             let (records, losses) = (self.view.records(), self.view.losses());
             let health = self.view.health();
-            // The receiver may be gone.
+            // The requesting thread may be gone.
             let _ = asked.send(Status { figures, stages, held, records, losses, health });
         }
         if queue.notices.len() < NOTICES_MAX {

@@ -1,4 +1,4 @@
-//! Summaries of batches. A batch contains summaries of earlier ones, so that the keys of a lost
+//! Summaries of batches. A batch contains summaries of earlier batches, so that the keys of a lost
 //! batch are known.
 //!
 //! A summary contains the log and index of the batch, when it was put, the number of its records,
@@ -11,8 +11,8 @@ use crate::filter::{self, Filter};
 use crate::frame::{Fields, put_bytes};
 use crate::record::{BOUND_BYTES, Key, Record, bound};
 
-/// The number of hashes that is always permitted; more are permitted up to a share of the records'
-/// bytes.
+/// Up to this many hashes are always permitted. More are permitted if they take at most
+/// 1/`HASHES_SHARE` of the records' bytes.
 const HASHES_MIN: usize = 64;
 const HASHES_SHARE: usize = 16;
 /// The maximum number of bytes of summaries that wait to be included in a batch, not counting the
@@ -25,7 +25,7 @@ const FILTER: u32 = 2;
 /// A set of keys with few false positives and no false negatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KeySet {
-    /// The hashes, sorted.
+    /// The sorted hashes of the keys.
     Hashes(Vec<u64>),
     Filter(Filter),
 }
@@ -52,7 +52,7 @@ impl KeySet {
         }
     }
 
-    /// Removes keys, if they are known individually.
+    /// Removes keys by their hashes, unless the set is a filter.
     pub(crate) fn remove(&mut self, is_removed: impl Fn(u64) -> bool) {
         if let KeySet::Hashes(hashes) = self {
             hashes.retain(|hash| !is_removed(*hash));
@@ -91,18 +91,18 @@ impl KeySet {
     }
 }
 
-/// Information about a batch that is available without reading the batch.
+/// A summary of a batch, available without reading the batch itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BatchSummary {
     pub(crate) log: u64,
-    /// The index in the log.
+    /// The index of the batch in its log.
     pub(crate) index: u64,
     /// When the batch was put, in nanoseconds since the Unix epoch; 0 if unknown.
     pub(crate) put_at: u64,
     pub(crate) records: u64,
-    /// The lower bound of its keys.
+    /// The lower bound of the batch's keys.
     pub(crate) from: Key,
-    /// The upper bound of its keys; None if there is no short bound.
+    /// The upper bound of the batch's keys; None if there is no short bound.
     pub(crate) upto: Option<Key>,
     pub(crate) keys: KeySet,
 }
@@ -177,7 +177,7 @@ impl Summaries {
     }
 
     /// Returns the latest summaries that fit between `used` bytes and the end of the last block.
-    /// The very last one is always included if it fits below `most`.
+    /// The very last summary is included even beyond that block, if it ends below `most`.
     pub(crate) fn within(&self, used: usize, most: usize) -> Vec<u8> {
         let mut said = Vec::new();
         let Some(last) = self.latest.back() else { return said };
@@ -260,10 +260,10 @@ mod tests {
         let many = indices(said(1000, 8192));
         assert!(many.len() > 20 && many.is_sorted_by(|a, b| *a == b + 1), "{many:?}");
         assert_eq!(many[0], 1999);
-        // The last summary may take another block if there is room.
+        // The last summary may take another block if there is room for it.
         assert!(indices(said(4096, 8192)).len() > 30);
         assert!(said(4096, 8191).is_empty());
-        // A summary that is itself long.
+        // The last summary may itself be long.
         waiting.push(&summary(2000, 20_000, 400));
         let said = BatchSummary::all(&waiting.within(100, 1 << 20)).unwrap();
         assert_eq!(said[0].index, 2000);

@@ -1,4 +1,4 @@
-//! What is predicted of a load from its first logs comes true, on models of four disks.
+//! Compares predictions from the first logs of a load with the outcome, on models of four disks.
 
 use forebay_core::Nanos;
 use forebay_store::{Config, Keys, Load, predict, simulate};
@@ -7,7 +7,8 @@ use forebay_store::{Config, Keys, Load, predict, simulate};
 fn the_predicted_rate_comes_true_within_a_tenth() {
     let model = forebay_devices::open("st1000nm0011:plain").unwrap().model;
     let disks = vec![model; 4];
-    // From 10 KB on the disks are saturated: transformations take longer than their period, which is said.
+    // From 10 KB, the disks are saturated: transformations take longer than permitted, and the
+    // prediction must say so.
     for (value_bytes, total_mb, off_max, keeps_up) in
         [(1000, 100, 0.1, true), (10_000, 300, 0.1, false), (100_000, 600, 0.1, false)]
     {

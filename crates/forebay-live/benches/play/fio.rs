@@ -13,7 +13,8 @@ pub(crate) fn is_there() -> bool {
     asked.is_ok_and(|status| status.success())
 }
 
-/// Runs fio with the fastest settings of io_uring and these arguments; returns its first job.
+/// Runs fio with the fastest settings of io_uring and these arguments; returns the result of its
+/// first job.
 fn run(arguments: &[String]) -> Value {
     let fixed = ["--direct=1", "--ioengine=io_uring", "--fixedbufs=1"];
     let output = Command::new("fio")
@@ -29,7 +30,7 @@ fn run(arguments: &[String]) -> Value {
     json["jobs"][0].clone()
 }
 
-/// Returns I/Os a second, and I/Os per second of CPU time.
+/// Returns I/Os per second, and I/Os per second of CPU time.
 pub(crate) fn random_reads(file: &Path, depth: u32, seconds: u64) -> (f64, f64) {
     let job = run(&[
         format!("--filename={}", file.display()),
@@ -47,7 +48,7 @@ pub(crate) fn random_reads(file: &Path, depth: u32, seconds: u64) -> (f64, f64) 
     (ios / run_s, ios / cpu_s)
 }
 
-/// An I/O log of version 3, times in microseconds as fio 3.33 reads them.
+/// Writes an I/O log of version 3, with times in microseconds as fio 3.33 expects them.
 pub(crate) fn write_log(log: &Path, file: &Path, requests: &[Request]) {
     let mut out = BufWriter::new(File::create(log).unwrap());
     let name = file.display();

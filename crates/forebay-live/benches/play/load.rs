@@ -1,4 +1,4 @@
-//! The requests of the bench.
+//! The loads of the benchmark.
 
 use forebay_core::contract::policy::Done;
 use forebay_core::replay::{Intensity, Open};
@@ -7,7 +7,7 @@ use forebay_testing::random;
 
 const LEN: u32 = 4096;
 
-/// Returns a MiB that does not compress.
+/// Returns 1 MiB of incompressible data.
 pub(crate) fn noise(mut seed: u64) -> Vec<u8> {
     (0..1 << 17).flat_map(|_| random(&mut seed).to_le_bytes()).collect()
 }
@@ -25,7 +25,7 @@ fn read(state: &mut u64, id: u64, at: Nanos, file_bytes: u64) -> Request {
     }
 }
 
-/// Random reads with this many outstanding, forever.
+/// Random reads, always with the same number outstanding.
 pub(crate) struct Outstanding {
     ready: u32,
     asked: u64,
@@ -55,10 +55,10 @@ impl Workload for Outstanding {
     }
 }
 
-/// Random reads at recorded times.
+/// Random reads at given times.
 pub(crate) struct Timed {
     pub(crate) requests: Vec<Request>,
-    /// When each is wanted.
+    /// The time at which each request is due.
     pub(crate) wanted: Vec<Nanos>,
 }
 

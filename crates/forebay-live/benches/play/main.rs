@@ -1,23 +1,24 @@
-//! The live driver beside fio, in the same run on the same file.
+//! Compares the live driver with fio, in the same run on the same file.
 //!
 //! 1. Random 4 KiB direct reads, 32 at a time, through io_uring with registered files and buffers:
-//!    I/Os per second of processor time (user and system, as getrusage(2) tells each program).
+//!    I/Os per second of CPU time (user and system, as getrusage(2) reports for each program).
 //!    Target: at least fio's.
-//! 2. A timed replay of 20,000 random 4 KiB reads a second with exponential gaps: how late requests
-//!    get to the kernel. Both programs are watched from outside, by the kernel's own record of each
-//!    submission (`io_uring_submit_req` in tracefs); the n-th submission is the n-th request. Times run
-//!    from the moment a program is least late, so that neither pays for starting up. Target: the
-//!    driver's 99th percentile at most a fifth of fio's `read_iolog`, and no drift (how much later
-//!    the last tenth is issued, at the median, than the first).
+//! 2. A timed replay of 20,000 random 4 KiB reads per second with exponential gaps: how late
+//!    requests reach the kernel. Both programs are observed from outside, through the kernel's own
+//!    record of each submission (`io_uring_submit_req` in tracefs); the n-th submission is the n-th
+//!    request. Times count from the moment at which a program is least late, so that neither is
+//!    charged for starting up. Target: the driver's 99th percentile is at most a fifth of that of
+//!    fio's `read_iolog`, and there is no drift (the difference between the median lateness of the
+//!    last and the first tenth).
 //!
-//! 3. The same requests, slower, on an emulated device in wall time and in the simulator: how far the
-//!    quantiles of what somebody waits are apart. Target: 2 % or 100 us.
+//! 3. The same requests, slower, on an emulated device in wall time and in the simulator: how much
+//!    the quantiles of the waiting times differ. Target: at most 2 % or 100 us.
 //!
-//! `cargo bench -p forebay-live --bench play -- [FOLDER]`; the file is made in FOLDER, by default the
-//! folder for temporary files. Rounds of both programs alternate, since other work on the machine
-//! comes and goes; the medians are what counts. On a machine that is busy with other things both wait
-//! for a processor now and then, some milliseconds at a time: `chrt -f 1` before the program (what
-//! `forebay play --realtime` does) shows what they do when they do not.
+//! Run it with `cargo bench -p forebay-live --bench play -- [FOLDER]`; the file is created in
+//! FOLDER, by default the folder for temporary files. Rounds of both programs alternate, because
+//! the load of the machine varies, and results are medians. On a busy machine, both programs
+//! occasionally wait for a CPU for some milliseconds; `chrt -f 1` before the program (which is what
+//! `forebay play --realtime` does) shows the results without these waits.
 
 #![allow(clippy::unwrap_used)]
 
@@ -46,16 +47,16 @@ const ROUNDS: usize = 5;
 const SECONDS: u64 = 4;
 const RATE_IOPS: f64 = 20_000.0;
 const EMULATED_IOPS: f64 = 500.0;
-/// Requests as they come, in turn.
+/// Issues requests in the order in which they arrive.
 const POLICY: &str = "noop:merge=no:reads-max=1024:writes-max=1024";
 
-/// The result of the loop.
+/// What was observed during a run.
 #[derive(Default)]
 struct Watched {
     ios: u64,
     failed: u64,
     lateness: Vec<Nanos>,
-    /// Microseconds that each request took.
+    /// The latency of each request in microseconds.
     waited: Vec<f64>,
     length: Option<Nanos>,
 }
@@ -65,7 +66,7 @@ impl Observer for Watched {
         self.ios += 1;
     }
     fn finished(&mut self, now: Nanos, done: &Done) {
-        // An endless program would not end here.
+        // The workload is endless, so requests after the end are not counted.
         if self.length.is_none() {
             self.waited.push((now - done.request.at).0 as f64 / 1e3);
         }
@@ -124,7 +125,7 @@ fn quantile(values: &mut [f64], share: f64) -> f64 {
     values[((values.len() - 1) as f64 * share) as usize]
 }
 
-/// I/Os a second of processor time, and of the clock.
+/// Compares the I/Os per second, and per second of CPU time.
 fn throughput(file: &Path) {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     println!("random 4 KiB direct reads, {DEPTH} at a time, {SECONDS} s a round");
@@ -151,7 +152,8 @@ fn throughput(file: &Path) {
     );
 }
 
-/// 99th percentile and drift in microseconds of how late `submitted` is against `wanted`.
+/// Returns the 99th percentile and the drift of the delays from `wanted` to `submitted`, in
+/// microseconds.
 fn lateness(submitted: &[f64], wanted: &[Nanos]) -> (f64, f64) {
     assert_eq!(submitted.len(), wanted.len(), "a submission each request");
     let pairs = submitted.iter().zip(wanted);
@@ -164,7 +166,7 @@ fn lateness(submitted: &[f64], wanted: &[Nanos]) -> (f64, f64) {
     (quantile(&mut late, 0.99), last - first)
 }
 
-/// How late requests get to the kernel.
+/// Compares how late requests reach the kernel.
 fn timed(file: &Path) {
     let Some(submissions) = Submissions::new() else {
         println!("!!! lateness beside fio is SKIPPED: it needs root and a tracefs");
@@ -201,7 +203,7 @@ fn timed(file: &Path) {
 struct Made(PathBuf);
 
 impl Made {
-    /// With a file that was written, so that reads are not of holes.
+    /// Creates the folder with a file that was completely written, so that reads do not read holes.
     fn new(folder: PathBuf) -> Made {
         fs::create_dir(&folder).unwrap();
         let made = Made(folder);
@@ -224,7 +226,7 @@ impl Drop for Made {
     }
 }
 
-/// Compares the waiting times on an emulated device with the simulator's.
+/// Compares the waiting times on an emulated device with those in the simulator.
 fn emulated() {
     let load = Timed::new(EMULATED_IOPS, SECONDS, FILE_BYTES);
     let model = || Fixed::new(EMULATED_IOPS / 0.8).unwrap();

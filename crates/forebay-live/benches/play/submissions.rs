@@ -1,4 +1,4 @@
-//! When programs handed their reads to the kernel, as the kernel recorded it.
+//! Determines from the kernel's trace when programs submitted their reads.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ pub(crate) struct Submissions {
 }
 
 impl Submissions {
-    /// None without root or tracefs.
+    /// Starts recording; returns None without root privileges or tracefs.
     pub(crate) fn new() -> Option<Submissions> {
         let name = format!("forebay-bench-{}", std::process::id());
         let mount = std::env::temp_dir().join(&name).with_extension("trace");
@@ -29,7 +29,8 @@ impl Submissions {
         Some(made)
     }
 
-    /// The times in microseconds of the reads that threads named `program` submit during `work`.
+    /// Returns the times, in microseconds, of the reads that threads named `program` submit during
+    /// `work`.
     pub(crate) fn of(&self, program: &str, work: impl FnOnce()) -> Vec<f64> {
         let set = |name: &str, value: &str| fs::write(self.instance.join(name), value).unwrap();
         set("trace", "");

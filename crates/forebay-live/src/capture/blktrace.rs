@@ -1,9 +1,9 @@
 //! Runs blktrace(8), which reads the records from debugfs.
 //!
-//! It writes the records of all CPUs to its standard output (`-o -`), with sequence numbers and
-//! names. On a locked-down kernel, it reports on standard error that it cannot open the files, and
-//! then hangs; that message counts as a refusal. The number of losses is the kernel's counter in
-//! `block/NAME/dropped`.
+//! blktrace writes the records of all CPUs to its standard output (`-o -`), with sequence numbers
+//! and names. On a locked-down kernel, it reports on standard error that it cannot open the files,
+//! and then hangs; that message counts as a refusal. The number of lost events is the kernel's
+//! counter in `block/NAME/dropped`.
 
 use std::fs;
 use std::io::{self, Read};
@@ -18,14 +18,14 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{CaptureError, Device, Look, NAP, Places, Source};
 
-/// The time within which blktrace may report that it cannot work.
+/// The time within which blktrace reports if it cannot work.
 const START: Duration = Duration::from_millis(500);
-/// The time that it gets to end.
+/// The time within which blktrace must end after it was told to stop.
 const END: Duration = Duration::from_secs(5);
-/// Its messages if it cannot work.
+/// Parts of blktrace's messages if it cannot work.
 const FAILURES: [&str; 3] = ["FAILED", "failed", "Invalid debug"];
 
-/// The program at work.
+/// A running blktrace.
 pub(crate) struct Blktrace {
     child: Child,
     records: ChildStdout,
@@ -36,7 +36,7 @@ pub(crate) struct Blktrace {
 }
 
 impl Blktrace {
-    /// Starts it on `device`, and makes sure that it works.
+    /// Starts blktrace on `device`, and checks that it works.
     pub(crate) fn start(device: &Device, places: &Places) -> Result<Blktrace, CaptureError> {
         let Some(debugfs) = &places.debugfs else {
             let why = "no debugfs is mounted; as root: mount -t debugfs nodev /sys/kernel/debug";
@@ -51,7 +51,8 @@ impl Blktrace {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Ctrl-C is ours to pass on.
+            // In its own process group, blktrace is not interrupted by Ctrl-C; this process stops
+            // it.
             .process_group(0)
             .spawn()
             .map_err(|error| not_run(&places.blktrace, &error))?;
@@ -95,7 +96,7 @@ impl Blktrace {
 
     fn signal(&self, signal: Signal) {
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            // It may have ended by itself.
+            // blktrace may have ended by itself.
             let _ = kill_process(pid, signal);
         }
     }
@@ -109,7 +110,7 @@ impl Blktrace {
                 let _ = self.child.wait();
                 return;
             }
-            // Its pipe may be full.
+            // Empties blktrace's pipe, because blktrace cannot end while the pipe is full.
             let mut rest = [0; 4096];
             let _ = self.records.read(&mut rest);
             self.listen();
@@ -147,7 +148,7 @@ impl Source for Blktrace {
     }
 
     fn lost(&self) -> u64 {
-        // The file disappears with the trace, so its last contents count.
+        // The file disappears when tracing ends, so its last known content counts.
         let dropped = fs::read_to_string(&self.dropped).ok();
         if let Some(dropped) = dropped.and_then(|dropped| dropped.trim().parse().ok()) {
             self.lost.set(dropped);
@@ -162,7 +163,7 @@ impl Source for Blktrace {
     }
 
     fn empty_looks(&self) -> u32 {
-        // It says when it has ended.
+        // The end of blktrace's output is reliable, so this is only a limit.
         (END.as_millis() / NAP.as_millis()) as u32
     }
 

@@ -12,9 +12,9 @@ use super::CaptureError;
 /// A block device that can be traced.
 #[derive(Clone, Debug)]
 pub struct Device {
-    /// As the user named it.
+    /// The path that the user gave.
     pub path: PathBuf,
-    /// Its folder in sysfs.
+    /// The device's folder in sysfs.
     pub(crate) sysfs: PathBuf,
 }
 
@@ -22,7 +22,7 @@ impl Device {
     /// Returns the device at `path`, which may be a link to it.
     ///
     /// # Errors
-    /// [`CaptureError::Usage`] where there is none or it is no block device.
+    /// [`CaptureError::Usage`] if the file does not exist or is not a block device.
     pub fn find(path: &Path) -> Result<Device, CaptureError> {
         let usage = |what: String| CaptureError::Usage(format!("{}: {what}", path.display()));
         let found = fs::metadata(path).map_err(|error| match error.kind() {
@@ -41,13 +41,13 @@ impl Device {
         Ok(Device { path: path.to_path_buf(), sysfs })
     }
 
-    /// Returns the kernel's name for it, which is that of its folder in debugfs.
+    /// Returns the device's name in the kernel, which is also the name of its folder in debugfs.
     pub(crate) fn name(&self) -> String {
         let name = self.sysfs.file_name().unwrap_or_default();
         name.to_string_lossy().into_owned()
     }
 
-    /// Returns the switch of its tracing.
+    /// Returns the file in sysfs that turns tracing of the device on and off.
     pub(crate) fn switch(&self) -> PathBuf {
         self.sysfs.join("trace/enable")
     }
@@ -59,7 +59,7 @@ impl Device {
     }
 }
 
-/// Folder in sysfs of the block device of that number, links resolved.
+/// Returns the folder in sysfs of the block device with this number, with links resolved.
 fn sysfs_of(device: u64) -> io::Result<PathBuf> {
     fs::canonicalize(format!("/sys/dev/block/{}:{}", major(device), minor(device)))
 }

@@ -3,16 +3,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// One message each: what, which file, what helps.
+/// An error of a capture. Its message says what failed, on which file, and what would help.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The request is invalid; the user must correct it.
     #[error("{0}")]
     Usage(String),
-    /// The system does not let us capture.
+    /// The system does not permit capturing.
     #[error("{0}")]
     Refused(String),
-    /// Something fails on the way.
+    /// An operation failed during the capture.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -23,7 +23,7 @@ pub enum CaptureError {
 }
 
 impl CaptureError {
-    /// Returns whether the user's wish is at fault, not the system.
+    /// Returns whether the request was invalid, rather than refused by the system.
     pub fn is_usage(&self) -> bool {
         matches!(self, CaptureError::Usage(_))
     }
@@ -37,7 +37,8 @@ impl CaptureError {
         }
     }
 
-    /// A file that the tracer needs and the system does not let us use.
+    /// Creates the error for a file that the tracer needs and that the system does not permit it to
+    /// use.
     pub(crate) fn denied(path: &Path, doing: &str, error: &io::Error) -> CaptureError {
         let hint = match error.kind() {
             io::ErrorKind::PermissionDenied => {

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use super::Places;
 
-/// How long a name is considered current.
+/// How long a name counts as current.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Looks names up.
+/// Looks up names of threads.
 pub(crate) struct Names {
     proc: PathBuf,
     saved: Option<PathBuf>,

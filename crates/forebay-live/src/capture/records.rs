@@ -1,33 +1,33 @@
 //! Parses the kernel's trace records, `struct blk_io_trace` of version 7, from a stream of bytes.
 //!
-//! A record has 48 bytes in the machine's byte order (linux/blktrace_api.h), then a payload. The
-//! `blk` tracer's stream also contains lines of text, `CPU:0 [LOST 12 EVENTS]`, where events were
-//! lost; these are skipped. Anything else that is not a record is skipped and counted.
+//! A record has 48 bytes in the machine's byte order (linux/blktrace_api.h), followed by a payload.
+//! The `blk` tracer's stream also contains lines of text (`CPU:0 [LOST 12 EVENTS]`) where events
+//! were lost; these are skipped. Anything else that is not a record is skipped and counted.
 
-/// Size of a record without payload.
+/// The size of a record without its payload, in bytes.
 pub(crate) const HEAD: usize = 48;
-/// `0x656174` and the version.
+/// The magic number `0x656174`, followed by the version.
 const MAGIC: u32 = 0x6561_7407;
-/// Maximum length of a line of text.
+/// The maximum length of a line of text in bytes.
 const LINE_MAX: usize = 64;
-/// The beginning of a line of text.
+/// The bytes with which a line of text begins.
 const LINE: &[u8] = b"CPU:";
 
 /// Category bits, in the upper half of the action.
 const WRITE: u32 = 1 << 17;
 const NOTIFY: u32 = 1 << 26;
 
-/// One record, payload included.
+/// A record with its payload.
 pub(crate) struct Record<'a>(&'a mut [u8]);
 
-/// The relevant fields of a record.
+/// The kind of a record, as far as it is relevant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordKind {
     /// A request was queued (Q).
     Queued { write: bool },
-    /// It went to the driver (D) or completed (C), or a thread is named.
+    /// A request was issued to the driver (D) or completed (C), or a thread is named.
     Other,
-    /// Nothing a trace of requests needs.
+    /// A record that a trace of requests does not need.
     Needless,
 }
 
@@ -56,7 +56,7 @@ impl Record<'_> {
         self.u32(32)
     }
 
-    /// Sets its sequence number.
+    /// Sets the sequence number of the record.
     pub(crate) fn number(&mut self, sequence: u32) {
         self.0[4..8].copy_from_slice(&sequence.to_ne_bytes());
     }
@@ -65,7 +65,7 @@ impl Record<'_> {
         self.0
     }
 
-    /// Returns a record before this one that names its thread.
+    /// Creates the record that precedes this one and names its thread.
     pub(crate) fn naming(&self, name: &str) -> [u8; HEAD + 16] {
         let mut bytes = [0; HEAD + 16];
         bytes[..HEAD].copy_from_slice(&self.0[..HEAD]);
@@ -79,16 +79,16 @@ impl Record<'_> {
     }
 }
 
-/// Cuts a stream into records.
+/// Splits a stream of bytes into records.
 #[derive(Default)]
 pub(crate) struct Records {
     /// The beginning of a record that is still incomplete.
     pending: Vec<u8>,
-    /// Bytes that belonged to no record and no line.
+    /// The number of bytes that belong to no record and no line.
     pub(crate) foreign_bytes: u64,
 }
 
-/// The item at the start of some bytes.
+/// The item at the start of the remaining bytes.
 enum Part {
     Record(usize),
     Line(usize),
@@ -97,7 +97,7 @@ enum Part {
 }
 
 impl Records {
-    /// Adds bytes and hands every record that is whole to `each`.
+    /// Adds bytes, and passes every complete record to `each`.
     pub(crate) fn add<E>(
         &mut self,
         bytes: &[u8],
@@ -123,7 +123,7 @@ impl Records {
         Ok(())
     }
 
-    /// Bytes of a record that was never finished.
+    /// Returns the number of bytes in an incomplete record.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.pending.len()
     }
@@ -152,7 +152,7 @@ fn part(bytes: &[u8]) -> Part {
 pub(crate) mod tests {
     use super::*;
 
-    /// Returns a record of thread 77 on CPU 1 at `time_ns`.
+    /// Creates a record of thread 77 on CPU 1 at `time_ns`.
     pub(crate) fn record(action: u32, time_ns: u64, sector: u64, bytes: u32) -> Vec<u8> {
         let mut record = MAGIC.to_ne_bytes().to_vec();
         record.extend(0u32.to_ne_bytes());

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 use super::CaptureError;
 
-/// Files and their previous contents.
+/// Files that were changed, with their previous contents.
 #[derive(Default)]
 pub(crate) struct Settings {
     before: Vec<(PathBuf, String)>,
 }
 
 impl Settings {
-    /// Writes `value` to `path`, remembering the previous contents.
+    /// Writes `value` to `path`, and remembers the previous content.
     pub(crate) fn set(&mut self, path: &Path, value: &str) -> Result<(), CaptureError> {
         let before = read(path)?;
         if before == value {
@@ -27,7 +27,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Puts everything back; answers what could not be.
+    /// Restores all changed settings; returns messages about those that could not be restored.
     pub(crate) fn restore(&mut self) -> Vec<String> {
         let mut failed = Vec::new();
         while let Some((path, value)) = self.before.pop() {
@@ -41,18 +41,18 @@ impl Settings {
 
 impl Drop for Settings {
     fn drop(&mut self) {
-        // While unwinding or failing, the first error has been reported already.
+        // If this happens because of an error or a panic, that has been reported already.
         self.restore();
     }
 }
 
-/// Returns the present value, in a form that can be written back.
+/// Returns the current value of a setting, in a form that can be written back.
 pub(crate) fn read(path: &Path) -> Result<String, CaptureError> {
     let text = fs::read_to_string(path).map_err(|e| CaptureError::denied(path, "read", &e))?;
     Ok(chosen(text.trim()).to_owned())
 }
 
-/// Returns the value alone: `mono` of `local [mono] boot`, `1408` of `7 (expanded: 1408)`.
+/// Returns the value itself: `mono` from `local [mono] boot`, `1408` from `7 (expanded: 1408)`.
 fn chosen(text: &str) -> &str {
     let between = |open: &str, close: char| {
         let (_, rest) = text.split_once(open)?;
@@ -61,7 +61,7 @@ fn chosen(text: &str) -> &str {
     between("(expanded: ", ')').or_else(|| between("[", ']')).unwrap_or(text)
 }
 
-/// Writes without creating: a setting that is not there is an error.
+/// Writes a setting. The file is not created if it is missing; that is an error.
 pub(crate) fn write(path: &Path, value: &str) -> Result<(), CaptureError> {
     let file = OpenOptions::new().write(true).truncate(true).open(path);
     let written = file.and_then(|mut file| file.write_all(format!("{value}\n").as_bytes()));

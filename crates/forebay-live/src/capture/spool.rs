@@ -1,4 +1,4 @@
-//! Writes records to a file: names threads, numbers and counts the records.
+//! Writes records to a file: names their threads, and numbers and counts them.
 
 use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
@@ -11,18 +11,18 @@ use super::records::{Record, RecordKind, Records};
 /// The number of captured events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Requests queued that do not write; a bare flush counts as a write.
+    /// The number of queued requests that do not write.
     pub reads: u64,
-    /// Requests queued that write, flush or trim.
+    /// The number of queued requests that write, flush or trim. A bare flush counts too.
     pub writes: u64,
-    /// Bytes of the former.
+    /// The number of bytes in `reads`.
     pub read_bytes: u64,
-    /// Bytes of the latter.
+    /// The number of bytes in `writes`.
     pub write_bytes: u64,
 }
 
 impl Counts {
-    /// Requests of either kind.
+    /// Returns the total number of requests.
     pub fn requests(&self) -> u64 {
         self.reads + self.writes
     }
@@ -37,7 +37,7 @@ impl Counts {
     }
 }
 
-/// Where records go.
+/// A file to which records are written.
 pub(crate) struct Spool {
     folder: PathBuf,
     stream: Records,
@@ -47,13 +47,14 @@ pub(crate) struct Spool {
 
 struct Out {
     file: BufWriter<File>,
-    /// Looks names up and numbers records, for a tracer that does neither.
+    /// The names of threads, if the tracer provides neither names nor sequence numbers.
     names: Option<Names>,
     sequence: u32,
 }
 
 impl Spool {
-    /// Begins an unlinked file in `folder`. With `names`, records are numbered and threads named.
+    /// Creates an unlinked file in `folder`. With `names`, records are numbered and their threads
+    /// are named.
     pub(crate) fn new(folder: &Path, names: Option<Names>) -> Result<Spool, CaptureError> {
         let file = tempfile::tempfile_in(folder).map_err(|source| failed(folder, source))?;
         let out = Out { file: BufWriter::with_capacity(1 << 18, file), names, sequence: 0 };
@@ -68,7 +69,7 @@ impl Spool {
         added.map_err(|source| failed(&self.folder, source))
     }
 
-    /// Returns the file, rewound to its start; oddities go to `notes`.
+    /// Returns the file, rewound to its start; irregularities are added to `notes`.
     pub(crate) fn finish(self, notes: &mut Vec<String>) -> Result<(File, Counts), CaptureError> {
         let foreign = self.stream.foreign_bytes + self.stream.pending_bytes() as u64;
         if foreign > 0 {

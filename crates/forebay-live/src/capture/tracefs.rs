@@ -1,4 +1,4 @@
-//! The `blk` tracer, through tracefs.
+//! Runs the kernel's `blk` tracer through tracefs.
 //!
 //! Pitfalls: its clock must be set to `mono` to match blktrace; a tracer cannot be changed while
 //! `trace_pipe` is open, so the pipe is opened last and closed first; `bin` without `context-info`
@@ -15,16 +15,17 @@ use rustix::fs::OFlags;
 use super::settings::{self, Settings};
 use super::{CaptureError, Device, Look, Places, Source};
 
-/// Buffers of all CPUs together, and bounds for one of them.
+/// The total size of the buffers of all CPUs, and the limits for one of them.
 const BUFFERS_KB: u64 = 256 << 10;
 const BUFFER_KB: std::ops::RangeInclusive<u64> = 1 << 10..=16 << 10;
 /// The number of threads whose names the tracer remembers.
 const NAMES: &str = "16384";
 
-/// The tracer at work.
+/// The running tracer.
 pub(crate) struct Tracefs {
     root: PathBuf,
-    /// Declared before the settings, and so closed before they go back.
+    /// This field is declared before the settings, so that the pipe is closed before the settings
+    /// are restored.
     pipe: Option<File>,
     settings: Settings,
     switch: PathBuf,
@@ -32,7 +33,7 @@ pub(crate) struct Tracefs {
 }
 
 impl Tracefs {
-    /// Sets the tracer up and switches it on for `device`.
+    /// Sets up the tracer and turns it on for `device`.
     pub(crate) fn start(device: &Device, places: &Places) -> Result<Tracefs, CaptureError> {
         let Some(root) = places.tracefs.clone() else {
             let why = "no tracefs is mounted; as root: mount -t tracefs nodev /sys/kernel/tracing";
@@ -53,7 +54,7 @@ impl Tracefs {
         ] {
             settings.set(&root.join(file), &value)?;
         }
-        // Writing to it empties the buffers.
+        // Writing to this file empties the buffers.
         settings::write(&root.join("trace"), "")?;
         let pipe = root.join("trace_pipe");
         let opened = OpenOptions::new()
@@ -67,7 +68,7 @@ impl Tracefs {
     }
 }
 
-/// Makes sure that the tracer exists and nobody uses it.
+/// Checks that the tracer exists and is not in use.
 fn check(root: &Path, switch: &Path) -> Result<(), CaptureError> {
     let tracers = root.join("available_tracers");
     if !settings::read(&tracers)?.split_whitespace().any(|tracer| tracer == "blk") {
@@ -90,18 +91,18 @@ fn check(root: &Path, switch: &Path) -> Result<(), CaptureError> {
     Ok(())
 }
 
-/// Returns the size of each CPU's buffer for this many CPUs.
+/// Returns the size of each CPU's buffer in KiB, for this many CPUs.
 fn buffer_kb(cpus: u64) -> u64 {
     (BUFFERS_KB / cpus.max(1)).clamp(*BUFFER_KB.start(), *BUFFER_KB.end())
 }
 
-/// Returns the folders of the CPUs.
+/// Returns the folders of all CPUs in tracefs.
 fn cpus(root: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(root.join("per_cpu")).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()
 }
 
-/// Events all CPUs have lost since their buffers were made.
+/// Returns the number of events that all CPUs have lost since their buffers were created.
 fn lost(root: &Path) -> u64 {
     let stats = cpus(root).into_iter().map(|cpu| fs::read_to_string(cpu.join("stats")));
     stats.flatten().map(|stats| lost_of(&stats)).sum()
@@ -121,7 +122,7 @@ impl Source for Tracefs {
 
     fn look(&mut self, buffer: &mut [u8]) -> Result<Look, CaptureError> {
         let Some(pipe) = &mut self.pipe else { return Ok(Look::End) };
-        // The pipe says "end" when it is empty and the tracer is off.
+        // The pipe reports its end whenever it is empty and the tracer is off.
         Look::of(pipe.read(buffer), Look::Nothing)
             .map_err(|source| CaptureError::Io { path: self.root.join("trace_pipe"), source })
     }

@@ -1,33 +1,34 @@
 //! Page-aligned memory in sizes of powers of two, first from an arena and then from the heap.
 //!
-//! Freed memory is reused last in, first out, because it may still be in the processor's caches, so
-//! a warm run allocates nothing. A limited amount of heap memory is kept and the rest is returned
-//! to the system, so that temporary use of many buffers or sizes does not occupy memory
-//! permanently.
+//! Freed memory is reused last in, first out, because it may still be in the CPU's caches; a warm
+//! run allocates nothing. A limited amount of free heap memory is kept and the rest is returned to
+//! the system, so that temporary use of many buffers or sizes does not occupy memory permanently.
 
 use std::collections::BTreeMap;
 
 use crate::memory::{ALIGN, Memory};
 
-/// Sizes are `ALIGN << class`; the largest holds any `u32` of bytes.
+/// The number of sizes, which are `ALIGN << class`. The largest size suffices for any `u32` of
+/// bytes.
 const CLASSES: usize = 21;
 
-/// The maximum amount of free heap memory to keep.
+/// The maximum amount of free heap memory to keep, in bytes.
 const FREE_BYTES_MAX: usize = 256 << 20;
 
-/// A place for bytes, and whether it is in the arena.
+/// The address of some memory, and whether it is in the arena.
 pub(super) type Place = (*mut u8, bool);
 
 #[derive(Default)]
 pub(super) struct Room {
     arena: Option<Memory>,
-    /// Bytes of the arena that were ever given out; the rest is not cut yet.
+    /// The number of bytes of the arena that have ever been used; the rest has not been divided
+    /// yet.
     cut: usize,
-    /// By address.
+    /// Memory from the heap, by address.
     heap: BTreeMap<*mut u8, Memory>,
-    /// Bytes of the heap that are free.
+    /// The number of free bytes on the heap.
     free_bytes: usize,
-    /// Free places by class: in the arena, and on the heap.
+    /// The addresses of free memory by class, in the arena and on the heap.
     free: [[Vec<*mut u8>; 2]; CLASSES],
 }
 
@@ -41,12 +42,12 @@ impl Room {
         self.arena.as_ref()
     }
 
-    /// Returns the number of bytes that a buffer of `len` uses.
+    /// Returns the number of bytes that a buffer of `len` bytes occupies.
     pub(super) fn size(len: u32) -> usize {
         ALIGN << class(len)
     }
 
-    /// Returns a place for `len` bytes; they are initialized.
+    /// Returns memory for `len` bytes, which are initialized.
     pub(super) fn take(&mut self, len: u32) -> Place {
         let size = Room::size(len);
         let [inside, outside] = &mut self.free[class(len)];
@@ -68,12 +69,12 @@ impl Room {
         (start, false)
     }
 
-    /// Frees a place that [`Room::take`] returned for the same number of bytes.
+    /// Frees memory that [`Room::take`] returned for the same length.
     pub(super) fn give_back(&mut self, (start, inside): Place, len: u32) {
         if !inside {
             self.free_bytes += Room::size(len);
             while self.free_bytes > FREE_BYTES_MAX {
-                // Sizes that are not in use now go first.
+                // Memory of other sizes, which are currently not in demand, is released first.
                 let others = (0..CLASSES).rev().filter(|other| *other != class(len));
                 let mut found =
                     others.filter_map(|other| Some((other, self.free[other][1].pop()?)));
@@ -88,7 +89,7 @@ impl Room {
         self.free[class(len)][usize::from(!inside)].push(start);
     }
 
-    /// Gives all free heap memory back to the system.
+    /// Returns all free heap memory to the system.
     pub(super) fn trim(&mut self) {
         for [_, outside] in &mut self.free {
             outside.drain(..).for_each(|start| drop(self.heap.remove(&start)));
@@ -142,7 +143,7 @@ mod tests {
         places.iter().for_each(|place| room.give_back(*place, large));
         let held = |room: &Room| room.heap.values().map(Memory::len).sum::<usize>();
         assert_eq!((room.free_bytes, held(&room)), (FREE_BYTES_MAX, FREE_BYTES_MAX + 3 * ALIGN));
-        // The places in use stay; freed ones have another size.
+        // Memory in use stays; the freed memory has another size.
         small.iter().for_each(|place| room.give_back(*place, 1));
         assert_eq!(held(&room), FREE_BYTES_MAX / 4 * 3 + 3 * ALIGN);
         assert_eq!((room.free_bytes, room.heap.len()), (held(&room), 6));

@@ -1,4 +1,4 @@
-//! Implements the operations of placements on bytes.
+//! Implements the operations of placement policies on buffers.
 
 use forebay_core::{Buf, Bytes, Piece, Slots};
 use twox_hash::XxHash3_64;
@@ -7,9 +7,9 @@ use super::room::Room;
 use super::{BufferKind, ENTRY_BITS, Entry, Pool, entry_of, told};
 use crate::galois::{self, BLOCKS_MAX};
 
-/// What new buffers contain in debug builds.
+/// The byte that fills new buffers in debug builds.
 const NEW: u8 = 0xEE;
-/// What freed ones do.
+/// The byte that fills freed buffers in debug builds.
 const STALE: u8 = 0xDD;
 
 /// Returns the checksum used by [`Slots::checksum`]: 64-bit XXH3.
@@ -156,7 +156,7 @@ mod tests {
         Piece { buf, at, len }
     }
 
-    /// An operation on the pool; numbers are taken modulo the number of buffers.
+    /// An operation on the pool. Buffers are given by index, modulo the number of buffers.
     #[derive(Clone, Debug)]
     enum Act {
         Take(u32),
@@ -185,7 +185,7 @@ mod tests {
         ]
     }
 
-    /// Buffers as plain vectors, with their holds.
+    /// The model of the pool: buffers as plain vectors, with their number of holds.
     #[derive(Default)]
     struct Model(BTreeMap<Buf, (u32, Vec<u8>)>);
 
@@ -195,7 +195,7 @@ mod tests {
             (count > 0).then(|| *self.0.keys().nth(nth % count).unwrap())
         }
 
-        /// Returns a range of that buffer, limited to its length.
+        /// Returns a range of the `nth` buffer, limited to the buffer's length.
         fn piece(&self, nth: usize, at: u32, len: u32) -> Option<Piece> {
             let buf = self.buf(nth)?;
             let whole = self.0[&buf].1.len() as u32;
@@ -208,7 +208,7 @@ mod tests {
             &mut bytes[of.at as usize..][..of.len as usize]
         }
 
-        /// Two ranges of one length that do not overlap.
+        /// Returns two ranges of the same length that do not overlap.
         fn two(&self, f: usize, fa: u32, t: usize, ta: u32, len: u32) -> Option<(Piece, Piece)> {
             let (mut from, mut to) = (self.piece(f, fa, len)?, self.piece(t, ta, len)?);
             from.len = from.len.min(to.len);
@@ -286,7 +286,7 @@ mod tests {
         }
     }
 
-    /// Returns a buffer of blocks of `len` bytes, one after another, with these contents.
+    /// Creates a buffer that contains these blocks of `len` bytes, one after another.
     fn fill(pool: &mut Pool, contents: &[Vec<u8>]) -> Vec<Bytes> {
         let len = contents[0].len() as u32;
         let buf = pool.take(len * contents.len() as u32);
@@ -379,7 +379,7 @@ mod tests {
         let mut pool = Pool::new(0);
         let buf = pool.take(240);
         pool.zero(piece(buf, 0, 240));
-        // The checksum of no bytes, from the reference implementation.
+        // This is the checksum of no bytes, according to the reference implementation.
         assert_eq!(pool.checksum(piece(buf, 7, 0)), Some(0x2d06_8005_38d3_94c2));
         let zeros = pool.checksum(piece(buf, 0, 240));
         assert_eq!(zeros, Some(XxHash3_64::oneshot(&[0; 240])));
@@ -396,7 +396,7 @@ mod tests {
         assert!(pool.view(piece(buf, 0, 1 << 16)).iter().all(|byte| *byte == NEW));
         pool.zero(piece(buf, 0, 1 << 16));
         pool.free(buf);
-        // SAFETY: the arena lives as long as the pool, and nobody changes it now.
+        // SAFETY: the arena lives as long as the pool, and nothing changes it here.
         let stale = unsafe { std::slice::from_raw_parts(start, 1 << 16) };
         assert!(stale.iter().all(|byte| *byte == STALE));
     }

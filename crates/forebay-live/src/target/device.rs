@@ -10,8 +10,8 @@ use rustix::fs::{major, minor};
 
 use super::{Target, TargetKind};
 
-/// A device by its numbers, as the system shows them (`8:0`). That of a file system without a device of its own is one
-/// that no other has.
+/// A device number, formatted as the system does (`8:0`). A file system without a device has a
+/// number that no other file system has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeviceNumber {
     major: u32,
@@ -25,7 +25,7 @@ impl fmt::Display for DeviceNumber {
 }
 
 impl DeviceNumber {
-    /// Returns the device that it is a partition of, or itself.
+    /// Returns the device of which this one is a partition, or this device itself.
     fn whole(self) -> DeviceNumber {
         let folder = PathBuf::from(format!("/sys/dev/block/{self}"));
         if !folder.join("partition").exists() {
@@ -42,8 +42,8 @@ impl DeviceNumber {
 }
 
 impl Target {
-    /// Returns the whole device that it is or that its file system is on, or `None` if the system
-    /// does not say. What is behind a device (RAID, a mapper, a network) is not looked into.
+    /// Returns the whole device that the target is or is stored on, or `None` if the system does
+    /// not report it. What is behind that device (RAID, a mapper, a network) is not examined.
     pub fn device(&self) -> Option<DeviceNumber> {
         let found = self.file.metadata().ok()?;
         let number = if self.kind == TargetKind::BlockDevice { found.rdev() } else { found.dev() };

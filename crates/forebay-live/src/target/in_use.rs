@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Refuses a file that an active loop device or the swap stands on.
+/// Rejects a file that is used by an active loop device or as swap.
 pub(super) fn refuse(found: &Metadata) -> Result<(), String> {
     let swaps = fs::read("/proc/swaps").unwrap_or_default();
     refuse_held(found, Path::new("/sys/block"), &swaps)
@@ -32,7 +32,8 @@ fn refuse_held(found: &Metadata, blocks: &Path, swaps: &[u8]) -> Result<(), Stri
     Ok(())
 }
 
-/// The loop devices there are in `blocks`, the kernel's folder of them, and the file of each.
+/// Returns the loop devices in `blocks`, which is the kernel's folder of block devices, with the
+/// file of each.
 fn backing(blocks: &Path) -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(blocks).into_iter().flatten().flatten();
     let file_of = |device: &Path| {
@@ -47,7 +48,7 @@ fn backing(blocks: &Path) -> Vec<(String, PathBuf)> {
         .collect()
 }
 
-/// Returns the paths in the text of `/proc/swaps`, in which blanks are octal numbers.
+/// Returns the paths in the text of `/proc/swaps`, in which spaces are encoded as octal escapes.
 fn swapped(text: &[u8]) -> Vec<PathBuf> {
     let lines = text.split(|byte| *byte == b'\n').skip(1);
     let path = |line: &[u8]| {

@@ -7,14 +7,14 @@ use std::path::Path;
 
 use rustix::fs::{major, minor};
 
-/// Refuses to create a file in `/dev` or in any folder of its file system, through links too. What is
-/// mounted below it, as `/dev/shm`, is a place for files.
+/// Rejects creating a file in `/dev` or any other folder on its file system, even through links.
+/// Other file systems mounted below it, such as `/dev/shm`, are permitted.
 pub(super) fn refuse_devices(path: &Path) -> Result<(), String> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    // Where the folder cannot be looked at, creating a file in it fails and says why.
+    // If the folder cannot be examined, creating a file in it fails with a better message.
     let (Ok(folder), Ok(found)) = (fs::canonicalize(folder), fs::metadata(folder)) else {
         return Ok(());
     };
@@ -29,7 +29,7 @@ pub(super) fn refuse_devices(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns whether the file system of that number holds devices, by the text of
+/// Returns whether the file system with this number contains devices, given the text of
 /// `/proc/self/mountinfo`.
 fn is_devtmpfs(mounts: &str, device: u64) -> bool {
     let number = format!("{}:{}", major(device), minor(device));

@@ -1,4 +1,5 @@
-//! The file of a device's queue: the list of requests, their data, and the commands that fetch and answer them.
+//! The file of a device's queue: the list of requests, access to their data, and the commands that
+//! fetch and answer them.
 #![allow(unsafe_code)]
 
 use std::fs::{File, OpenOptions};
@@ -14,12 +15,12 @@ use io_uring::types::Fd;
 
 use super::read_write_command;
 
-/// `struct ublksrv_io_cmd`.
+/// The size of `struct ublksrv_io_cmd`.
 const COMMAND_BYTES: u32 = 16;
 const FETCH: u32 = read_write_command(0x20, COMMAND_BYTES);
 const COMMIT_AND_FETCH: u32 = read_write_command(0x21, COMMAND_BYTES);
 
-/// Where the data of requests begin in the queue's file, and the bits that say of which tag.
+/// The offset of requests' data in the queue's file, and the position of the tag in an offset.
 const DATA_BEGIN: u64 = 0x8000_0000;
 const TAG_SHIFT: u32 = 25;
 
@@ -27,7 +28,7 @@ const FLAG_META: u32 = 1 << 11;
 const FLAG_FUA: u32 = 1 << 13;
 const FLAG_NO_UNMAP: u32 = 1 << 15;
 
-/// `struct ublksrv_io_desc`.
+/// The kernel's `struct ublksrv_io_desc`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct Descriptor {
@@ -37,27 +38,27 @@ struct Descriptor {
     address: u64,
 }
 
-/// A request of a client, to be answered by its tag.
+/// A request of a device's client. Its answer contains the request's tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UblkRequest {
-    /// Its name until it is answered; less than the queue's depth.
+    /// The name of the request until it is answered; less than the queue's depth.
     pub tag: u16,
-    /// The operation.
+    /// The requested operation.
     pub op: Op,
-    /// First byte.
+    /// The offset on the device in bytes.
     pub offset: u64,
-    /// Bytes; 0 for flushes.
+    /// The length in bytes; 0 for flushes.
     pub len: u32,
-    /// Its properties.
+    /// The flags of the request.
     pub flags: Flags,
-    /// For a write without data, which writes zeros.
+    /// Whether and how to write zeros; None for a write with data.
     pub zeroes: Option<Zeroes>,
 }
 
-/// How zeros are to be written.
+/// How zeros may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zeroes {
-    /// The space may be given back.
+    /// The space may be deallocated.
     Unmap,
     /// The space must stay allocated.
     Keep,
@@ -70,34 +71,34 @@ pub struct Channel {
     file: File,
     depth: u16,
     descriptors: Mapped,
-    /// The number of tags that the driver took back because the device was stopped.
+    /// The number of tags without further requests, because the device was stopped.
     gone: u16,
 }
 
-/// The list of requests that the driver writes and we read.
+/// The list of requests, which the driver writes and this process reads.
 struct Mapped {
     first: NonNull<Descriptor>,
     bytes: usize,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread.
+// SAFETY: the mapping belongs to the process, and is not bound to a thread.
 unsafe impl Send for Mapped {}
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: it is what `mmap` answered, and nothing borrows from it.
+        // SAFETY: this mapping was returned by `mmap`, and nothing borrows from it.
         unsafe { libc::munmap(self.first.as_ptr().cast(), self.bytes) };
     }
 }
 
 impl Mapped {
     fn new(file: &File, depth: u16) -> io::Result<Mapped> {
-        // SAFETY: it reads a number.
+        // SAFETY: the call only returns a number.
         let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
         let bytes = (usize::from(depth) * size_of::<Descriptor>()).next_multiple_of(page);
         let protection = libc::PROT_READ;
         let how = libc::MAP_SHARED | libc::MAP_POPULATE;
-        // SAFETY: a new mapping at a place of the system's choice disturbs no other memory.
+        // SAFETY: a new mapping at an address chosen by the system affects no other memory.
         let at =
             unsafe { libc::mmap(ptr::null_mut(), bytes, protection, how, file.as_raw_fd(), 0) };
         match NonNull::new(at) {
@@ -118,12 +119,12 @@ impl Channel {
         Ok(Channel { file, depth, descriptors, gone: 0 })
     }
 
-    /// Returns the number of requests that can be outstanding.
+    /// Returns the maximum number of outstanding requests.
     pub(crate) fn depth(&self) -> u16 {
         self.depth
     }
 
-    /// Returns the entry that waits for the first request of a tag.
+    /// Returns the entry that waits for a tag's first request.
     pub(crate) fn fetch(&self, tag: u16) -> Entry {
         self.command(FETCH, tag, 0)
     }
@@ -140,8 +141,8 @@ impl Channel {
         opcode::UringCmd16::new(Fd(self.file.as_raw_fd()), command).cmd(bytes).build()
     }
 
-    /// Returns the request that came with the result of a tag's entry. Any result except 0 says that the driver
-    /// expects no more answers for the tag.
+    /// Returns the request that arrived with the result of a tag's entry. A result other than 0
+    /// means that the driver sends no more requests for the tag.
     pub(crate) fn ended(&mut self, tag: u16, result: i32) -> Option<UblkRequest> {
         match result {
             0 => Some(self.descriptors.asked(tag)),
@@ -157,10 +158,10 @@ impl Channel {
         self.gone == self.depth
     }
 
-    /// Copies the data of a write from byte `at` on into `into`.
+    /// Copies the data of a write, from byte `at` on, to `into`.
     ///
     /// # Errors
-    /// The bytes are beyond the request.
+    /// The bytes are beyond the end of the request.
     pub fn read_data(&self, tag: u16, at: u32, into: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(into, data_at(tag, at))
     }
@@ -168,17 +169,17 @@ impl Channel {
     /// Copies `from` to the data of a read, from byte `at` on.
     ///
     /// # Errors
-    /// The bytes are beyond the request.
+    /// The bytes are beyond the end of the request.
     pub fn write_data(&self, tag: u16, at: u32, from: &[u8]) -> io::Result<()> {
         self.file.write_all_at(from, data_at(tag, at))
     }
 }
 
 impl Mapped {
-    /// Returns the request that the driver has handed over as `tag`.
+    /// Returns the request that the driver handed over with this tag.
     fn asked(&self, tag: u16) -> UblkRequest {
-        // SAFETY: tags that the driver answers are less than the depth, for which there is room; it does not write to
-        // a descriptor between handing it over and our answer.
+        // SAFETY: the driver's tags are less than the depth, for which the mapping has room; the
+        // driver does not write to a descriptor between handing it over and receiving the answer.
         unsafe { self.first.add(usize::from(tag)).read_volatile() }.asked(tag)
     }
 }
@@ -191,7 +192,7 @@ impl Descriptor {
             2 => Op::Flush,
             3 => Op::Trim,
             5 => Op::Write,
-            // The driver sends no others; a flush changes nothing.
+            // The driver sends no other operations, and a flush does no harm.
             _ => Op::Flush,
         };
         let unmaps = self.op_and_flags & FLAG_NO_UNMAP == 0;
@@ -238,13 +239,13 @@ mod tests {
             zeroes: None,
         };
         assert_eq!(asked(0), read);
-        // The kernel's UBLK_IO_F_FUA and UBLK_IO_F_META.
+        // These bits are the kernel's UBLK_IO_F_FUA and UBLK_IO_F_META.
         let fua = UblkRequest { op: Op::Write, flags: Flags::FUA, ..read };
         assert_eq!(asked(1 | 0x2000), fua);
         assert_eq!(asked(1 | 0x800), UblkRequest { flags: Flags::META, ..fua });
         assert_eq!(asked(2), UblkRequest { op: Op::Flush, offset: 0, len: 0, ..read });
         assert_eq!(asked(3), UblkRequest { op: Op::Trim, ..read });
-        // UBLK_IO_OP_WRITE_ZEROES, without and with UBLK_IO_F_NOUNMAP.
+        // This is UBLK_IO_OP_WRITE_ZEROES, without and with UBLK_IO_F_NOUNMAP.
         let zeroes = |zeroes| UblkRequest { op: Op::Write, zeroes: Some(zeroes), ..read };
         assert_eq!(asked(5), zeroes(Zeroes::Unmap));
         assert_eq!(asked(5 | 0x8000), zeroes(Zeroes::Keep));

@@ -11,7 +11,7 @@ use io_uring::{IoUring, cqueue, opcode};
 
 use super::{IOCTL_ENCODED, RECOVERS, USER_COPY, read_write_command};
 
-/// `struct ublksrv_ctrl_cmd`.
+/// The size of `struct ublksrv_ctrl_cmd`.
 const COMMAND_BYTES: u32 = 32;
 const GET_INFO: u32 = read_write_command(0x02, COMMAND_BYTES);
 const ADD: u32 = read_write_command(0x04, COMMAND_BYTES);
@@ -23,13 +23,13 @@ const GET_PARAMS: u32 = read_write_command(0x09, COMMAND_BYTES);
 const BEGIN_RECOVERY: u32 = read_write_command(0x10, COMMAND_BYTES);
 const END_RECOVERY: u32 = read_write_command(0x11, COMMAND_BYTES);
 
-/// Where commands go.
+/// The file to which commands are sent.
 const CONTROL: &str = "/dev/ublk-control";
-/// The queue of a command that is for the whole device.
+/// The queue number in a command for a whole device.
 const NO_QUEUE: u16 = u16::MAX;
-/// Parameters of the type `struct ublk_param_basic`.
+/// The parameters include `struct ublk_param_basic`.
 const BASIC: u32 = 1;
-/// Parameters of the type `struct ublk_param_discard`.
+/// The parameters include `struct ublk_param_discard`.
 const DISCARD: u32 = 1 << 1;
 const ATTRIBUTE_READ_ONLY: u32 = 1;
 const ATTRIBUTE_ROTATIONAL: u32 = 1 << 1;
@@ -39,59 +39,60 @@ const ATTRIBUTE_FUA: u32 = 1 << 3;
 /// The parameters of a device for the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceLimits {
-    /// Its size in sectors of 512 bytes.
+    /// The size of the device in sectors of 512 bytes.
     pub sectors: u64,
     /// The block size that clients see: a power of two from 512 to 4096.
     pub block_bytes: u32,
-    /// The longest request.
+    /// The maximum length of a request in bytes.
     pub request_bytes_max: u32,
     /// The maximum number of outstanding requests, 1 to 4096.
     pub queue_depth: u16,
-    /// Whether it has an arm to move (`queue/rotational`).
+    /// Whether the device counts as rotational (`queue/rotational`).
     pub rotational: bool,
     /// Whether writes are durable only after a flush.
     pub volatile_cache: bool,
-    /// Whether it accepts writes that are durable when answered (FUA).
+    /// Whether the device supports writes that are durable when answered (FUA).
     pub fua: bool,
     /// Whether the kernel refuses writes.
     pub read_only: bool,
-    /// The longest discard; 0 where there are none.
+    /// The maximum length of a discard in bytes; 0 if discards are not supported.
     pub discard_bytes_max: u32,
-    /// The longest write of zeros; 0 where the kernel sends them as ordinary writes.
+    /// The maximum length of a write of zeros in bytes; 0 makes the kernel send these as ordinary
+    /// writes.
     pub zeroes_bytes_max: u32,
 }
 
-/// What the driver knows of a device.
+/// The driver's information about a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// Its number, as in `/dev/ublkb0`.
+    /// The number of the device, as in `/dev/ublkb0`.
     pub id: u32,
-    /// Whether it has a server.
+    /// Whether the device has a server.
     pub state: DeviceState,
-    /// The process that serves it, or did.
+    /// The process that serves the device, or served it last.
     pub server_pid: u32,
     /// The maximum number of outstanding requests.
     pub queue_depth: u16,
-    /// The longest request.
+    /// The maximum length of a request in bytes.
     pub request_bytes_max: u32,
-    /// The mark that its first server gave it.
+    /// The mark that the device's first server set.
     pub mark: u64,
-    /// Whether another server can continue.
+    /// Whether another server can take the device over.
     pub recovers: bool,
 }
 
 /// The state of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceState {
-    /// It was not started, or was stopped.
+    /// The device was not started, or was stopped.
     Dead,
-    /// A server answers its requests.
+    /// A server answers the device's requests.
     Live,
-    /// It waits for a server, because its last one has ended.
+    /// The device waits for a server, because its last server has ended.
     Waiting,
 }
 
-/// `struct ublksrv_ctrl_dev_info`.
+/// The kernel's `struct ublksrv_ctrl_dev_info`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 struct RawInfo {
@@ -110,7 +111,7 @@ struct RawInfo {
     reserved: [u64; 2],
 }
 
-/// `struct ublk_params` as far as the discards.
+/// The kernel's `struct ublk_params`, up to the parameters of discards.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Params {
@@ -131,7 +132,7 @@ struct Params {
     zeroes_sectors_max: u32,
     discard_segments_max: u16,
     reserved: u16,
-    /// The driver's numbers of the device, which are not set.
+    /// The place of the device numbers, which the driver sets.
     numbers: u32,
 }
 
@@ -169,7 +170,7 @@ pub struct Control {
 
 impl Control {
     /// # Errors
-    /// Where the kernel has no ublk (`modprobe ublk_drv`), or access to it or to io_uring is refused.
+    /// The kernel has no ublk (`modprobe ublk_drv`), or access to it or to io_uring is refused.
     pub fn open() -> io::Result<Control> {
         let file = OpenOptions::new().read(true).write(true).open(CONTROL)?;
         let ring = IoUring::builder().build(4);
@@ -177,18 +178,18 @@ impl Control {
         Ok(Control { file, ring })
     }
 
-    /// Adds a device with one queue; its number, as in `/dev/ublkb0`. With a mark, which [`Control::info`] returns,
-    /// the device waits for another server when its server dies.
+    /// Adds a device with one queue; returns its number, as in `/dev/ublkb0`. With a mark, which
+    /// [`Control::info`] returns, the device waits for another server if its server dies.
     ///
     /// # Errors
-    /// What the driver refuses. `Unsupported` if it is too old (before Linux 6.5).
+    /// The driver refuses. The error is `Unsupported` if the driver is too old (before Linux 6.5).
     pub fn add(&mut self, limits: &DeviceLimits, mark: Option<u64>) -> io::Result<u32> {
         let wanted = IOCTL_ENCODED | USER_COPY | if mark.is_some() { RECOVERS } else { 0 };
         let mut info = RawInfo {
             hw_queues: 1,
             queue_depth: limits.queue_depth,
             io_buf_bytes_max: limits.request_bytes_max,
-            // The driver chooses a number.
+            // Makes the driver choose a number.
             id: u32::MAX,
             flags: wanted,
             server_flags: mark.unwrap_or_default(),
@@ -196,14 +197,15 @@ impl Control {
         };
         self.ask(ADD, u32::MAX, &mut info)?;
         if info.flags & wanted != wanted {
-            // A driver ignores flags that it does not know. The error that matters is its age.
+            // An old driver ignores flags that it does not support. The error to report is the
+            // driver's age, not a failed deletion.
             let _ = self.delete(info.id);
             return Err(io::ErrorKind::Unsupported.into());
         }
         Ok(info.id)
     }
 
-    /// Returns what the driver knows of a device.
+    /// Returns the driver's information about a device.
     ///
     /// # Errors
     /// The device does not exist.
@@ -239,33 +241,34 @@ impl Control {
         let wanted = Params::of(limits);
         let mut params = Params { len: wanted.len, ..Params::default() };
         self.ask(GET_PARAMS, device, &mut params)?;
-        // The driver adds types, and the device's numbers.
+        // The driver adds parameter types and the device's numbers.
         let types = params.types & (BASIC | DISCARD);
         Ok(Params { types, numbers: 0, len: wanted.len, ..params } == wanted)
     }
 
-    /// Begins to take over a device that waits for a server. Its queue can be opened afterwards.
+    /// Begins to take over a device that waits for a server. The device's queue can be opened
+    /// afterwards.
     ///
     /// # Errors
-    /// `ResourceBusy` while its last server still ends.
+    /// `ResourceBusy` if the last server has not ended yet.
     pub fn begin_recovery(&mut self, device: u32) -> io::Result<()> {
         self.send(BEGIN_RECOVERY, device, 0, 0, 0)
     }
 
-    /// Makes a device that was taken over send its requests again, including the outstanding ones. Returns once its
-    /// queue is served by the process `server_pid`.
+    /// Makes a device that was taken over send its requests again, including the outstanding ones.
+    /// Returns once the process `server_pid` serves the device's queue.
     ///
     /// # Errors
-    /// What the driver refuses.
+    /// The driver refuses.
     pub fn end_recovery(&mut self, device: u32, server_pid: u32) -> io::Result<()> {
         self.send(END_RECOVERY, device, 0, 0, u64::from(server_pid))
     }
 
-    /// Makes the device appear. Returns once its partition table has been read, so its queue has to be served
-    /// meanwhile, by the process `server_pid`.
+    /// Makes the device appear. Returns once the device's partition table has been read, so the
+    /// process `server_pid` must serve the queue in the meantime.
     ///
     /// # Errors
-    /// What the driver refuses.
+    /// The driver refuses.
     pub fn start(&mut self, device: u32, server_pid: u32) -> io::Result<()> {
         self.send(START, device, 0, 0, u64::from(server_pid))
     }
@@ -278,26 +281,27 @@ impl Control {
         self.send(STOP, device, 0, 0, 0)
     }
 
-    /// Forgets the device. Returns once nobody has its queue open.
+    /// Deletes the device. Returns once nothing has its queue open.
     ///
     /// # Errors
-    /// What the driver refuses.
+    /// The driver refuses.
     pub fn delete(&mut self, device: u32) -> io::Result<()> {
         self.send(DELETE, device, 0, 0, 0)
     }
 
-    /// Sends a command that reads or writes a structure of the driver's.
+    /// Sends a command that reads or writes one of the driver's structures.
     fn ask<T: Copy>(&mut self, command: u32, device: u32, about: &mut T) -> io::Result<()> {
         let mut buffer = Box::new(*about);
         let address = &raw mut *buffer;
         self.send(command, device, address as u64, size_of::<T>() as u16, 0)?;
-        // SAFETY: the driver has answered, so nobody but us writes to it; the structures of this module are integers,
-        // for which any bytes are a valid value.
+        // SAFETY: the driver has answered, so nothing else writes to the structure; the structures
+        // of this module are integers, for which all bytes are valid values.
         *about = unsafe { address.read_volatile() };
         Ok(())
     }
 
-    /// Sends a command and waits for its answer. `address` is that of `len` bytes that live until then.
+    /// Sends a command and waits for its answer. `address` is the address of `len` bytes that live
+    /// until then.
     fn send(
         &mut self,
         command: u32,
@@ -341,7 +345,8 @@ mod tests {
     #[test]
     fn structures_have_the_kernels_sizes() {
         assert_eq!(size_of::<RawInfo>(), 64);
-        // With the padding that the kernel's structure has before `struct ublk_param_devt`: none.
+        // The kernel's structure has no padding before `struct ublk_param_devt`, and neither does
+        // this one.
         assert_eq!(std::mem::offset_of!(Params, discard_alignment), 40);
         assert_eq!(std::mem::offset_of!(Params, numbers), 60);
     }

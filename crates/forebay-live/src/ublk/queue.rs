@@ -10,7 +10,7 @@ use io_uring::types::{SubmitArgs, Timespec};
 
 use super::channel::{Channel, UblkRequest};
 
-/// The queue of a device, served by the thread that opened it and no other.
+/// The queue of a device. Only the thread that opened the queue may serve it.
 pub struct Queue {
     ring: IoUring,
     channel: Channel,
@@ -35,11 +35,11 @@ impl Queue {
         Ok(queue)
     }
 
-    /// Sends answers off, waits until a request arrives or `wait` is over, and adds what has arrived to `asked`. Without
-    /// `wait` it waits for a request.
+    /// Submits answers, waits until a request arrives or `wait` is over, and adds the requests that
+    /// have arrived to `asked`. Without `wait`, it waits until a request arrives.
     ///
     /// # Errors
-    /// Where io_uring itself fails.
+    /// io_uring itself fails.
     pub fn wait(&mut self, wait: Option<Nanos>, asked: &mut Vec<UblkRequest>) -> io::Result<()> {
         let is_empty = self.ring.completion().is_empty();
         let want = usize::from(is_empty && wait != Some(Nanos::ZERO));
@@ -61,26 +61,27 @@ impl Queue {
         Ok(())
     }
 
-    /// Returns whether the device was stopped and nothing will be asked any more.
+    /// Returns whether the device was stopped and sends no more requests.
     pub fn is_over(&self) -> bool {
         self.channel.is_over()
     }
 
-    /// Returns the data of requests.
+    /// Returns the channel, through which the data of requests is accessed.
     pub fn channel(&self) -> &Channel {
         &self.channel
     }
 
-    /// Answers a request: the bytes moved, or the system's error number, negated. Goes off with the next [`Queue::wait`].
+    /// Answers a request with the number of bytes transferred, or the negated error number of the
+    /// system. The next [`Queue::wait`] submits the answer.
     ///
     /// # Errors
-    /// Where a tag is answered twice.
+    /// A tag is answered twice.
     pub fn answer(&mut self, tag: u16, result: i32) -> io::Result<()> {
         self.push(self.channel.answer(tag, result), tag)
     }
 
     fn push(&mut self, entry: Entry, tag: u16) -> io::Result<()> {
-        // SAFETY: the command carries its data itself and names no memory.
+        // SAFETY: the command contains its data and refers to no memory.
         let pushed = unsafe { self.ring.submission().push(&entry.user_data(tag.into())) };
         pushed.map_err(|_| io::Error::other(format!("ublk: tag {tag} is answered twice")))
     }

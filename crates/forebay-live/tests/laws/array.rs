@@ -1,5 +1,5 @@
-//! The laws of content on arrays: drives that fail, err and lose power, with any that the levels tolerate
-//! missing.
+//! Tests the laws of contents on arrays: drives fail, return errors and lose power, and as many
+//! drives are missing as the levels tolerate.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -16,7 +16,7 @@ use crate::laws::{longer, random};
 
 const CHUNK: u32 = 8192;
 
-/// An array of these levels and sizes.
+/// The levels and sizes of an array.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) lanes: u16,
@@ -24,23 +24,23 @@ pub(crate) struct Shape {
     pub(crate) first: Level,
     pub(crate) units: u64,
     pub(crate) spare: u32,
-    /// Levels follow the workload, and change often.
+    /// Whether levels adapt to the workload, which makes them change often.
     pub(crate) adapts: bool,
 }
 
 pub(crate) const SHAPES: &[Shape] = &[
     Shape { lanes: 6, chunks: 4, first: Level::RAID6, units: 24, spare: 8, adapts: false },
     Shape { lanes: 6, chunks: 4, first: Level::TRIPLE, units: 24, spare: 40, adapts: false },
-    // Mirrors that run out of room, and hardly any room at all.
+    // Mirrors that run out of room, and an array with hardly any spare room.
     Shape { lanes: 6, chunks: 4, first: Level::TRIPLE, units: 24, spare: 20, adapts: false },
     Shape { lanes: 6, chunks: 4, first: Level::RAID6, units: 24, spare: 2, adapts: false },
-    // A table of several pages.
+    // An array whose table has several pages.
     Shape { lanes: 6, chunks: 4, first: Level::RAID6, units: 130, spare: 8, adapts: false },
-    // Levels that change.
+    // Arrays whose levels change.
     Shape { lanes: 6, chunks: 4, first: Level::RAID6, units: 24, spare: 60, adapts: true },
     Shape { lanes: 6, chunks: 4, first: Level::TRIPLE, units: 24, spare: 22, adapts: true },
     Shape { lanes: 9, chunks: 4, first: Level::RAID6, units: 24, spare: 40, adapts: true },
-    // More drives than a unit needs.
+    // Arrays with more drives than a unit needs.
     Shape { lanes: 8, chunks: 3, first: Level::RAID6, units: 30, spare: 8, adapts: false },
     Shape {
         lanes: 7,
@@ -52,7 +52,7 @@ pub(crate) const SHAPES: &[Shape] = &[
     },
 ];
 
-/// Levels that tolerate none, one or three drives.
+/// Shapes whose levels tolerate the loss of none, one or three drives.
 const OTHERS: &[Shape] = &[
     Shape { lanes: 5, chunks: 4, first: Level::Striped { parities: 0 }, ..SHAPES[0] },
     Shape { lanes: 6, chunks: 4, first: Level::Striped { parities: 1 }, ..SHAPES[0] },
@@ -92,7 +92,7 @@ impl Shape {
         if !self.adapts {
             return array;
         }
-        // A quarter of the paper's thresholds: a switch at every other write.
+        // With a quarter of the paper's thresholds, every other write switches the level.
         let rule = BonusMalus::new(Factor { times: 1, over: 4 });
         let levels = vec![Level::RAID6, Level::TRIPLE];
         array.adapting(rule, Costs::paper_hdd(), First::Fixed(0), levels)
@@ -102,14 +102,14 @@ impl Shape {
         self.ruled(Array::created(self.geometry(), self.first))
     }
 
-    /// Returns the array again, without the drives on these lanes.
+    /// Returns the existing array without the drives on these lanes.
     pub(crate) fn found(&self, away: &[usize]) -> Array {
         let number = |lane: usize| if away.contains(&lane) { 0 } else { lane as u8 + 1 };
         let numbers: Vec<u8> = (0..self.lanes.into()).map(number).collect();
         self.ruled(Array::found(self.geometry(), self.first, &numbers))
     }
 
-    /// Returns up to as many lanes as may be missing.
+    /// Returns random lanes, at most as many as may be missing.
     fn away(&self, state: &mut u64) -> Vec<usize> {
         let count = random(state) % (self.first.tolerates() as u64 + 1);
         (0..count).map(|_| (random(state) % u64::from(self.lanes)) as usize).collect()
@@ -128,7 +128,7 @@ pub(crate) fn drive(array: Array, lanes: &mut Crash, oracle: &mut Oracle) {
     assert_eq!(oracle.outstanding(), 0, "requests were never answered");
 }
 
-/// Returns the faults that may occur without any report.
+/// Returns the faults for a seed, all of which the array must hide from clients.
 fn troubles(seed: u64, lanes: u16) -> Troubles {
     let some = |one_in| if seed % 3 == 1 { one_in } else { 0 };
     let mut state = seed;
@@ -152,7 +152,8 @@ fn troubles(seed: u64, lanes: u16) -> Troubles {
 fn an_array_answers_whatever_drives_fail() {
     let mut checked = 0;
     for (shape, nth) in SHAPES.iter().zip(0..) {
-        // Troubles repeat after twelve: shapes have them in turn, or all of them where there is time.
+        // The faults repeat after twelve seeds. Each shape is tested with a few of them in turn, or
+        // with all of them in long runs.
         for seed in 4 * nth..4 * nth + longer(4) {
             println!("{shape:?}, seed {seed}");
             let array = Array::created(shape.geometry(), shape.first);
@@ -175,7 +176,7 @@ fn an_array_answers_whatever_drives_fail() {
 fn drives_without_room_are_waited_for_and_kept() {
     let mut told = 0;
     for shape in SHAPES {
-        // For a while, and for good.
+        // The fault lasts for some passes, or forever.
         for (seed, until) in (0..4).zip([150, 300, 500, u64::MAX]) {
             println!("{shape:?}, seed {seed}, until {until}");
             let trouble = Troubles { full: Some((100, until)), ..Troubles::default() };
@@ -259,7 +260,7 @@ fn cut_once(
 ) -> (bool, Vec<Medium>) {
     let tear = if random(state).is_multiple_of(2) { Tear::Sector } else { Tear::Page };
     let away = shape.away(state);
-    // If all drives are present, one may lose writes since its last flush, and report that.
+    // If all drives are present, one drive may lose writes since its last flush, and report that.
     let errs = away.is_empty() && shape.first.tolerates() > 0 && lies.is_none();
     let errs = errs.then(|| (random(state) % u64::from(shape.lanes)) as usize);
     let troubles = Troubles {
@@ -276,11 +277,12 @@ fn cut_once(
     let media = lanes.cut(tear);
     oracle.cut();
     let mut lanes = sound(media, random(state));
-    // Those that were away may be back; others may be away, as long as it is two in all.
+    // Missing drives may be back, and others may be missing, as long as they are no more than the
+    // level tolerates.
     let away = match errs {
-        // Losses count as if the drive were missing: no more drives than these failed, so a level
-        // that tolerates that number has all data. (A unit that lost one role has no other role on
-        // the drive that lost it.)
+        // A drive that lost writes counts as missing: no more drives than these failed, so a level
+        // that tolerates their number has all data. (If a drive lost one part of a unit, no other
+        // part of the unit is on that drive.)
         Some(lane) => {
             [lane].into_iter().chain(shape.away(state)).take(shape.first.tolerates()).collect()
         }
@@ -294,7 +296,7 @@ fn cut_once(
     assert_eq!(oracle.failed, failed, "failures are told");
     let media = lanes.cut(tear);
     oracle.cut();
-    // All drives are back, and the data that they missed has been restored.
+    // All drives are back, and the data that they missed is restored.
     let mut lanes = sound(media, random(state));
     oracle.settle();
     drive(shape.found(&[]).mending(), &mut lanes, oracle);
@@ -364,7 +366,8 @@ fn rot_is_found_and_mended() {
             let mut oracle = Oracle::new(shape.mix(), 0, seed);
             let mut media = begun(shape, seed, &mut oracle, 300);
             let mut state = seed;
-            // Two drives rot, one of them everywhere: data, parities, trailers, records, labels.
+            // Two drives are damaged in random places, one of them everywhere: data, parities,
+            // trailers, records and labels.
             let bytes = shape.geometry().lane_bytes();
             let lanes = [0, 1].map(|_| (random(&mut state) % u64::from(shape.lanes)) as usize);
             for (lane, one_in) in lanes.into_iter().zip([1, 5]) {
@@ -403,7 +406,7 @@ fn a_new_drive_takes_the_place_of_one_that_is_gone() {
     for shape in SHAPES {
         let mut oracle = Oracle::new(shape.mix(), 0, 3);
         let media = begun(shape, 3, &mut oracle, 300);
-        // Drive 2 is another one, empty, with the next number.
+        // Drive 2 is replaced with an empty one, which has the next number.
         let numbers = |second: u8| {
             let of = |lane: u8| if lane == 1 { second } else { lane + 1 };
             (0..shape.lanes as u8).map(of).collect::<Vec<_>>()
@@ -420,7 +423,7 @@ fn a_new_drive_takes_the_place_of_one_that_is_gone() {
         drive(found(new), &mut lanes, &mut oracle);
         let mut media = lanes.cut(Tear::Page);
         oracle.cut();
-        // The old drive is back, but its data is not used.
+        // The old drive is back, but its data must not be used.
         let replaced = std::mem::replace(&mut media[1], old);
         let mut lanes = sound(media, 4);
         oracle.settle();
@@ -441,7 +444,7 @@ fn a_new_drive_takes_the_place_of_one_that_is_gone() {
 
 #[test]
 fn records_are_on_new_drives_too() {
-    // A table of many pages, whose records are older than the drives that took others' places.
+    // The table has many pages, with records that are older than the drives that replaced others.
     let shape = &Shape { units: 1200, ..SHAPES[0] };
     for first in 0..6 {
         let mut oracle = Oracle::new(shape.mix(), 0, 3);
@@ -457,7 +460,7 @@ fn records_are_on_new_drives_too() {
             media = lanes.cut(Tear::Page);
             oracle.cut();
         }
-        // The third drive that had the record.
+        // The third drive with the record is missing.
         numbers[(first + 2) % 6] = 0;
         let mut lanes = sound(media, 9);
         oracle.more(200);

@@ -1,5 +1,5 @@
-//! Power cuts at every I/O boundary of a short run of an array, whichever drives are missing afterwards; and
-//! every flush and every record taken out in turn.
+//! Tests power cuts at every I/O boundary of a short run of an array, whichever drives are missing
+//! afterwards. Also tests that omitting any flush or record loses data.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -15,11 +15,12 @@ type Script = [(Op, Flags, u64, u64)];
 const NONE: Flags = Flags::NONE;
 const FLUSH: (Op, Flags, u64, u64) = (Op::Flush, NONE, 0, 0);
 
-/// A chunk has 16 sectors, and a unit 64. The script overwrites a part of a chunk, parts of two
+/// A chunk has 16 sectors, and a unit has 64. The script overwrites part of a chunk, parts of two
 /// chunks, and a complete unit.
 const WRITES: &Script =
     &[(Op::Write, NONE, 70, 5), FLUSH, (Op::Write, Flags::FUA, 140, 9), (Op::Write, NONE, 192, 64)];
-/// Small writes make copies of a unit, large ones parities, at every other write.
+/// Switches a unit's level at every other write: small writes switch to copies, and large ones to
+/// parities.
 const SWITCHES: &Script = &[
     (Op::Write, Flags::FUA, 64, 8),
     (Op::Write, NONE, 80, 8),
@@ -47,14 +48,14 @@ fn writes(media: &[Medium]) -> u64 {
     media.iter().map(Medium::mark).sum()
 }
 
-/// Returns the distance between tested boundaries, so that not all are tested unless that was
-/// requested.
+/// Returns the distance between tested boundaries. Only long runs test all boundaries.
 fn stride() -> usize {
     if forebay_testing::laws_times().is_some() { 1 } else { 8 }
 }
 
-/// Cuts a script at every boundary ([`stride`]), opening included, with the drives on `away` missing from the begin.
-/// Answers how many cuts changed something.
+/// Cuts a script at every boundary (or every [`stride`]-th), including those of opening, with the
+/// drives on `away` missing from the start. Returns the number of cuts after which the media had
+/// changed.
 fn cut_everywhere(shape: &Shape, script: &Script, away: &[usize], seed: u64) -> u64 {
     let mut first = Oracle::new(shape.mix(), 0, seed);
     let media = begun(shape, seed, &mut first, 30);
@@ -73,12 +74,14 @@ fn cut_everywhere(shape: &Shape, script: &Script, away: &[usize], seed: u64) -> 
             continue;
         }
         cuts += 1;
-        // All pairs at the end, four others each time before.
+        // Tests all pairs of missing drives after the complete script, and four pairs, in turn,
+        // after each cut.
         let pairs = pairs();
         let count = if is_cut { 4 } else { pairs.len() };
         let turn = |step: usize| pairs[(passes as usize * 4 + step) % pairs.len()];
         for missing in (0..count).map(turn) {
-            // Never more than two drives lack the data that one of them lacks.
+            // If drives were missing during the run, only these may be missing now, because they
+            // lack data.
             check(shape, &after, &oracle, if away.is_empty() { &missing } else { away });
         }
         check(shape, &after, &oracle, &[]);
@@ -120,8 +123,9 @@ fn all_are_cut_at_every_boundary_while_drives_are_missing() {
     }
 }
 
-/// Records begin at 8192 and are as long; all drives have the same bad sector among them, where none is
-/// yet. It costs that place alone, not all that is read with it.
+/// Tests that a bad sector among the records loses only one record slot, not everything that is
+/// read together with it. Records begin at 8192 and are as long; all drives have the bad sector in
+/// a slot that is not in use yet.
 #[test]
 fn a_bad_sector_among_records_costs_no_other() {
     for shape in shapes() {
@@ -137,9 +141,9 @@ fn a_bad_sector_among_records_costs_no_other() {
     }
 }
 
-/// What is found after the script with one thing left out, the power cut at its end, and the worst two
-/// drives missing, for some outcome of the cut: answers whether any of it is wrong. None if there was
-/// nothing more to leave out.
+/// Runs a script while omitting one operation, cuts the power, and checks the array without any two
+/// drives, for several outcomes of the cut. Returns whether any check failed, or None if there is
+/// nothing more to omit.
 fn is_missed(shape: &Shape, lie: Lie, at: u64) -> Option<bool> {
     let seeds = 0..24;
     for seed in seeds {
@@ -170,7 +174,8 @@ fn is_missed(shape: &Shape, lie: Lie, at: u64) -> Option<bool> {
 #[test]
 fn each_flush_and_each_record_is_needed() {
     let shape = &shapes()[0];
-    // A chunk and two parities are flushed, and their record is on three drives.
+    // The data is one chunk and two parities, each on another drive, and three drives have their
+    // record.
     for (lie, expected) in [(Lie::Flushes, 3), (Lie::Lost, 3), (Lie::Durable, 3)] {
         let mut count = 0;
         while let Some(is_missed) = is_missed(shape, lie, count) {

@@ -1,4 +1,5 @@
-//! The laws of content on arrays that grow: with new drives, larger ones, and the power cut on the way.
+//! Tests the laws of contents on arrays that grow, with new and with larger drives, and with power
+//! cuts while they grow.
 
 use forebay_core::stack::array::{Array, Census, DriveKind, Geometry, Level};
 use forebay_core::{Flags, Op};
@@ -11,15 +12,15 @@ use crate::laws::random;
 
 const NEW: usize = 2;
 
-/// Shapes, and the cells of each drive since drives are larger than the array was made for. Tables grow to
-/// twice as many pages, and to seven from four.
+/// The shapes, each with the number of cells per drive, which is larger than when the array was
+/// created. The tables grow to twice as many pages, or from four pages to seven.
 fn shapes() -> [(Shape, u32); 3] {
     let shape = Shape { units: 130, ..SHAPES[0] };
     let mirrored = Shape { first: Level::TRIPLE, ..shape };
     [(shape, 260), (mirrored, 400), (Shape { units: 130, ..SHAPES[5] }, 400)]
 }
 
-/// Returns the array with new drives, but without those on these lanes.
+/// Returns the existing array with the new drives, but without the drives on these lanes.
 fn found((shape, cells): &(Shape, u32), away: &[usize]) -> Array {
     let lanes = usize::from(shape.lanes) + NEW;
     let number = |lane: usize| if away.contains(&lane) { 0 } else { lane as u8 + 1 };
@@ -28,7 +29,8 @@ fn found((shape, cells): &(Shape, u32), away: &[usize]) -> Array {
     shape.ruled(array.with_cells(&vec![*cells; lanes]))
 }
 
-/// Runs until all is done, then the power is cut: what the array was like, its sizes, and the media.
+/// Runs until all work is done, then cuts the power. Returns the state and geometry of the array,
+/// and the media.
 fn run_out(
     array: Array,
     media: Vec<Medium>,
@@ -54,7 +56,7 @@ fn an_array_grows_whenever_the_power_is_cut() {
             let (mut state, mut oracle) = (seed, Oracle::new(shape.mix(), 0, seed));
             let mut media = begun(shape, seed, &mut oracle, 400);
             media.extend((0..NEW).map(|new| Medium::new(77 + new as u64)));
-            // That they are there does not make them drives of the array.
+            // Drives that are merely present do not become members of the array.
             let (census, _, after) = run_out(found(all, &[]), media, &mut oracle);
             assert_eq!(census.members.len(), 6);
             media = after;
@@ -68,12 +70,14 @@ fn an_array_grows_whenever_the_power_is_cut() {
                 media = lanes.cut(Tear::Page);
                 oracle.cut();
                 let (census, _, after) = run_out(found(all, &[]), media, &mut oracle);
-                // Two of its drives may be away. (New ones that it has not would take their places.)
+                // Two members may be missing. (New drives that are not members would have to take
+                // their places, so they are absent.)
                 let mut away: Vec<usize> = (census.members.len()..8).collect();
                 away.extend([0, 1].map(|_| (random(&mut state) % 6) as usize));
                 (_, _, media) = run_out(found(all, &away), after, &mut oracle);
             }
-            // It is as large as it can be when the opening is answered, and so it is found.
+            // When the opening is answered, the array has its full size, and keeps it when it is
+            // opened again.
             let (census, grown, after) =
                 run_out(found(all, &[]).growing(DriveKind::Hdd).mending(), media, &mut oracle);
             media = after;
@@ -81,13 +85,13 @@ fn an_array_grows_whenever_the_power_is_cut() {
             let free = census.drives.iter().map(|drive| drive.free_cells);
             let uneven = free.clone().max().unwrap() - free.min().unwrap();
             assert!(shape.adapts || uneven <= 40, "{census:?}");
-            // Each opening writes one record: the pages of before and after overlap in all ways.
+            // Each opening writes one record, so old and new pages overlap in all possible ways.
             for _ in 0..=seed {
                 let (_, again, after) = run_out(found(all, &[]), media, &mut oracle);
                 assert_eq!(again.units, grown.units);
                 media = after;
             }
-            // All of it is written, then any two drives may be away.
+            // After the whole array has been written, any two drives may be missing.
             oracle.widen(grown.capacity_bytes() / 512 / 16 * 16);
             let mut lanes = sound(media, seed);
             oracle.more(600);
@@ -112,7 +116,7 @@ fn growing_on_drives_without_room_ends_and_is_told() {
             let mut oracle = Oracle::new(shape.mix(), 0, from);
             let mut media = begun(shape, from, &mut oracle, 400);
             media.extend((0..NEW).map(|new| Medium::new(77 + new as u64)));
-            // Whatever never ends is cut.
+            // A run that never ends is cut off.
             let (full, cut_after) = (Some((from, u64::MAX)), Some(300_000));
             let troubles = Troubles { full, cut_after, ..Troubles::default() };
             let mut lanes = Crash::new(media, 4096, 4, from, troubles);

@@ -1,5 +1,5 @@
-//! The same law on lanes that move real bytes: files through each driver, and emulated devices with
-//! bytes in memory and in files; and what wakes a driver.
+//! Tests the laws of contents on lanes that transfer real bytes: files through each driver, and
+//! emulated devices with bytes in memory and in files. Also tests wakers.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use forebay_live::{
 use crate::laws::oracle::{Mix, Oracle};
 
 const MIB: u64 = 1 << 20;
-/// Disks, and a flash after them.
+/// The number of disks; the flash follows them.
 const DISKS: u16 = 2;
 
 const SPECS: &[&str] = &[
@@ -39,12 +39,12 @@ fn policy(spec: &str) -> Box<dyn Policy> {
         flash,
         restarts: false,
     };
-    // Files may want larger blocks than the oracle's.
+    // Files may require larger blocks than those of the oracle.
     let policy = build_placed(spec, &lanes).unwrap();
     Box::new(Placed::new(Blocks::new(4096), [(policy, DISKS + 1)]))
 }
 
-/// New files of two mebibytes, the flash's last.
+/// Creates new files of 2 MiB each; the last one is for the flash.
 fn targets(folder: &Path) -> Vec<Target> {
     let how = Opening { writes: true, overwrite: true, need_bytes: 2 * MIB, direct: true };
     let open = |lane| {
@@ -92,7 +92,7 @@ fn what_is_read_on_real_lanes_is_what_was_last_written() {
         }
         for (name, mut lanes) in all {
             if name == "emulated, in files" || name == "io_uring" {
-                // Others wrote to them.
+                // The files contain the data of earlier runs, so new ones are created.
                 drop(targets(folder.path()));
             }
             let mix =
@@ -108,7 +108,7 @@ fn what_is_read_on_real_lanes_is_what_was_last_written() {
     assert!(checked > 200_000, "{checked} sectors are too few");
 }
 
-/// Requests that another thread brings, and that end when it says so.
+/// Requests that another thread adds; the workload ends when `over` is set.
 struct Brought {
     requests: Arc<Mutex<Vec<Request>>>,
     over: Arc<AtomicBool>,
@@ -126,8 +126,8 @@ impl Workload for Brought {
     }
 }
 
-/// A run continues as long as its workload does, even if nothing is outstanding, and a waker ends
-/// its wait.
+/// Tests that a run continues as long as its workload does, even if nothing is in flight, and that
+/// a waker ends the driver's wait.
 #[test]
 fn a_workload_from_outside_is_waited_for_and_wakes_the_driver() {
     let folder = tempfile::tempdir().unwrap();
@@ -167,7 +167,7 @@ fn a_workload_from_outside_is_waited_for_and_wakes_the_driver() {
         run(&mut *build("noop", LEN_MAX).unwrap(), &mut *lanes, &mut workload, &mut seen).unwrap();
         outside.join().unwrap();
         assert_eq!(seen.0, 20);
-        // Without a waker this would wait for ever.
+        // Without a waker, this loop would never end.
         let (waker, done) = (lanes.waker().unwrap(), Arc::new(AtomicBool::new(false)));
         let ended = Arc::clone(&done);
         let outside = std::thread::spawn(move || {

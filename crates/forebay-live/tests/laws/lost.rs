@@ -1,5 +1,5 @@
-//! Tests corruption beyond redundancy: losses are reported, named and remembered, and no more than
-//! necessary is lost.
+//! Tests damage beyond the redundancy of an array: losses are reported and remembered with their
+//! ranges, and no more than necessary is lost.
 
 use forebay_core::stack::array::{Array, Census, Level, LostRange};
 use forebay_core::{Flags, Op, Policy};
@@ -11,10 +11,10 @@ use crate::laws::oracle::Oracle;
 use crate::laws::{longer, random};
 
 const BLOCK: u64 = 4096;
-/// Sectors that the oracle reads at a time: a chunk.
+/// The number of bytes that the oracle reads at a time: a chunk.
 const PLACE_BYTES: u64 = 16 * 512;
 
-/// What an array is like when it was opened and `oracle` is done with it, and what it counted.
+/// Opens an array and runs `oracle` to its end. Returns the array's census and counters.
 fn opened(array: Array, lanes: &mut Crash, oracle: &mut Oracle) -> (Census, [f64; 2]) {
     let mut policy = over(array);
     run(&mut policy, lanes, oracle, &mut ()).unwrap();
@@ -24,7 +24,7 @@ fn opened(array: Array, lanes: &mut Crash, oracle: &mut Oracle) -> (Census, [f64
     (policy.placement().census(), counted)
 }
 
-/// All is read while nothing else happens; answers the census and how many reads failed.
+/// Reads everything without other requests; returns the census and the number of failed reads.
 fn read_all(array: Array, lanes: &mut Crash, oracle: &mut Oracle) -> (Census, u64) {
     let failed = oracle.failed;
     oracle.settle();
@@ -32,13 +32,13 @@ fn read_all(array: Array, lanes: &mut Crash, oracle: &mut Oracle) -> (Census, u6
     (census, oracle.failed - failed)
 }
 
-/// All is read, with copies and parities, and mended.
+/// Checks and repairs everything, including copies and parities.
 fn checked(array: Array, lanes: &mut Crash, oracle: &mut Oracle) -> (Census, [f64; 2]) {
     oracle.ask(&[(Op::Open, Flags::NONE, 0, 0)]);
     opened(array.scrubbing().mending(), lanes, oracle)
 }
 
-/// Returns how many of the oracle's reads fail according to a census.
+/// Returns the number of the oracle's reads that must fail according to a census.
 fn lost_places(census: &Census) -> u64 {
     let ranges = census.lost.iter().flat_map(|unit| &unit.ranges);
     let places = ranges.flat_map(|range| {
@@ -47,12 +47,13 @@ fn lost_places(census: &Census) -> u64 {
     places.collect::<std::collections::BTreeSet<_>>().len() as u64
 }
 
-/// Returns the lost ranges. (Rewritten cells may move to other drives.)
+/// Returns the lost ranges without their drives, because rewritten cells may move to other drives.
 fn ranges(census: &Census) -> Vec<(u64, Vec<LostRange>)> {
     census.lost.iter().map(|unit| (unit.unit, unit.ranges.clone())).collect()
 }
 
-/// Makes blocks of all cells of a drive rot: of each the two of its chunk, then the trailer.
+/// Damages blocks in all cells of a drive. Blocks 0 and 1 of a cell are its chunk, and block 2 is
+/// its trailer.
 fn rot(shape: &Shape, medium: &mut Medium, mut rots: impl FnMut(u64) -> bool) {
     let geometry = shape.geometry();
     let first = geometry.lane_bytes() - u64::from(geometry.cells) * geometry.cell_bytes();
@@ -61,14 +62,15 @@ fn rot(shape: &Shape, medium: &mut Medium, mut rots: impl FnMut(u64) -> bool) {
             let at = first + cell * geometry.cell_bytes() + block * BLOCK;
             let mut bytes = [0; BLOCK as usize];
             medium.read(at, &mut bytes);
-            // Zeros, as a drive has that was wiped; and what was zero before is wrong too.
+            // Writes zeros, as on a drive that was wiped, or ones if the block was all zeros.
             let wrong = if bytes.iter().all(|byte| *byte == 0) { 1 } else { 0 };
             medium.write(at, &[wrong; BLOCK as usize], true);
         }
     }
 }
 
-/// Checked again, opened again, and read: it is as the census says, which names none but these lanes' drives.
+/// Checks, reopens and reads the array. The result must agree with the census, which may name only
+/// drives in `bad`.
 fn assert_settled(
     shape: &Shape,
     census: &Census,
@@ -94,7 +96,7 @@ fn assert_settled(
 fn rot_on_more_drives_than_a_level_tolerates_is_lost_and_told() {
     let mut mirrored = 0;
     for shape in SHAPES.iter().filter(|shape| shape.units < 100) {
-        // Whole cells, one block, trailers.
+        // Damages whole cells, one block of each, or the trailers.
         for (drives, blocks) in [(2, 0b111), (3, 0b111), (3, 0b010), (4, 0b100)] {
             println!("{shape:?}, {drives} drives, blocks {blocks:03b}");
             let mut oracle = Oracle::new(shape.mix(), 0, 3);
@@ -106,7 +108,7 @@ fn rot_on_more_drives_than_a_level_tolerates_is_lost_and_told() {
             let mut lanes = sound(media, 3);
             let (census, [rotten, _]) = checked(shape.found(&[]), &mut lanes, &mut oracle);
             assert!(rotten > 0.0);
-            // Of a wide array or mirrors, other drives may have it all.
+            // On a wide array or with mirrors, the other drives may have all data.
             let is_lost = census.lost_units > 0;
             let all = drives > 2 && shape.lanes == 6 && shape.first == Level::RAID6;
             assert!(is_lost || !all, "{shape:?}");
@@ -118,7 +120,8 @@ fn rot_on_more_drives_than_a_level_tolerates_is_lost_and_told() {
     assert!(mirrored > 0, "{mirrored}");
 }
 
-/// Blocks at different places of chunks: each follows from its own neighbors.
+/// Tests damage at different positions in chunks: a block is recovered from the blocks at the same
+/// position in other chunks.
 #[test]
 fn each_block_follows_from_those_beside_it() {
     for shape in SHAPES {
@@ -133,7 +136,7 @@ fn each_block_follows_from_those_beside_it() {
         assert_eq!((census.lost_units, failed), (0, 0), "{:?}", census.lost);
         let (census, _) = checked(shape.found(&[]), &mut lanes, &mut oracle);
         assert_settled(shape, &census, &[], &[], &mut lanes, &mut oracle);
-        // It is whole: any other two may go.
+        // Full redundancy is restored, so any other two drives may be missing.
         let (_, failed) = read_all(shape.found(&[4, 5]), &mut lanes, &mut oracle);
         assert_eq!(failed, 0);
     }
@@ -151,7 +154,7 @@ fn rot_anywhere_is_lost_where_nothing_tells_it_and_only_there() {
             for medium in &mut media {
                 rot(shape, medium, |_| random(&mut state).is_multiple_of(one_in));
             }
-            // Clients find it, or a check does.
+            // Either clients find the damage, or a check does.
             let mut lanes = sound(media.clone(), seed);
             let (read, failed) = read_all(shape.found(&[]), &mut lanes, &mut oracle.clone());
             assert_eq!(failed, lost_places(&read), "what reads find is known");
@@ -163,8 +166,8 @@ fn rot_anywhere_is_lost_where_nothing_tells_it_and_only_there() {
             lost += census.lost_units;
             let unit_bytes = shape.geometry().unit_bytes();
             partly += u64::from(census.lost_bytes < census.lost_units * unit_bytes);
-            // Clients continue at the same time; acknowledged data is read back, also after a power
-            // cut.
+            // Clients continue in the meantime. Acknowledged data must be read back, also after a
+            // power cut.
             let troubles = Troubles { cut_after: Some(2000), ..Troubles::default() };
             lanes.trouble(troubles);
             oracle.more(400);
@@ -180,7 +183,7 @@ fn rot_anywhere_is_lost_where_nothing_tells_it_and_only_there() {
     assert!(lost > 100 && partly > 10, "{lost}, {partly}");
 }
 
-/// Checks that a range is intact again once it has been overwritten completely.
+/// Checks that a lost range is intact again once it has been overwritten completely.
 fn overwrite(shape: &Shape, lanes: &mut Crash, oracle: &mut Oracle) {
     let unit = shape.geometry().unit_bytes() / 512;
     let units = shape.mix().sectors / unit;
@@ -215,7 +218,8 @@ fn what_missing_drives_have_of_lost_blocks_is_there_when_they_are_back() {
     }
 }
 
-/// Drives that cannot read some blocks may read them another time.
+/// Tests blocks that drives cannot read temporarily: they count as lost until they can be read
+/// again.
 #[test]
 fn blocks_that_drives_refuse_are_lost_until_they_are_read() {
     let mut lost = 0;
@@ -225,7 +229,7 @@ fn blocks_that_drives_refuse_are_lost_until_they_are_read() {
         let media = begun(shape, 3, &mut oracle, 300);
         let geometry = shape.geometry();
         let first = geometry.lane_bytes() - u64::from(geometry.cells) * geometry.cell_bytes();
-        // Only a few cells, or the drives would be given up.
+        // Only a few cells are bad, because drives with more errors would be given up.
         let cells = (6..14).map(|cell| first + cell * geometry.cell_bytes());
         let bad = cells.flat_map(|at| (0..6).map(move |lane| (lane, at + BLOCK))).collect();
         let mut lanes = Crash::new(media, 4096, 4, 3, Troubles { bad, ..Troubles::default() });

@@ -22,7 +22,7 @@ pub(crate) use forebay_testing::{longer, random};
 use self::oracle::{Mix, Oracle};
 use self::stacks::{Mends, Stack, stacks};
 
-/// Sees that no lane is asked for what policies do themselves.
+/// An observer that checks that lanes never receive operations that policies handle themselves.
 struct Parted;
 
 impl Observer for Parted {
@@ -33,7 +33,7 @@ impl Observer for Parted {
 
 impl Watch for Parted {}
 
-/// Runs until the oracle is over, and no request and no buffer is left.
+/// Runs until the oracle is done; afterwards, no request and no buffer may be left.
 fn drive(stack: &Stack, policy: &mut dyn Policy, lanes: &mut Crash, oracle: &mut Oracle) {
     let told = run(policy, lanes, oracle, &mut Parted);
     assert!(told.is_ok(), "{}: {told:?}, {} wait", stack.name, oracle.outstanding());
@@ -73,7 +73,7 @@ fn troubles(stack: &Stack, seed: u64) -> Troubles {
     }
 }
 
-/// Returns whether a stack hides these troubles from clients.
+/// Returns whether a stack hides the faults for this seed from clients.
 fn is_mended(stack: &Stack, seed: u64) -> bool {
     match seed % TROUBLES {
         0 => true,
@@ -84,7 +84,7 @@ fn is_mended(stack: &Stack, seed: u64) -> bool {
 }
 
 const TROUBLES: u64 = 5;
-/// The number of seeds for each stack; in the second half, requests go to few places.
+/// The number of seeds for each stack. In the second half, requests are concentrated on few places.
 const SEEDS: u64 = 2 * TROUBLES;
 
 #[test]
@@ -117,7 +117,8 @@ fn what_is_read_is_what_was_last_written() {
     assert!(checked > 1_000_000, "{checked} sectors are too few");
 }
 
-/// Seeds of each stack: well, with faults of the media, with only flushes that fail.
+/// The number of seeds for each stack: without faults, with media errors, and with failing flushes
+/// only.
 const CUT_SEEDS: u64 = 3;
 
 #[test]

@@ -1,11 +1,13 @@
-//! A workload that knows what every read may find: of each sector, which writes' content may be there
-//! now, and which after the power was cut.
+//! A workload that knows what each read may return: for each sector, the writes whose content may
+//! be there now, and those whose content may be there after a power cut.
 //!
-//! A write's content may be found from its submission until another write that was submitted after it
-//! ended has succeeded. Of writes that overlap and are under way together either may win, by sector. A
-//! write that failed may have been done in part. But once no write is under way it is settled which: what
-//! one read finds every later one finds, and after a flush so does one after a cut. Once a write is durable (FUA, or covered by a flush that
-//! was submitted after it ended) nothing that ended before it was submitted may come back.
+//! The content of a write may be found from the write's submission until a later write, submitted
+//! after the first one ended, has succeeded. If writes overlap and are in flight at the same time,
+//! either may win, separately for each sector. A write that failed may have been performed in part.
+//! Once no write is in flight, however, the content is settled: all later reads return what one
+//! read returned, and after a flush, so do reads after a power cut. Once a write is durable (FUA,
+//! or covered by a flush that was submitted after the write ended), nothing that ended before its
+//! submission may come back.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +17,10 @@ use forebay_core::{
 
 pub(crate) const SECTOR: u64 = 512;
 
-/// Content that may be anything: trimmed.
+/// The stamp of arbitrary content, such as that of a trimmed sector.
 const ANY: u64 = u64::MAX;
 
-/// One write to a sector.
+/// A write to a sector.
 #[derive(Clone, Copy, Debug)]
 struct Version {
     stamp: u64,
@@ -26,20 +28,21 @@ struct Version {
     ended: Option<u64>,
     failed: bool,
     durable: bool,
-    /// When another was surely written over it, or found in its place.
+    /// When another version was certainly written over this one, or was found instead of it.
     over: Option<u64>,
-    /// That is durable: it does not come back after a cut.
+    /// Whether that other version is durable, so that this one does not come back after a power
+    /// cut.
     gone: bool,
 }
 
 impl Version {
-    /// Returns whether a read that was submitted then may find it.
+    /// Returns whether a read submitted at `read` may return this version.
     fn may_be_found(&self, read: u64) -> bool {
         self.over.is_none_or(|over| over >= read)
     }
 }
 
-/// A request that is not answered.
+/// A request in flight.
 #[derive(Clone, Copy)]
 struct Asked {
     request: Request,
@@ -47,16 +50,16 @@ struct Asked {
     submitted: u64,
 }
 
-/// How requests are drawn.
+/// The distribution of random requests.
 #[derive(Clone, Copy)]
 pub(crate) struct Mix {
     pub(crate) disks: Lane,
-    /// Sectors of each disk.
+    /// The number of sectors of each disk.
     pub(crate) sectors: u64,
-    /// What many requests are whole multiples of, in sectors.
+    /// Many requests are aligned to this number of sectors.
     pub(crate) unit: u64,
     pub(crate) trims: bool,
-    /// Sectors from here on hold anything at first.
+    /// Sectors from this one on have arbitrary content at first.
     pub(crate) anything_from: u64,
 }
 
@@ -64,7 +67,7 @@ pub(crate) struct Mix {
 pub(crate) struct Oracle {
     mix: Mix,
     state: u64,
-    /// A clock of its own: every submission and every answer is a moment.
+    /// The oracle's own clock, which advances with every submission and every answer.
     time: u64,
     next_at: Nanos,
     left: u64,
@@ -72,9 +75,9 @@ pub(crate) struct Oracle {
     last: u64,
     /// If set, these places are read one after another instead of the mix.
     settling: Option<Vec<(Lane, u64)>>,
-    /// Data found after a kill need not be durable.
+    /// Whether the reads follow a kill, after which found data need not be durable.
     killed: bool,
-    /// Requests in their order, one after another, last first.
+    /// Requests to issue one after another, stored in reverse order.
     script: Vec<(Op, Flags, u64, u64)>,
     asked: BTreeMap<u64, Asked>,
     versions: Vec<Vec<Version>>,
@@ -94,7 +97,7 @@ fn pattern(stamp: u64, sector: u64, bytes: &mut [u8]) {
 }
 
 impl Oracle {
-    /// `count` requests of a mix.
+    /// Creates an oracle that issues `count` requests from a mix.
     pub(crate) fn new(mix: Mix, count: u64, seed: u64) -> Oracle {
         let first = Version {
             stamp: 0,
@@ -127,25 +130,26 @@ impl Oracle {
         }
     }
 
-    /// Its only disk has more sectors, which hold zeros.
+    /// Extends the only disk to more sectors, which contain zeros.
     pub(crate) fn widen(&mut self, sectors: u64) {
         let empty = Oracle::new(Mix { sectors: 1, anything_from: 1, ..self.mix }, 0, 0);
         self.versions.resize(sectors as usize, empty.versions[0].clone());
         (self.mix.sectors, self.mix.anything_from) = (sectors, sectors);
     }
 
-    /// `count` requests more.
+    /// Issues `count` more requests.
     pub(crate) fn more(&mut self, count: u64) {
         (self.settling, self.left, self.next_at) = (None, count, Nanos::ZERO);
     }
 
-    /// These requests, each when the one before is answered: what, flags, first sector, sectors.
+    /// Issues these requests (operation, flags, first sector, number of sectors), each after the
+    /// previous one is answered.
     pub(crate) fn ask(&mut self, requests: &[(Op, Flags, u64, u64)]) {
         self.more(requests.len() as u64);
         self.script = requests.iter().rev().copied().collect();
     }
 
-    /// Reads everything there is.
+    /// Reads all sectors, after which their content is settled.
     pub(crate) fn settle(&mut self) {
         let step = 16;
         let of = |lane| (0..self.mix.sectors / step).map(move |place| (lane, place * step));
@@ -154,14 +158,14 @@ impl Oracle {
         (self.settling, self.killed) = (Some(places), false);
     }
 
-    /// Reads everything after a kill, which loses data that was only in memory, and leaves the
-    /// written data as durable as it was.
+    /// Reads all sectors after a kill. A kill loses data that was only in memory, and does not
+    /// change whether written data is durable.
     pub(crate) fn settle_killed(&mut self) {
         self.settle();
         self.killed = true;
     }
 
-    /// Records a power cut: outstanding requests will not be answered any more.
+    /// Registers a power cut: requests in flight are not answered any more.
     pub(crate) fn cut(&mut self) {
         (self.asked, self.script) = (BTreeMap::new(), Vec::new());
         self.time += 1;
@@ -193,7 +197,8 @@ impl Oracle {
             2 => 1 + self.below(2 * unit),
             _ => unit * (1 + self.below(6)),
         };
-        // Half of the requests go to few places, some of them sequentially, forwards and backwards.
+        // Half of the requests are concentrated on few places, some of them sequentially, forward
+        // and backward.
         let first = match self.below(8) {
             0 | 1 => self.last,
             2 => self.last.saturating_sub(2 * count),
@@ -227,7 +232,7 @@ impl Oracle {
         request.offset / SECTOR..request.end() / SECTOR
     }
 
-    /// A sector was read by a request submitted at `read`.
+    /// Checks a sector that a request submitted at `read` returned.
     fn check(&mut self, lane: Lane, sector: u64, read: u64, bytes: &[u8]) {
         let stamp = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes"));
         let (settling, killed) = (self.settling.is_some(), self.killed && self.settling.is_some());
@@ -252,13 +257,13 @@ impl Oracle {
             bytes == expected,
         );
         if killed {
-            // What came after it is lost; what came before may come back with a cut.
+            // Later versions are lost. Earlier ones may come back after a power cut.
             let ended = list.iter().find(|version| version.stamp == stamp).and_then(|it| it.ended);
             list.retain(|version| ended.is_none_or(|ended| version.submitted <= ended));
             let others = list.iter_mut().filter(|version| version.stamp != stamp);
             others.for_each(|version| version.over = version.over.or(Some(now)));
         } else if settling {
-            // It is known now, and nothing else may come.
+            // The content is settled, and no other version may be found later.
             list.retain(|version| version.stamp == stamp);
             list.iter_mut().for_each(|version| (version.durable, version.failed) = (true, false));
         } else {
@@ -288,7 +293,7 @@ impl Oracle {
     }
 
     fn flushed(&mut self, asked: &Asked) {
-        // On its disk alone.
+        // A flush applies only to its own disk.
         let lane = usize::from(asked.request.lane);
         let count = self.mix.sectors as usize;
         for list in &mut self.versions[lane * count..(lane + 1) * count] {
@@ -301,8 +306,8 @@ impl Oracle {
     }
 }
 
-/// Removes the versions that can no longer be found, because a read submitted while no write was
-/// outstanding found this one.
+/// Marks the versions that can no longer be found, if a read submitted while no write was in flight
+/// returned this one.
 fn settle(list: &mut [Version], read: u64, stamp: u64) {
     let before = |version: &Version| version.submitted < read;
     let ended = |version: &Version| version.ended.filter(|ended| *ended < read);
@@ -317,13 +322,13 @@ fn settle(list: &mut [Version], read: u64, stamp: u64) {
     }
 }
 
-/// Returns whether a version cannot come back after a cut.
+/// Returns whether a version can no longer come back after a power cut.
 fn buried(list: &[Version], version: &Version) -> bool {
     let ended = version.ended.unwrap_or(u64::MAX);
     list.iter().any(|other| other.durable && other.submitted > ended)
 }
 
-/// Removes versions that neither an outstanding read nor a read after a power cut can return.
+/// Removes versions that neither reads in flight nor reads after a power cut can return.
 fn forget(list: &mut Vec<Version>, oldest: u64) {
     if list.len() > 4 {
         let all = list.clone();
@@ -364,7 +369,7 @@ impl Workload for Oracle {
 
     fn bytes(&mut self, request: &Request, slots: &mut dyn Slots) -> Bytes {
         let submitted = self.time;
-        // Some read what nobody wants to see, which moves no byte of others.
+        // Some reads have no buffer, and must not affect the bytes of others.
         let unseen = request.op == Op::Read && self.settling.is_none() && self.below(4) == 0;
         let names = request.op.moves_data() && !unseen;
         let bytes = if names { Bytes::of(slots.take(request.len)) } else { Bytes::NONE };

@@ -1,5 +1,6 @@
-//! The laws of content on a disk that is rearranged for good: cut and killed at every I/O of the copying, of its record
-//! and of opening; each flush and each write of the record taken out in turn; and records that are not whole.
+//! Tests the laws of contents on a disk that is rearranged permanently: power cuts and kills at
+//! every I/O of the copying, of the record and of opening; that omitting any flush or write of the
+//! record loses data; and incomplete records.
 
 use forebay_core::stack::rearranged::RECORD_BYTES;
 use forebay_core::{Flags, Nanos, Op, Policy};
@@ -13,14 +14,14 @@ type Asked = (Op, Flags, u64, u64);
 
 const NONE: Flags = Flags::NONE;
 const FLUSH: Asked = (Op::Flush, NONE, 0, 0);
-/// Where new places begin.
+/// The beginning of the new places.
 const TO: u64 = RECORD - (64 << 10);
 
 fn policy() -> Box<dyn Policy> {
     kept_rearranged("noop", TO, Some(Nanos::from_micros(300)))
 }
 
-/// One that does not begin a record.
+/// Returns a policy that does not start a rearrangement.
 fn found() -> Box<dyn Policy> {
     kept_rearranged("noop", TO, None)
 }
@@ -40,7 +41,8 @@ fn written() -> Vec<Asked> {
     vec![write(640, 40), write(16, 16), write(56, 8), write(170, 60), FLUSH]
 }
 
-/// Writes where blocks move while they are copied and after, one flushed, in pauses that let copies be made.
+/// Writes to places whose blocks move, during and after the copying; one write is flushed. The
+/// reads between them leave time for the copying.
 fn script() -> Vec<Asked> {
     let read = |first| (Op::Read, NONE, first, 4);
     let mut script: Vec<Asked> = (0..10).map(|step| read(900 + step)).collect();
@@ -52,7 +54,7 @@ fn script() -> Vec<Asked> {
     script
 }
 
-/// Returns media with data, after a power cut.
+/// Returns a disk with data, after a power cut.
 fn begun(oracle: &mut Oracle, seed: u64) -> Vec<Medium> {
     let mut lanes = Crash::new(vec![Medium::new(seed)], 512, 4, seed, Troubles::default());
     oracle.ask(&written());
@@ -63,8 +65,8 @@ fn begun(oracle: &mut Oracle, seed: u64) -> Vec<Medium> {
     media
 }
 
-/// Runs the script with these troubles, then cuts the power or kills the process. Returns whether
-/// the script ended, whether the new places are in use, and whether all required data is present.
+/// Runs the script with these faults, then cuts the power or kills the process. Returns whether the
+/// script was completed, whether the new places are in use, and the media.
 fn life(
     media: Vec<Medium>,
     oracle: &mut Oracle,
@@ -85,7 +87,7 @@ fn life(
     (ended, held, media)
 }
 
-/// All is read again; answers whether there was a record.
+/// Reads everything again; returns whether there was a record, and the media.
 fn check(media: Vec<Medium>, oracle: &mut Oracle, killed: bool, seed: u64) -> (bool, Vec<Medium>) {
     let held = refused(media.clone(), found()).0 == 0;
     let mut lanes = Crash::new(media, 512, 4, seed, Troubles::default());
@@ -144,7 +146,7 @@ fn each_flush_and_each_write_of_the_record_is_needed() {
             is_there = true;
             lanes.soothe();
             if lie == Lie::Lost {
-                // What is written at new places and flushed is lost with the record.
+                // Data written to new places and flushed is lost if the record is lost.
                 oracle.ask(&[(Op::Write, NONE, 644, 9), FLUSH]);
                 run(&mut *policy, &mut lanes, &mut oracle, &mut ()).unwrap();
             }
@@ -157,7 +159,8 @@ fn each_flush_and_each_write_of_the_record_is_needed() {
         }
         is_there.then_some(false)
     };
-    // Without the first write only a disk of another length is not found.
+    // The first write of the record is needed only if the length of the disk changes, so it is left
+    // out here.
     for (lie, first, count) in [(Lie::Flushes, 0, 1), (Lie::Lost, 1, 3)] {
         for at in first..count {
             assert_eq!(wrong(lie, at), Some(true), "{lie:?} {at} changes nothing");
@@ -166,7 +169,7 @@ fn each_flush_and_each_write_of_the_record_is_needed() {
     }
 }
 
-/// Returns a disk that is rearranged.
+/// Returns a disk that has been rearranged.
 fn rearranged(seed: u64) -> (Oracle, Vec<Medium>) {
     let mut oracle = oracle(seed);
     let media = begun(&mut oracle, seed);
@@ -206,7 +209,7 @@ fn a_record_that_is_not_whole_is_refused_and_nothing_is_written() {
     assert_eq!(refused(blank(), policy()).0, 0, "one is begun");
 }
 
-/// Returns the record of these rows, which are laid from `TO`.
+/// Encodes a record of these rows, whose new places begin at `TO`.
 fn record(rows: &[(u64, u64)]) -> Vec<u8> {
     let mut record = vec![0; 8192];
     let mut put = |at: usize, word: u64| record[at..at + 8].copy_from_slice(&word.to_le_bytes());
@@ -247,7 +250,7 @@ fn a_record_is_as_the_page_says_and_rows_lie_before_their_new_places() {
     assert_eq!(head, bytes[..4096]);
 }
 
-/// What fails while the record is written is told, and nothing that was durable is lost.
+/// Tests that failures while the record is written are reported, and that nothing durable is lost.
 #[test]
 fn a_record_that_fails_leaves_the_disk_as_it_is_or_makes_nothing_durable_any_more() {
     let (mut told, mut held) = (0, 0);

@@ -1,5 +1,5 @@
-//! The laws of content on arrays whose drives are replaced while they are in use: drives that work,
-//! and drives that have failed, with the power cut on the way.
+//! Tests the laws of contents on arrays whose drives are replaced while in use, both working and
+//! failed ones, with power cuts in between.
 
 use forebay_core::catalog::build;
 use forebay_core::contract::policy::{AnyPolicy, Cx};
@@ -17,7 +17,7 @@ use crate::laws::random;
 /// Lanes for new drives.
 const NEW: usize = 2;
 
-/// Passes an order to a volume with the n-th request.
+/// Passes orders to a volume, each at a given number of requests.
 struct Ordering {
     volume: Placed<Array, AnyPolicy>,
     orders: Vec<(u64, VolumeOrder)>,
@@ -66,13 +66,14 @@ impl Policy for Ordering {
     }
 }
 
-/// Returns the array with the drives of these numbers.
+/// Returns the existing array, with the number of the drive on each lane.
 fn found(shape: &Shape, numbers: &[u8]) -> Array {
     let cells = vec![shape.geometry().cells; numbers.len()];
     shape.ruled(Array::found(shape.geometry(), shape.first, numbers).with_cells(&cells))
 }
 
-/// Numbers by lane, without drives that are away; new drives only where they have joined.
+/// Returns the drive numbers by lane; 0 for missing drives, and for new drives that have not
+/// joined.
 fn numbers(shape: &Shape, joined: usize, away: &[usize]) -> Vec<u8> {
     let first = usize::from(shape.lanes);
     let is_there = |lane: usize| !away.contains(&lane) && lane < first + joined;
@@ -90,7 +91,7 @@ fn replace(shape: &Shape, new: usize, member: usize) -> VolumeOrder {
     }
 }
 
-/// Runs until all is done.
+/// Runs until all work is done.
 fn run_out(volume: &mut Ordering, lanes: &mut Crash, oracle: &mut Oracle) {
     run(volume, lanes, oracle, &mut ()).unwrap();
     assert!(volume.volume.is_idle(), "I/Os were never answered");
@@ -99,7 +100,7 @@ fn run_out(volume: &mut Ordering, lanes: &mut Crash, oracle: &mut Oracle) {
 }
 
 fn shapes() -> impl Iterator<Item = &'static Shape> {
-    // The last of these has more drives than its units span.
+    // The last of these shapes has more drives than a unit uses.
     [0, 1, 4, 5, 8].into_iter().map(|at| &SHAPES[at])
 }
 
@@ -136,7 +137,8 @@ fn a_drive_is_replaced_while_clients_read_and_write_and_any_two_others_may_then_
             assert!(has(&VolumeEvent::Left { drive: member as u8 + 1 }), "{:?}", volume.events);
             let work = if fails { VolumeWork::Rebuild } else { VolumeWork::Move };
             assert!(has(&VolumeEvent::Began(work)), "{:?}", volume.events);
-            // The old drive is unplugged. Any two others may be away, and all records are found.
+            // The old drive is unplugged. Any two other drives may be missing, and all records must
+            // be found.
             let media = lanes.cut(Tear::Sector);
             oracle.cut();
             let mut away = vec![member];
@@ -174,7 +176,8 @@ fn replacing_is_cut_anywhere_and_goes_on() {
             cuts += u32::from(run(&mut volume, &mut lanes, &mut oracle, &mut ()).is_err());
             let media = lanes.cut(Tear::Page);
             oracle.cut();
-            // It is opened with all drives there are: the new one was labeled before the order.
+            // The array is opened with all present drives. The new one was labeled before the
+            // order, so it is recognized.
             let away = if fails { vec![member] } else { Vec::new() };
             let mut lanes = sound(media, seed);
             oracle.settle();
@@ -185,7 +188,7 @@ fn replacing_is_cut_anywhere_and_goes_on() {
             both += u32::from(members.contains(&old) && members.contains(&new));
             let media = lanes.cut(Tear::Page);
             oracle.cut();
-            // A drive of it fails now, and another may be away.
+            // A member fails now, and the old drive may be missing too.
             let other = (member + 1 + random(&mut state) as usize % 2) % 6;
             let away = [vec![other], away].concat();
             let mut lanes = sound(media, seed + 1);
@@ -204,7 +207,7 @@ fn a_check_repairs_what_is_wrong_while_clients_go_on() {
         println!("{shape:?}");
         let mut oracle = Oracle::new(shape.mix(), 0, seed);
         let mut media = begun(shape, seed, &mut oracle, 300);
-        // One drive has rotten everywhere.
+        // One drive is damaged everywhere.
         let bytes = shape.geometry().lane_bytes();
         let from = bytes - u64::from(shape.geometry().cells) * shape.geometry().cell_bytes();
         (from / 4096..bytes / 4096).for_each(|at| media[2].write(at * 4096 + 100, b"rot", true));
@@ -218,7 +221,7 @@ fn a_check_repairs_what_is_wrong_while_clients_go_on() {
         assert_eq!((state.checks, state.lost_units, state.lacking_chunks), (1, 0, 0), "{state:?}");
         let mended = |event: &&VolumeEvent| matches!(event, VolumeEvent::Mended { drive: 3, .. });
         assert!(volume.events.iter().filter(mended).count() > 5, "{:?}", volume.events);
-        // Then any other two may be away.
+        // Afterwards, any other two drives may be missing.
         let media = lanes.cut(Tear::Sector);
         oracle.cut();
         let mut lanes = sound(media, seed);
@@ -230,7 +233,7 @@ fn a_check_repairs_what_is_wrong_while_clients_go_on() {
 
 #[test]
 fn records_of_a_replaced_drive_are_written_to_others() {
-    // A table of so many pages that clients do not record all of them.
+    // The table has so many pages that clients' writes do not record all of them.
     let shape = &Shape { units: 8000, ..SHAPES[0] };
     for fails in [false, true] {
         let mix = SHAPES[0].mix();

@@ -1,5 +1,5 @@
-//! The laws of content on arrays of hard disks and solid-state drives, whose units go from one set to the
-//! other as hints say, with drives of either kind missing.
+//! Tests the laws of contents on arrays of hard disks and solid-state drives, whose units move
+//! between the two sets as hints request, with drives of either kind missing.
 
 use forebay_core::stack::array::{Array, Census, DriveKind, Hint, KINDS, Level};
 use forebay_live::run;
@@ -30,7 +30,8 @@ fn hints(state: &mut u64, shape: &Shape) -> Vec<Hint> {
     (0..3).map(|_| hint(state, shape)).collect()
 }
 
-/// Runs an array to its end or to a cut, then cuts the power: whether it was cut before, and the rest.
+/// Runs an array to its end or to a power cut, then cuts the power. Returns whether the run was
+/// cut, the census, and the media.
 fn ran(
     array: Array,
     media: Vec<Medium>,
@@ -67,7 +68,7 @@ fn units_go_where_hints_say_whenever_the_power_is_cut() {
                 let cut = (random(&mut state), Some(random(&mut state) % 1500));
                 let (is_cut, _, after) = ran(array, media, &mut oracle, cut);
                 cuts += u32::from(is_cut);
-                // Two drives are away, of one kind or of both.
+                // Two drives are missing, of the same kind or of both.
                 let away = [0, 1].map(|_| (random(&mut state) % 8) as usize);
                 oracle.settle();
                 let failed = oracle.failed;
@@ -108,7 +109,7 @@ fn where_there_is_room_hints_are_kept() {
         );
         media = lanes.cut(Tear::Page);
         oracle.cut();
-        // It stays so without the hint, too.
+        // The units stay there even without the hint.
         oracle.settle();
         let (_, census, after) = ran(shape.found(&[]), media, &mut oracle, (8, None));
         let triple = census.units.iter().filter(|(level, _)| *level == Level::TRIPLE);
@@ -131,7 +132,8 @@ fn who_takes_anothers_place_is_of_its_kind_and_who_comes_beside_as_is_said() {
     let all = Hint { bytes: 0..u64::MAX, level: None, kind: Some(DriveKind::Ssd) };
     let (_, _, mut media) = ran(array.hinted(&[all]), media, &mut oracle, (5, None));
     let found = |numbers: &[u8]| Array::found(shape.geometry(), shape.first, numbers).mending();
-    // Drive 7, a solid-state drive, is lost permanently; drive 9 is added, and then 10 and 11.
+    // Drive 7, a solid-state drive, is lost permanently. Drive 9 is added, and later drives 10 and
+    // 11.
     media[6] = Medium::new(77);
     oracle.settle();
     let (_, census, mut media) =

@@ -1,4 +1,5 @@
-//! Every stack there is: policies by name with forms and parameters that matter, and combinations.
+//! All stacks to test: policies by name, with the relevant variants and parameters, and
+//! combinations of policies.
 
 use forebay_core::cache::{Lru, S3Fifo};
 use forebay_core::catalog::{DeviceSet, FlashLane, PLACEMENTS, POLICIES, build, build_placed};
@@ -9,10 +10,10 @@ use forebay_core::stack::{Blocks, Pairing, Rearrange, Rearranged};
 use forebay_core::{Lane, Nanos, Policy, Rearrangement};
 
 const LEN_MAX: u32 = 64 << 10;
-/// Sectors of a disk: twice what a flash of a mebibyte holds.
+/// The number of sectors of a disk: twice the capacity of a flash of 1 MiB.
 const SECTORS: u64 = 4096;
 
-/// The troubles that a stack hides.
+/// The faults that a stack hides from clients.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mends {
     Nothing,
@@ -30,9 +31,9 @@ pub(crate) struct Stack {
     pub(crate) block: u32,
     /// Sectors from here on have arbitrary contents at first.
     pub(crate) anything_from: u64,
-    /// The unreported faults that the last lane may have.
+    /// The faults of the last lane that the stack hides.
     pub(crate) mends: Mends,
-    /// Whether it finds its data after a restart.
+    /// Whether the stack finds its data after a restart.
     pub(crate) restarts: bool,
 }
 
@@ -53,7 +54,7 @@ const SCHEDULERS: &[&str] = &[
     "promised:cmin=900/0:delta-ms=5:depth=3:capacity=measured:over=noop",
 ];
 
-/// Placements that hold data where the disk does not have them.
+/// Placements that store data elsewhere than on the disk.
 const PLACED: &[&str] = &[
     "cache:size-mib=1",
     "cache:size-mib=1:replace=s3fifo:block-kib=8:disk=bid+wait-ms=1:transfer-us=50",
@@ -66,7 +67,7 @@ const PLACED: &[&str] = &[
     "fcfs:depth=3:dependencies=no:over=bid-hybrid+packing-kib=1024+size-mib=1",
 ];
 
-/// Placements whose disks have all data.
+/// Placements whose disks contain all data.
 const ON_DISK: &[&str] = &[
     "cache:size-mib=1:write=through",
     "cache:size-mib=1:write=around:block-kib=8",
@@ -87,7 +88,7 @@ fn lanes(disks: u16, restarts: bool) -> DeviceSet {
     DeviceSet { disks, disk_len_max: LEN_MAX, disk_bytes: 1 << 40, flash, restarts }
 }
 
-/// Returns a policy by name on some disks and a flash.
+/// Returns a placement policy by name, on `disks` disks and a flash.
 fn named(spec: &str, disks: u16, restarts: bool) -> Stack {
     let text = spec.to_string();
     let build =
@@ -102,7 +103,7 @@ fn named(spec: &str, disks: u16, restarts: bool) -> Stack {
     Stack { name, mends, disks, lanes, block, restarts, ..stack(Box::new(build)) }
 }
 
-/// Returns a stack on one disk, which the requests cover completely.
+/// Returns a stack on one disk, all of which requests may use.
 fn stack(build: Box<dyn Fn() -> Box<dyn Policy>>) -> Stack {
     Stack {
         name: String::new(),
@@ -117,7 +118,7 @@ fn stack(build: Box<dyn Fn() -> Box<dyn Policy>>) -> Stack {
     }
 }
 
-/// Returns a cache of a few blocks of 2048 bytes: all leave soon, and come back.
+/// Returns a cache of a few blocks of 2048 bytes, so that blocks are soon evicted and come back.
 fn small(writing: Writing, spec: &'static str, s3fifo: bool) -> Stack {
     let build = move || -> Box<dyn Policy> {
         let lane = |spec| build(spec, LEN_MAX).unwrap();
@@ -134,7 +135,7 @@ fn small(writing: Writing, spec: &'static str, s3fifo: bool) -> Stack {
     Stack { name, disks: 2, lanes: 3, sectors: 256, mends, restarts, ..rest }
 }
 
-/// Policies of one and of two lanes side by side.
+/// Returns two policies side by side, one for one lane and one for two.
 fn side_by_side() -> Stack {
     let build = || -> Box<dyn Policy> {
         let two = build_placed("deadline", &lanes(2, true)).unwrap();
@@ -145,8 +146,8 @@ fn side_by_side() -> Stack {
     Stack { name, disks: 3, lanes: 3, block: 1024, ..stack(Box::new(build)) }
 }
 
-/// Returns a disk whose blocks were rearranged, or move during the run if `moving`. In that case
-/// the new places, which are assumed to be free, have arbitrary contents and are used by requests
+/// Returns a disk whose blocks were rearranged or, if `moving`, are rearranged during the run. In
+/// the latter case, the new places, which count as free, have arbitrary content; requests use them
 /// only if `all`.
 fn rearranged(spec: &'static str, moving: bool, all: bool) -> Stack {
     let rows = [(40 * 8192, 20_480), (8192, 8192), (3 * 8192 + 4096, 4096), (90_112, 12_288)];
@@ -165,11 +166,11 @@ fn rearranged(spec: &'static str, moving: bool, all: bool) -> Stack {
     Stack { name, sectors, anything_from, restarts: !moving, ..stack(Box::new(build)) }
 }
 
-/// Where the record of a disk is that is rearranged for good.
+/// The position of the record of a permanently rearranged disk.
 pub(crate) const RECORD: u64 = SECTORS * 512;
 
-/// Returns a disk whose blocks move while it works and are found after a restart; no request goes
-/// to the new places directly.
+/// Returns a disk that is rearranged during the run and finds its blocks after a restart. Requests
+/// do not use the new places directly.
 pub(crate) fn kept(spec: &'static str) -> Stack {
     let to = RECORD - (64 << 10);
     let build = move || kept_rearranged(spec, to, Some(Nanos::from_micros(300)));
@@ -177,12 +178,13 @@ pub(crate) fn kept(spec: &'static str) -> Stack {
     Stack { name, sectors: marker_of(to) / 512, ..stack(Box::new(build)) }
 }
 
-/// Returns the position of the copy of the head, before the new places.
+/// Returns the position of the copy of the record's head, before the new places.
 pub(crate) fn marker_of(to: u64) -> u64 {
     to - 8192
 }
 
-/// As a record says; where there is none blocks move from a time on, if any is given.
+/// Returns a policy that follows the record. If there is no record, blocks are rearranged from the
+/// time `from` on, if given.
 pub(crate) fn kept_rearranged(spec: &str, to: u64, from: Option<Nanos>) -> Box<dyn Policy> {
     let rows = [(40 * 8192, 20_480), (8192, 8192), (3 * 8192 + 4096, 4096), (90_112, 12_288)];
     let map = Rearrangement::laid(&rows, to).filter(|_| from.is_some());
@@ -196,7 +198,7 @@ pub(crate) fn kept_rearranged(spec: &str, to: u64, from: Option<Nanos>) -> Box<d
     Box::new(Rearranged::before(placement, build_placed(spec, &set).unwrap(), 1))
 }
 
-/// Placements that hold data that the disk does not have, and survive a restart.
+/// Placements that store data elsewhere than on the disk, and survive a restart.
 const SURVIVING: &[&str] = &[
     "cache:size-mib=1:format=yes",
     "cache:size-mib=1:replace=s3fifo:block-kib=8:disk=bid+wait-ms=1:transfer-us=50:format=yes",
@@ -207,12 +209,13 @@ const SURVIVING: &[&str] = &[
     "migrate:period-s=0.001:hot=1:extent-kib=16:size-mib=1:format=yes",
 ];
 
-/// One by name that survives restarts: what is on its flash alone is lost with it.
+/// Returns a placement policy by name that survives restarts. Data that is only on its flash is
+/// lost with the flash.
 fn surviving(spec: &str, disks: u16) -> Stack {
     Stack { mends: Mends::Nothing, ..named(spec, disks, true) }
 }
 
-/// Returns the same with few blocks.
+/// Returns a cache with few blocks that survives restarts.
 fn small_surviving(spec: &'static str, s3fifo: bool) -> Stack {
     let (pairing, disk_bytes) = (Pairing::default(), 256 * 512);
     let bound = Bound { id: 7, pairing, disk_bytes, formats: true };
@@ -262,7 +265,7 @@ pub(crate) fn surviving_stacks() -> Vec<Stack> {
     all
 }
 
-/// Returns a stack above large blocks.
+/// Returns a stack that converts requests to whole large blocks.
 fn blocks(spec: &'static str, disks: u16, restarts: bool) -> Stack {
     let build = move || -> Box<dyn Policy> {
         let policy = build_placed(spec, &lanes(disks, restarts)).unwrap();
@@ -277,8 +280,8 @@ fn blocks(spec: &'static str, disks: u16, restarts: bool) -> Stack {
 /// The number of random stacks.
 const DRAWN: u64 = 16;
 
-/// Returns a stack of floors drawn by number: whole blocks or not, over a shaper or none, over a
-/// placement or none, over a scheduler a disk.
+/// Returns a random stack, determined by `number`: whole blocks or not, above a shaper or none,
+/// above a placement or none, above a scheduler for each disk.
 fn drawn(number: u64) -> Stack {
     const DISKS: &[&str] = &[
         "noop",

@@ -1,5 +1,6 @@
-//! The laws of content on placements with a log on their flash: cuts and kills anywhere, opening
-//! included; every flush and every record taken out in turn; and flashes that are not theirs.
+//! Tests the laws of contents on placements with a log on their flash: power cuts and kills at any
+//! moment, including opening; that omitting any flush or record loses data; and flashes that do not
+//! belong to the disk.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,16 +24,16 @@ type Script = [(Op, Flags, u64, u64)];
 const NONE: Flags = Flags::NONE;
 const FLUSH: (Op, Flags, u64, u64) = (Op::Flush, NONE, 0, 0);
 const SECTORS: u64 = 256;
-/// Sectors of a cache's block.
+/// The number of sectors in a block of the cache.
 const BLOCK: u64 = 4;
 /// The lane of the flash.
 const FLASH: u16 = 1;
 
-/// Lives of each stack, each ended by a cut or a kill.
+/// The number of lives of each stack. Each life ends with a power cut or a kill.
 const LIVES: u64 = 5;
 
-/// Cuts the power of each stack a few times, or 2 000 times if it may take longer (`make laws`).
-/// Stacks are distributed over one thread per processor.
+/// Cuts the power of each stack a few times, or 2000 times in long runs (`make laws`). The stacks
+/// are distributed over one thread per CPU.
 #[test]
 fn what_was_told_to_be_kept_is_found_whenever_the_power_is_cut() {
     let (seeds, least) = if longer(1) > 1 { (longer(70), 2000) } else { (5, 12) };
@@ -53,13 +54,13 @@ fn what_was_told_to_be_kept_is_found_whenever_the_power_is_cut() {
     thread::scope(|scope| (0..threads).for_each(|_| _ = scope.spawn(work)));
 }
 
-/// Runs a stack through its lives; answers how many ended by a cut of the power.
+/// Runs a stack through its lives; returns how many ended with a power cut.
 fn lives(stack: &Stack, seed: u64) -> u64 {
     let mut cuts = 0;
     let mut oracle = Oracle::new(crate::laws::mix(stack), 0, seed);
     let (mut media, mut state) = (crate::laws::media(stack, seed), seed);
     for _ in 0..LIVES {
-        // Some are cut while the log is opened, or soon after.
+        // In some lives, the power is cut while the log is being opened, or soon afterwards.
         let most = [12, 60, 400, 1500][(random(&mut state) % 4) as usize];
         let troubles = Troubles {
             cut_after: Some(random(&mut state) % most),
@@ -132,7 +133,7 @@ fn check_with(build: &Build, media: &[Medium], oracle: &Oracle) {
     assert_eq!((oracle.failed, oracle.outstanding()), (failed, 0));
 }
 
-/// Media after `script`.
+/// Runs `script` on new media; returns the media after a power cut.
 fn begun(build: &Build, script: &Script, oracle: &mut Oracle) -> Vec<Medium> {
     let mut lanes = sound(vec![Medium::new(1), Medium::new(2)], 5);
     oracle.ask(script);
@@ -142,7 +143,8 @@ fn begun(build: &Build, script: &Script, oracle: &mut Oracle) -> Vec<Medium> {
     media
 }
 
-/// Blocks 4 to 9, for which block 3 has to leave for the disk, which it is given time for; then a flush.
+/// Writes blocks 4 to 9, for which block 3 must be evicted to the disk; gives it time for that,
+/// then flushes.
 fn others() -> Vec<(Op, Flags, u64, u64)> {
     let mut script: Vec<_> = (4..10).map(write).collect();
     script.extend((0..12).map(|step| (Op::Read, NONE, 100 + step, 1)));
@@ -150,8 +152,8 @@ fn others() -> Vec<(Op, Flags, u64, u64)> {
     script
 }
 
-/// After a kill, places are reused as soon as they are free, and then the power is cut: so the data
-/// found after the kill must be durable.
+/// After a kill, places are reused as soon as they are free. A power cut follows, so the data found
+/// after the kill must be durable.
 #[test]
 fn what_a_life_after_a_kill_begins_with_is_durable() {
     let mut kills = 0;
@@ -165,7 +167,7 @@ fn what_a_life_after_a_kill_begins_with_is_durable() {
         let media = lanes.kill();
         oracle.cut();
         let (mut lanes, mut policy) = (sound(media, seed ^ passes), cache(BOUND));
-        // As many writes as are possible without a round.
+        // Issues as many writes as are possible without a round of the log.
         oracle.ask(&[write(20), write(21)]);
         run(&mut *policy, &mut lanes, &mut oracle, &mut ()).unwrap();
         let media = lanes.cut(Tear::Sector);
@@ -175,7 +177,8 @@ fn what_a_life_after_a_kill_begins_with_is_durable() {
     assert!(kills > 300, "{kills} kills");
 }
 
-/// Cuts a script at every boundary, and opening after it; answers how many cuts there were.
+/// Cuts a script at every I/O boundary, including those of the opening before it; returns the
+/// number of cuts.
 fn cut_everywhere(build: &Build, before: &Script, script: &Script, seed: u64) -> u64 {
     let mut first = oracle_of(4096, 6);
     let media = begun(build, before, &mut first);
@@ -207,7 +210,7 @@ fn sectors() -> Box<dyn Policy> {
 fn a_table_needs_a_record_of_each_of_its_pages() {
     let mut oracle = oracle_of(4096, 6);
     let media = begun(&sectors, &[(Op::Write, NONE, 0, 400), FLUSH], &mut oracle);
-    // One of the format, and two of 400 places.
+    // The record of the initialization is not needed; the two records of 400 places are.
     for (record, is_needed) in [(1, false), (2, true)] {
         let mut media = media.clone();
         media[1].write(8192 + 8192 * record + 6000, &[1], true);
@@ -217,7 +220,8 @@ fn a_table_needs_a_record_of_each_of_its_pages() {
     check_with(&sectors, &media, &oracle);
 }
 
-/// Blocks that take other places, more than a record holds: between two records none has two places.
+/// Tests that blocks can move to other places in more changes than one record holds: between the
+/// records, no block may have two places.
 #[test]
 fn a_round_of_several_records_is_cut_at_every_boundary() {
     let (from, count) = (100, 400);
@@ -230,8 +234,8 @@ fn a_round_of_several_records_is_cut_at_every_boundary() {
 
 type Build = dyn Fn() -> Box<dyn Policy>;
 
-/// Does `before` soundly, then `script` with one thing left out; answers whether something is wrong after
-/// the power was cut, for some seed. None if there was nothing more to leave out.
+/// Runs `before` without faults, then `script` while omitting one operation, and cuts the power.
+/// Returns whether a check failed for any seed, or None if there is nothing more to omit.
 fn is_missed(build: &Build, before: &Script, script: &Script, lie: Lie, at: u64) -> Option<bool> {
     let mut is_there = false;
     for seed in 0..60 {
@@ -256,7 +260,7 @@ fn is_missed(build: &Build, before: &Script, script: &Script, lie: Lie, at: u64)
     is_there.then_some(false)
 }
 
-/// Leaves out each in turn; answers how many there are.
+/// Omits each operation in turn; returns how many there are, all of which must be needed.
 fn needed(build: &Build, before: &Script, script: &Script, lie: Lie) -> u64 {
     let mut count = 0;
     while let Some(is_missed) = is_missed(build, before, script, lie, count) {
@@ -277,7 +281,7 @@ fn each_flush_and_each_record_of_a_tier_is_needed() {
         let new: &Script = &[(Op::Write, NONE, 13, 5), FLUSH];
         let counts = LIES.map(|lie| needed(&build, &[FLUSH], new, lie));
         assert_eq!(counts, [1, 1, 1]);
-        // Overwrites some of the same sectors, then writes others of the same block.
+        // Overwrites some of the same sectors.
         let again: &Script = &[(Op::Write, NONE, 14, 1), FLUSH];
         assert_eq!(LIES.map(|lie| needed(&build, new, again, lie)), [1, 0, 0]);
         let more: &Script = &[(Op::Write, NONE, 19, 1), FLUSH];
@@ -287,7 +291,7 @@ fn each_flush_and_each_record_of_a_tier_is_needed() {
     }
 }
 
-/// A disk whose flushes fail while nobody waits for one.
+/// Tests a disk whose flushes fail while no client waits for one.
 #[test]
 fn a_flush_that_fails_for_nobody_is_told_to_the_next_one() {
     let (mut oracle, mut policy) = (oracle(8), cache(FORMATS));
@@ -298,7 +302,7 @@ fn a_flush_that_fails_for_nobody_is_told_to_the_next_one() {
     run(&mut *policy, &mut lanes, &mut oracle, &mut ()).unwrap();
     let failing = Troubles { lane: Some(0), flushes_one_in: 1, ..Troubles::default() };
     lanes.trouble(failing);
-    // All six leave, and their places are wanted.
+    // All six blocks must be evicted, because their places are needed.
     let others: Vec<_> = (10..40).map(write).collect();
     oracle.ask(&others);
     run(&mut *policy, &mut lanes, &mut oracle, &mut ()).unwrap();
@@ -315,23 +319,24 @@ fn a_flush_that_fails_for_nobody_is_told_to_the_next_one() {
 #[test]
 fn each_flush_and_each_record_is_needed() {
     let build = || cache(FORMATS);
-    // New data: the flash is flushed, then a record names the place.
+    // For new data, the flash is flushed, and then a record lists its place.
     let new: &Script = &[write(3), FLUSH];
     let counts = LIES.map(|lie| needed(&build, &[FLUSH], new, lie));
     assert_eq!(counts, [1, 1, 1]);
-    // The same place again: it is named already.
+    // The same place is written again; a record lists it already.
     let again: &Script = &[(Op::Write, NONE, 3 * BLOCK + 1, 1), FLUSH];
     let before: &Script = &[write(3), FLUSH];
     let counts = LIES.map(|lie| needed(&build, before, again, lie));
     assert_eq!(counts, [1, 0, 0]);
-    // A write with FUA: its data, and a record after it.
+    // A write with FUA writes its data, followed by a record.
     let durable: &Script = &[(Op::Write, Flags::FUA, 3 * BLOCK, BLOCK)];
     assert_eq!(needed(&build, &[FLUSH], durable, Lie::Lost), 2);
-    // Block 3 leaves for the disk while others come: both are flushed before the record.
+    // Block 3 is evicted to the disk while other blocks arrive: disk and flash are flushed before
+    // the record.
     let leaving = others();
     let counts = LIES.map(|lie| needed(&build, before, &leaving, lie));
     assert_eq!(counts, [2, 1, 1]);
-    // And where nothing else is written the disk alone has what it was given.
+    // If nothing else is written, the flush applies only to the disk, which has received the block.
     let mut past: Vec<_> = vec![(Op::Write, NONE, 100, 1), FLUSH];
     assert_eq!(needed(&build, before, &past, Lie::Flushes), 1);
     past.insert(0, (Op::Trim, NONE, 3 * BLOCK, BLOCK));
@@ -339,7 +344,7 @@ fn each_flush_and_each_record_is_needed() {
     assert_eq!(needed(&build, before, &past, Lie::Lost), 1);
 }
 
-/// What comes of opening, and whether anything was written.
+/// Opens a cache; returns the number of failed requests, and whether anything was written.
 fn opens(media: Vec<Medium>, bound: Bound, troubles: Troubles) -> (u64, bool) {
     let marks: Vec<u64> = media.iter().map(Medium::mark).collect();
     let mut lanes = Crash::new(media, 512, 4, 3, troubles);
@@ -350,7 +355,7 @@ fn opens(media: Vec<Medium>, bound: Bound, troubles: Troubles) -> (u64, bool) {
     (oracle.failed, media.iter().zip(marks).any(|(medium, mark)| medium.mark() != mark))
 }
 
-/// Returns a disk and a flash with a log of some records, two blocks dirty.
+/// Returns a disk and a flash whose log has some records; two blocks are dirty.
 fn used() -> Vec<Medium> {
     let mut oracle = oracle(4);
     let mut lanes = sound(vec![Medium::new(1), Medium::new(2)], 4);
@@ -364,7 +369,7 @@ fn a_flash_that_is_not_the_one_is_refused_and_not_written() {
     let none = Troubles::default;
     assert_eq!(opens(used(), BOUND, none()), (0, false), "it is the one");
     assert_eq!(opens(used(), Bound { disk_bytes: 0, ..BOUND }, none()), (0, false), "or may be");
-    // Both requests are refused each time.
+    // Both requests are refused in each of these cases.
     let refused = (2, false);
     let blank = || vec![Medium::new(1), Medium::new(2)];
     assert_eq!(opens(blank(), BOUND, none()), refused, "blank");
@@ -377,7 +382,7 @@ fn a_flash_that_is_not_the_one_is_refused_and_not_written() {
         let gone = Troubles { gone: vec![(FLASH, 0)], ..none() };
         assert_eq!(opens(used(), bound, gone), refused, "no flash");
         let bad = |at| Troubles { bad: vec![(FLASH, at)], ..none() };
-        // Records 2 and 3 are those that were written last; the next one could be newer.
+        // Records 2 and 3 were written last, and the next slot could contain a newer one.
         let record = |number: u64| 8192 + number * 8192;
         assert_eq!(opens(used(), bound, bad(0)), refused, "no label to be read");
         assert_eq!(opens(used(), bound, bad(record(3) + 512)), refused, "nor the last record");
@@ -402,7 +407,7 @@ fn a_flash_that_is_not_the_one_is_refused_and_not_written() {
     assert_eq!(opens(media, BOUND, none()), refused, "a label without records");
 }
 
-/// Returns a flash of some records of which the newest, number 3, is changed so.
+/// Returns media whose newest record on the flash, number 3, is changed by `change`.
 fn damaged(at: u64, change: impl Fn(u8) -> u8) -> Vec<Medium> {
     let mut media = used();
     let at = 8192 + 3 * 8192 + at;
@@ -422,7 +427,7 @@ fn a_newest_record_that_is_damaged_is_an_error_and_no_older_state() {
         }
         assert_eq!(opens(media(), forced, Troubles::default()), (0, false), "byte {at}");
     }
-    // The next record, of which there is something in between that no cut leaves.
+    // The slot of the next record contains bytes in its middle, which no power cut leaves.
     let mut media = used();
     media[1].write(8192 + 4 * 8192 + 700, &[1], true);
     assert_eq!(opens(media, BOUND, Troubles::default()), (2, false));
@@ -473,7 +478,8 @@ fn a_format_may_be_cut_anywhere() {
             _ => lanes.kill(),
         };
         if seed % 2 == 1 {
-            // Then it is gone on with, and cut: what the kill left need not be durable.
+            // The cache continues, and the power is cut: data found after the kill need not be
+            // durable.
             let mut lanes = sound(media, seed);
             oracle.cut();
             oracle.ask(&[write(3)]);

@@ -1,4 +1,4 @@
-//! What the tests of the live driver share: workloads, clocks, and an observer that counts.
+//! Shared parts of the live driver's tests: workloads, clocks, and an observer that counts.
 #![allow(dead_code, clippy::unwrap_used)]
 
 pub(crate) use forebay_testing::random;
@@ -22,7 +22,7 @@ pub(crate) fn request(id: u64, at_us: u64, op: Op, offset: u64, len: u32) -> Req
     }
 }
 
-/// Reads and writes, a third of them one after another, with gaps up to `gap_us`.
+/// Generates reads and writes, a third of them sequential, with gaps up to `gap_us` microseconds.
 pub(crate) fn mixed(count: u64, gap_us: u64, within_bytes: u64) -> Vec<Request> {
     let (mut state, mut at_us, mut next) = (11, 0, 0);
     let requests = (0..count).map(|id| {
@@ -42,7 +42,7 @@ pub(crate) fn open(requests: &[Request]) -> impl Workload + use<> {
     Open::new(requests.to_vec(), Intensity::RECORDED)
 }
 
-/// A clock that goes on a microsecond whenever it is asked, and oversleeps by up to 40.
+/// A clock that advances by a microsecond with each query, and oversleeps by up to 40 microseconds.
 #[derive(Default)]
 pub(crate) struct Sloppy {
     now: Nanos,
@@ -60,7 +60,7 @@ impl Clock for Sloppy {
     }
 }
 
-/// Counts what it sees.
+/// An observer that counts events.
 #[derive(Default)]
 pub(crate) struct Counted {
     pub(crate) arrived: u64,
@@ -69,7 +69,7 @@ pub(crate) struct Counted {
     pub(crate) started: Vec<Request>,
     pub(crate) latencies: Vec<u64>,
     pub(crate) lateness: Vec<Nanos>,
-    /// From, to, and how many were issued before.
+    /// Delays of the driver: start, end, and the number of requests issued before.
     pub(crate) held_up: Vec<(Nanos, Nanos, usize)>,
     pub(crate) failures: BTreeMap<Failure, u64>,
     pub(crate) stop_at: Option<Nanos>,

@@ -1,44 +1,45 @@
-//! Token buckets that fit the answers of a probe.
+//! Fits token buckets to the answers of a probe.
 //!
-//! Behind one bucket that always has enough reads waiting, the *i*-th read (from 1) is answered at
-//! max(base, base + (*i* - 1 - depth) / rate). Its rate is the slope of the late answers, and the
-//! depth is what that line leaves at the beginning.
+//! If reads always wait behind a single bucket, the *i*-th read (from 1) is answered at max(base,
+//! base + (*i* - 1 - depth) / rate). The rate is the slope of the late answers; the depth follows
+//! from that line's value at the beginning.
 
 use super::measure::PhaseTimes;
 
 /// A line through the late answers of a phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Line {
-    /// Reads answered per second.
+    /// The number of reads answered per second.
     pub(super) rate_per_s: f64,
-    /// Reads that passed at once.
+    /// The number of reads that passed at once.
     pub(super) depth: f64,
-    /// The greatest difference between the rates of the third and the last quarter of the time, as
-    /// a share.
+    /// The greatest relative difference between the rates in the third and the last quarter of the
+    /// time.
     pub(super) drift_share: f64,
 }
 
-/// The limits of a volume, as far as a probe shows them.
+/// The limits of a volume, as far as a probe reveals them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct FittedLimits {
-    /// The median time of a single read.
+    /// The median time of a single read, in seconds.
     pub(super) base_s: f64,
-    /// The limit of operations; None if none was reached.
+    /// The limit on operations; None if the probe did not reach it.
     pub(super) ops: Option<Line>,
-    /// The limit of bytes, in bytes; None if none was reached.
+    /// The limit on bytes, in bytes; None if the probe did not reach it.
     pub(super) bytes: Option<Line>,
-    /// The counting unit; None if it does not show.
+    /// The size in bytes in which the volume counts operations; None if the limits do not reveal
+    /// it.
     pub(super) unit_bytes: Option<u32>,
-    /// Whether sequential reads are merged; None if it does not show.
+    /// Whether sequential reads are merged; None if the limits do not reveal it.
     pub(super) merges: Option<bool>,
 }
 
-/// The share by which rates must differ to count as different.
+/// The minimum relative difference of two rates for them to count as different.
 const DIFFERENT_SHARE: f64 = 0.1;
-/// The share of the rate that its queue depth and base latency allow, from which on a phase is
-/// limited by these.
+/// A phase that reaches this share of the rate possible with its queue depth and base latency is
+/// limited by these, and not by a bucket.
 const UNLIMITED_SHARE: f64 = 0.7;
-/// The fewest answers that make a line.
+/// The minimum number of answers for a line.
 const ANSWERS_MIN: usize = 16;
 
 /// Returns the median of `values`; 0 without any.
@@ -82,7 +83,7 @@ fn slope(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     (slope.is_finite() && slope > 0.0).then_some((slope, mean_y - slope * mean_x))
 }
 
-/// A phase as the fit uses it: its answers, the length of its reads, and how many were under way.
+/// A measured phase: its answers, the length of its reads, and the number of reads in flight.
 pub(super) struct Measured<'a> {
     pub(super) times: &'a PhaseTimes,
     pub(super) len: u32,
@@ -90,7 +91,7 @@ pub(super) struct Measured<'a> {
 }
 
 impl Measured<'_> {
-    /// Returns the line of a phase that a limit slows down.
+    /// Returns the phase's line if a limit slows the phase down.
     fn limited(&self, base_s: f64) -> Option<Line> {
         let line = line(self.times, base_s)?;
         let most = self.depth as f64 / base_s.max(1e-9);
@@ -98,7 +99,7 @@ impl Measured<'_> {
     }
 }
 
-/// Fits the limits to the phases of [`super::measure::PHASES`].
+/// Fits limits to the results of the phases in [`super::measure::PHASES`].
 pub(super) fn limits(phases: &[Measured<'_>; 5]) -> FittedLimits {
     let [single, small, large, sequential, larger] = phases;
     let base_s = median(&single.times.took_s);
@@ -120,7 +121,8 @@ pub(super) fn limits(phases: &[Measured<'_>; 5]) -> FittedLimits {
         && let Some(per_larger) = per_larger
     {
         let units = per_larger.round();
-        // Whole units of a power of two; anything else is a limit of bytes.
+        // A whole number of units that is a power of two is a counting unit; anything else is a
+        // limit on bytes.
         let is_whole = (per_larger - units).abs() < 0.05 * units;
         if units >= 2.0 && is_whole && (units as u32).is_power_of_two() {
             unit_bytes = Some((f64::from(larger.len) / units) as u32);
@@ -128,7 +130,7 @@ pub(super) fn limits(phases: &[Measured<'_>; 5]) -> FittedLimits {
             bytes = of_larger.map(|line| in_bytes(line, larger.len));
         }
     }
-    // Small reads may already be limited by their bytes.
+    // Small reads may already be slowed down by the limit on bytes.
     if let (Some(line), Some(limit)) = (ops, bytes)
         && line.rate_per_s * f64::from(small.len) > limit.rate_per_s * (1.0 - DIFFERENT_SHARE)
     {

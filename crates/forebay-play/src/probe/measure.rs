@@ -1,4 +1,4 @@
-//! Reads of a target in phases, and when each read was answered.
+//! Reads a target in phases, and records when each read is answered.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,21 +9,21 @@ use forebay_live::Lanes;
 /// One phase of a probe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Phase {
-    /// What the phase measures, for progress.
+    /// What the phase measures, for progress reports.
     pub(super) name: &'static str,
-    /// The idle time before the phase, in which buckets fill.
+    /// The idle time before the phase, during which buckets fill up.
     pub(super) quiet: Nanos,
-    /// The length of each read.
+    /// The length of each read in bytes.
     pub(super) len: u32,
     /// Whether each read continues the one before.
     pub(super) is_sequential: bool,
-    /// The most reads under way.
+    /// The maximum number of reads in flight.
     pub(super) depth: usize,
     /// The idle time after each answer; only with a depth of 1.
     pub(super) pause: Nanos,
-    /// The longest time of the phase.
+    /// The maximum duration of the phase.
     pub(super) length: Nanos,
-    /// The most reads.
+    /// The maximum number of reads.
     pub(super) reads_max: u64,
 }
 
@@ -40,8 +40,8 @@ const fn phase(name: &'static str, len: u32, depth: usize) -> Phase {
     }
 }
 
-/// The phases: single reads, small ones, large ones, sequential ones, and larger ones than any
-/// known counting unit. They take 43 s and read 9.6 GB at most.
+/// The phases: single reads, small reads, large reads, sequential reads, and reads larger than any
+/// known counting unit. In total, they take at most 43 s and read at most 9.6 GB.
 pub(super) const PHASES: [Phase; 5] = [
     Phase {
         quiet: Nanos::ZERO,
@@ -59,9 +59,9 @@ pub(super) const PHASES: [Phase; 5] = [
 /// When the reads of a phase were answered.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PhaseTimes {
-    /// The answers, in seconds since the first read, in order.
+    /// The times of the answers, in seconds since the first read, in order.
     pub(super) done_s: Vec<f64>,
-    /// How long each read took, in seconds, in the order of the answers.
+    /// The duration of each read in seconds, in the order of the answers.
     pub(super) took_s: Vec<f64>,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct PhaseTimes {
 pub(super) enum ProbeError {
     /// The driver failed.
     Driver(io::Error),
-    /// A read failed, as described.
+    /// A read failed, as the message describes.
     Read(String),
     /// The user interrupted the probe.
     Stopped,
@@ -82,7 +82,7 @@ impl From<io::Error> for ProbeError {
     }
 }
 
-/// Draws the offsets of reads.
+/// Generates the offsets of reads.
 struct Offsets {
     blocks: u64,
     len: u64,
@@ -96,7 +96,7 @@ impl Offsets {
             self.state += 1;
             return self.state % self.blocks * self.len;
         }
-        // SplitMix64: a probe draws the same offsets every time.
+        // A probe uses the same pseudorandom offsets every time (SplitMix64).
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut drawn = self.state;
         drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -105,8 +105,8 @@ impl Offsets {
     }
 }
 
-/// Runs one phase on lane 0 of `lanes`, whose target holds `capacity_bytes`. `id` names the reads
-/// and counts on.
+/// Runs one phase on lane 0 of `lanes`, whose target has `capacity_bytes`. `id` is the id of the
+/// next read.
 pub(super) fn run(
     lanes: &mut dyn Lanes,
     capacity_bytes: u64,
@@ -116,7 +116,8 @@ pub(super) fn run(
 ) -> Result<PhaseTimes, ProbeError> {
     let len = u64::from(phase.len);
     let blocks = (capacity_bytes / len).max(1);
-    // Phases begin at different places, so that none reads what the one before left in a cache.
+    // Phases begin at different places, so that no phase reads what the previous one left in a
+    // cache.
     let state = if phase.is_sequential { blocks / 3 } else { *id };
     let mut offsets = Offsets { blocks, len, is_sequential: phase.is_sequential, state };
     let (mut ended, mut times, mut started) = (Vec::new(), PhaseTimes::default(), 0);
@@ -166,5 +167,5 @@ pub(super) fn run(
     }
 }
 
-/// How long a probe waits for an answer before it looks again.
+/// How long a probe waits for an answer before it checks for interruption.
 const PATIENCE: Nanos = Nanos::from_millis(100);

@@ -4,7 +4,7 @@ use forebay_live::{Emulated, VirtualClock};
 
 use super::*;
 
-/// Probes the volume of `spec` in virtual time.
+/// Probes a simulated volume, specified by `spec`, in virtual time.
 fn probed(spec: &str) -> FittedLimits {
     let device = devices::open(spec).unwrap();
     let capacity_bytes = 100 << 30;
@@ -37,7 +37,8 @@ fn unit_and_merging_are_found_if_operations_decide() {
     let of = |merge: &str| probed(&format!("azure-ultra:gib=500:iops=400:mbps=100:merge={merge}"));
     let (apart, merged) = (of("off"), of("on"));
     near(apart.ops.unwrap().rate_per_s, 400.0);
-    // 400 operations of 256 KiB are 105 MB/s, so the limit of bytes hardly shows.
+    // 400 operations of 256 KiB per second are 105 MB/s, so the limit on bytes is hardly
+    // noticeable.
     assert_eq!(apart.merges, Some(false));
     assert_eq!(merged.merges, Some(true));
     let found = probed("gcp-hyperdisk-extreme:gib=100:iops=200:merge=on");

@@ -1,4 +1,4 @@
-//! The result of a probe: a device file, and sentences.
+//! Formats the result of a probe: as a device file, and in sentences.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use forebay_show::quantities::{bytes, rate, seconds, significant};
 
 use super::fit::{FittedLimits, Line};
 
-/// The drift from which on a rate has not settled.
+/// A rate with more drift than this counts as unsettled.
 const DRIFT_SHARE: f64 = 0.1;
 
 /// Returns the device file of a volume with these limits.
@@ -61,7 +61,7 @@ fn toml_string(text: &str) -> String {
     format!("\"{escaped}\"")
 }
 
-/// Says which limits were found.
+/// Summarizes the limits that were found.
 pub(super) fn in_short(limits: &FittedLimits) -> String {
     let ops = limits.ops.map(|line| format!("{} IOPS", significant(line.rate_per_s)));
     let of_bytes = limits.bytes.map(|line| rate(line.rate_per_s));
@@ -72,7 +72,7 @@ pub(super) fn in_short(limits: &FittedLimits) -> String {
     }
 }
 
-/// Describes each figure.
+/// Describes each result in a sentence.
 pub(super) fn told(limits: &FittedLimits) -> Vec<String> {
     let at_once_s = |line: Line| seconds(line.depth / line.rate_per_s);
     let mut said = vec![format!("a single read takes {} (median)", seconds(limits.base_s))];
@@ -106,7 +106,7 @@ pub(super) fn told(limits: &FittedLimits) -> Vec<String> {
     said
 }
 
-/// Returns caveats.
+/// Returns caveats about the results, one sentence each.
 pub(super) fn notes(limits: &FittedLimits) -> Vec<String> {
     let lines = [("operations", limits.ops), ("bytes", limits.bytes)];
     let drifting = lines.into_iter().filter_map(|(of, line)| {

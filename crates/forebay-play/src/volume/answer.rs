@@ -54,7 +54,7 @@ pub(super) struct LostRange {
 }
 
 impl VolumeAnswer {
-    /// Returns the state of the volume named by `drives`.
+    /// Returns the state of the volume that was found on `drives`.
     pub(super) fn of(opened: &Opened, drives: &[PathBuf]) -> VolumeAnswer {
         let (geometry, census) = (&opened.geometry, &opened.census);
         let not_member =

@@ -20,8 +20,8 @@ struct State {
     advice: Vec<Block>,
 }
 
-/// Builds the page. `said` is what the verb has just done, such as creating the volume; it may be
-/// empty.
+/// Builds the page. `said` is a sentence about what the verb has just done, such as creating the
+/// volume; it may be empty.
 pub(super) fn page(opened: &Opened, answer: &VolumeAnswer, said: &str) -> Page {
     let State { verdict, sentence, advice } = State::of(opened, answer);
     // If the volume is healthy, the headline says what the verb has just done; otherwise it
@@ -124,8 +124,8 @@ fn drives_are(numbers: &[u8]) -> String {
     format!("{drives} {} {}", listed(&texts), verb(numbers.len() as u64, "is", "are"))
 }
 
-/// Returns how many more drives may fail, beyond those missing, without data loss in the unit with
-/// the least redundancy. For an empty volume, assumes the initial level.
+/// Returns how many more drives may fail, in addition to the missing ones, before the unit with the
+/// least redundancy loses data. For an empty volume, assumes the initial level.
 fn spare_drives(opened: &Opened, missing: usize) -> usize {
     let used = opened.census.units.iter().map(|(level, _)| level.tolerates());
     used.min().unwrap_or(opened.census.first_level.tolerates()).saturating_sub(missing)

@@ -1,4 +1,4 @@
-//! The client's side of the handshake, after which the kernel speaks the protocol.
+//! The client's side of the handshake. After it, the kernel uses the connection.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use crate::protocol::{GREETING, OPTION, OPTION_REPLY};
 
 /// How long the server may take for each answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest reply that is read.
+/// The maximum length of a reply in bytes.
 const REPLY_BYTES_MAX: u32 = 64 << 10;
 
 const FIXED_NEWSTYLE: u32 = 1;
@@ -23,11 +23,11 @@ const ERROR: u32 = 1 << 31;
 const INFO_EXPORT: u16 = 0;
 const INFO_BLOCK_SIZE: u16 = 3;
 
-/// What a server says of an export.
+/// A server's description of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Described {
     pub(super) bytes: u64,
-    /// The protocol's flags.
+    /// The transmission flags of the protocol.
     pub(super) flags: u16,
     pub(super) block_bytes: u32,
 }
@@ -41,7 +41,7 @@ pub(super) struct Connected {
 /// Connects to a server and chooses an export.
 ///
 /// # Errors
-/// Nobody listens, or the server has no such export.
+/// No server listens at the address, or the server has no such export.
 pub(super) fn connect(server: &Address, export: &str) -> io::Result<Connected> {
     match server {
         Address::Unix(path) => {
@@ -99,7 +99,7 @@ fn choose(stream: &mut (impl Read + Write), export: &str) -> io::Result<Describe
 }
 
 impl Described {
-    /// Reads one piece of information.
+    /// Parses one information reply about the export.
     fn learn(&mut self, data: &[u8]) {
         let number = |range: std::ops::Range<usize>| {
             let bytes = data.get(range)?;

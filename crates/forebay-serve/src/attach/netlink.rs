@@ -1,6 +1,7 @@
-//! Generic netlink, as far as the kernel's nbd driver needs it.
+//! Generic netlink, as far as it is needed for the kernel's nbd driver.
 //!
-//! Source: Linux `include/uapi/linux/{netlink,genetlink,nbd-netlink}.h`. Numbers are in the machine's byte order.
+//! Source: Linux `include/uapi/linux/{netlink,genetlink,nbd-netlink}.h`. Numbers are in the
+//! machine's byte order.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,13 +17,13 @@ const ERROR: u16 = 2;
 const FLAG_REQUEST: u16 = 1;
 const FLAG_ACK: u16 = 4;
 
-/// The family that knows the others, its command and its attributes.
+/// The family that returns the numbers of other families, with its command and its attributes.
 const CONTROL: u16 = 16;
 const GET_FAMILY: u8 = 3;
 const FAMILY_ID: u16 = 1;
 const FAMILY_NAME: u16 = 2;
 
-/// Attributes of a message, each with its length and type in front.
+/// The attributes of a message, each preceded by its length and type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Attributes(Vec<u8>);
 
@@ -66,7 +67,7 @@ fn find(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
     None
 }
 
-/// A family of generic netlink, by which a driver takes commands.
+/// A family of generic netlink, through which a driver accepts commands.
 pub(super) struct Family {
     socket: OwnedFd,
     id: u16,
@@ -90,7 +91,7 @@ impl Family {
         Ok(family)
     }
 
-    /// Sends a command and returns the attributes of its answer.
+    /// Sends a command and returns the attributes of the answer.
     ///
     /// # Errors
     /// The driver's error.
@@ -120,7 +121,7 @@ fn message(family: u16, sequence: u32, command: u8, attributes: &Attributes) -> 
     message.extend(family.to_ne_bytes());
     message.extend((FLAG_REQUEST | FLAG_ACK).to_ne_bytes());
     message.extend(sequence.to_ne_bytes());
-    // The kernel fills in the sender.
+    // The kernel fills in the sender's port.
     message.extend([0; 4]);
     message.extend([command, 1, 0, 0]);
     message.extend(&attributes.0);
@@ -140,7 +141,7 @@ fn messages(mut bytes: &[u8]) -> Vec<(u32, u16, &[u8])> {
     all
 }
 
-/// Converts the body of an acknowledgment.
+/// Converts the body of an acknowledgment to a result.
 fn ended(body: &[u8]) -> io::Result<()> {
     let Some((error, _)) = body.split_first_chunk::<4>() else {
         return Err(io::ErrorKind::InvalidData.into());

@@ -1,4 +1,4 @@
-//! Sends commands to a server's control socket, from another process.
+//! Sends commands to the control socket of a server in another process.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -23,11 +23,11 @@ pub fn figures(socket: &Path) -> Result<Figures, Error> {
     serde_json::from_value(figures).map_err(|error| unanswered(socket, &error))
 }
 
-/// Sends a command to the server at `socket` and returns the result. `progress` receives what the
-/// server reports meanwhile.
+/// Sends a command to the server at `socket` and returns the result. `progress` receives the
+/// server's progress reports.
 ///
 /// # Errors
-/// No server answers there, or it refuses the command.
+/// No server answers there, or the server refuses the command.
 pub fn order(
     socket: &Path,
     command: &Command,

@@ -16,9 +16,9 @@ use crate::volume::ServedVolume;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
-    /// Returns the counts since the start.
+    /// Returns the counts since the server started.
     Figures {},
-    /// Rereads the configuration file and applies what can be changed.
+    /// Rereads the configuration file, and applies the changes that a running server can apply.
     Reload {},
     /// Switches the policy of a disk or volume.
     Policy {
@@ -81,8 +81,8 @@ pub enum Command {
         #[serde(default)]
         rate: Option<u32>,
     },
-    /// Replaces a drive of a volume; reports progress until all data are on the new drive or
-    /// elsewhere.
+    /// Replaces a drive of a volume; reports progress until the data of the old drive is on the new
+    /// one or elsewhere.
     ReplaceDrive {
         /// The volume's name; may be left out if there is only one.
         #[serde(default)]
@@ -92,14 +92,14 @@ pub enum Command {
         drive: Option<String>,
         /// The new drive.
         with: PathBuf,
-        /// Whether data on the new drive may be destroyed.
+        /// Whether existing data on the new drive may be destroyed.
         #[serde(default)]
         overwrite: bool,
     },
 }
 
 impl Command {
-    /// Parses a line.
+    /// Parses a command from a line.
     pub(super) fn parse(line: &[u8]) -> Result<Command, String> {
         let wrong = |error: serde_json::Error| {
             format!(
@@ -116,7 +116,7 @@ impl Command {
         serde_json::from_value(value).map_err(wrong)
     }
 
-    /// Returns the line for this command.
+    /// Returns the line that represents this command.
     pub(super) fn line(&self) -> String {
         let mut value = json!(self);
         value["version"] = VERSION.into();

@@ -1,9 +1,9 @@
-//! The states of a server: a policy is opened, takes requests, is held for a switch, and is closed.
+//! The states of a driver: it opens a policy, accepts requests, is held for a switch, and closes.
 //!
 //! Invariants: a policy is replaced only when no requests are in flight; the last operation of a
-//! server is a flush.
+//! driver is a flush.
 
-// This module receives signals from other threads.
+// Allowed because this module receives signals from other threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::cell::RefCell;
@@ -26,10 +26,11 @@ use crate::record::{ClientTrace, Issued};
 use crate::tally::Tally;
 use crate::traces::TraceExchange;
 
-/// How long an ending server waits for clients that do not read their answers.
+/// How long a stopping server waits for clients that do not read their answers.
 const PATIENCE: Nanos = Nanos::from_millis(5000);
 
-/// How long an ending policy may continue its own work after all clients have been answered.
+/// How long a policy may continue its own work after all clients have been answered, while the
+/// server is stopping.
 const LINGER: Nanos = Nanos::from_millis(500);
 
 /// An order from another thread to a driver.
@@ -40,7 +41,7 @@ pub(crate) enum Order {
     Attach(Attachment),
     /// Requests the counts so far.
     Tell(Sender<Tally>),
-    /// Changes the exports: those that exist keep their order, and new ones follow.
+    /// Changes the exports: existing ones keep their order, and new ones follow.
     Exports(Vec<Named>, Vec<Export>),
     /// Passes an order to the policy of a volume.
     Volume(VolumeOrder, Carried),
@@ -63,11 +64,11 @@ pub(crate) struct Switch {
     /// Whether answered writes must be durable before the switch, because the next policy finds
     /// only durable data.
     pub(crate) flushes: bool,
-    /// Receives how long no requests were taken, or why nothing changed.
+    /// Receives the time during which no requests were accepted, or the reason why nothing changed.
     pub(crate) done: Sender<Result<Nanos, Fault>>,
 }
 
-/// A switch that has been ordered.
+/// A policy switch that has begun.
 pub(super) struct Ordered {
     switch: Switch,
     since: Nanos,
@@ -85,17 +86,17 @@ enum Flush {
 /// The state of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Course {
-    /// Takes requests.
+    /// Accepts requests.
     Open,
-    /// Takes no requests while the policy is opened, or until requests in flight are answered
-    /// before a switch.
+    /// Accepts no requests, because the policy is being opened or because requests in flight must
+    /// be answered before a switch.
     Held,
-    /// Takes no more requests, then makes everything durable.
+    /// Accepts no more requests, and makes everything durable.
     Closing,
 }
 
 impl Front {
-    /// Executes the orders of other threads, and ends the server if requested.
+    /// Executes the orders of other threads, and stops the server if requested.
     pub(super) fn steer<L: Wired + ?Sized>(&mut self, lanes: &mut L) {
         while let Ok(order) = self.orders.try_recv() {
             match order {
@@ -115,8 +116,8 @@ impl Front {
                 Order::Switch(switch) => self.switches.push_back(switch),
             }
         }
-        // Switches are executed one after another: the policy must be open before the next switch
-        // begins.
+        // Switches are executed one after another: the new policy must be open before the next
+        // switch begins.
         if self.course == Course::Open
             && let Some(switch) = self.switches.pop_front()
         {
@@ -126,7 +127,7 @@ impl Front {
         }
         if self.course == Course::Open {
             for member in std::mem::take(&mut self.retiring) {
-                // If the drive has failed meanwhile, there is nothing to move.
+                // If the drive has failed in the meantime, there is nothing to move.
                 let _ = self.order(&VolumeOrder::Retire { member }, lanes.wall());
             }
         }
@@ -151,7 +152,7 @@ impl Front {
         }
     }
 
-    /// Opens the policy, which restores its previous state, then calls `opened` if that succeeded.
+    /// Opens the policy, which restores its previous state, and calls `opened` if that succeeded.
     /// If `opened` returns false, the driver ends without serving. The driver also ends when `stop`
     /// is set.
     pub(crate) fn open(&mut self, stop: Arc<AtomicBool>, opened: impl FnOnce() -> bool + 'static) {
@@ -160,13 +161,13 @@ impl Front {
         self.ask(Op::Open);
     }
 
-    /// Registers the new policy.
+    /// Registers the policy that follows.
     pub(crate) fn follow(&mut self, policy: &Rc<RefCell<AnyPolicy>>, spec: &str) {
         self.policy = Some(Rc::clone(policy));
         self.tally.policy = shown(spec);
     }
 
-    /// Releases the policy.
+    /// Releases the policy, and remembers the drives from which it was moving data.
     pub(crate) fn let_policy_go(&mut self) {
         let state = self.policy.take().and_then(|policy| policy.borrow().volume());
         let drives = state.into_iter().flat_map(|state| state.drives);
@@ -190,12 +191,12 @@ impl Front {
         self.tally.at(now)
     }
 
-    /// Returns the policy for which a run ended.
+    /// Returns the spec of the next policy, if the run ended for a switch.
     pub(crate) fn next_policy(&self) -> Option<&str> {
         self.next.as_ref().map(|next| &*next.switch.spec)
     }
 
-    /// Opens the next policy, which restores its state, then takes requests again.
+    /// Opens the next policy, which restores its state, and accepts requests again.
     pub(crate) fn reopen(&mut self, trims_to_zero: bool) {
         if let Some(Ordered { switch, .. }) = &self.next {
             self.streams = switch.streams;
@@ -209,7 +210,7 @@ impl Front {
         self.ask(Op::Open);
     }
 
-    /// Stops taking requests.
+    /// Stops accepting requests.
     fn close(&mut self, wall: Nanos) {
         if self.course != Course::Closing {
             self.course = Course::Closing;
@@ -217,7 +218,7 @@ impl Front {
         }
     }
 
-    /// Returns which operation failed, opening the policy or the final flush, and how.
+    /// Returns the operation that failed (opening the policy, or the final flush) and the fault.
     pub(crate) fn failed(&self) -> Option<(Op, Fault)> {
         self.failed
     }
@@ -242,8 +243,8 @@ impl Front {
         }
     }
 
-    /// Returns whether a run must end even if its policy has work, because some policies never
-    /// finish.
+    /// Returns whether a run must end even though its policy still has work, because some policies
+    /// never finish.
     pub(crate) fn is_stopped(&self) -> bool {
         self.over.is_some_and(|since| self.now - since > LINGER)
     }
@@ -266,7 +267,7 @@ impl Front {
         self.begin(name);
     }
 
-    /// Handles the answer to a request of the server's own.
+    /// Handles the answer to one of the server's own requests.
     pub(super) fn told(&mut self, op: Op, outcome: Outcome) {
         match (op, outcome) {
             (Op::Open, _) if self.nudges > 0 => self.nudges -= 1,
@@ -295,13 +296,13 @@ impl Front {
         }
     }
 
-    /// Ends without having served anything.
+    /// Ends the driver without serving anything.
     fn give_up(&mut self) {
         (self.course, self.flushing, self.flushed) = (Course::Closing, true, true);
     }
 
-    /// Handles the answer to the flush before a switch. If the flush failed, the policy stays in
-    /// use because it knows which data are not durable.
+    /// Handles the answer to the flush before a switch. If the flush failed, the current policy
+    /// stays in use, because it knows which data is not durable.
     fn settled(&mut self, outcome: Outcome) {
         match (outcome, &mut self.next) {
             (Ok(()), Some(next)) => next.flush = Flush::Done,

@@ -1,10 +1,10 @@
-//! Devices of this machine (ublk) as clients: the kernel's requests are those of a client of NBD, except that they arrive
-//! complete, and are answered one by one.
+//! Devices of this machine (ublk) as clients. The kernel's requests are handled like those of an
+//! NBD client, except that they arrive complete and are answered individually.
 //!
-//! Invariant: each request that the kernel handed over is answered once, or stays unanswered when the server ends; the
-//! kernel then hands it to the next server.
+//! Invariant: each request that the kernel handed over is answered once, or stays unanswered when
+//! the server ends; the kernel then hands it to the next server.
 
-// This module receives signals from other threads.
+// Allowed because this module receives signals from other threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::sync::mpsc::Sender;
@@ -67,14 +67,14 @@ pub(super) fn answer<L: Wired + ?Sized>(plug: Plug, connection: &mut Connection,
                 stored.map(|()| len as i32).unwrap_or(-(Errno::Io as i32))
             }
             ReplyContent::Done | ReplyContent::Stored(_) => len as i32,
-            // The protocol's numbers are Linux's.
+            // NBD's error numbers are those of Linux.
             ReplyContent::Failed(errno) => -(errno as i32),
         };
         lanes.answer(plug, tag, result);
     }
 }
 
-/// The number of bits of a tag in a cookie, above which is the length.
+/// The number of bits of the tag in a cookie. The bits above are the length.
 const TAG_BITS: u32 = 16;
 
 fn parts(cookie: u64) -> (u16, u32) {
@@ -86,7 +86,7 @@ pub(super) fn tag_of(header: &Header) -> u16 {
     parts(header.cookie).0
 }
 
-/// Returns a device's request as one of NBD.
+/// Converts a device's request to an NBD request.
 pub(crate) fn header_of(request: &UblkRequest) -> Header {
     let UblkRequest { tag, op, offset, len, flags, zeroes } = *request;
     let command = match (op, zeroes) {

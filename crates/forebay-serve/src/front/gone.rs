@@ -5,9 +5,9 @@
 //! without being performed when the policy dispatches it. The policy's state is the same as if the
 //! I/O had been performed.
 //!
-//! Invariants: no answered write is dropped, because a scheduler's writes are answered when they
-//! are completed; no I/O below a placement policy is dropped, because the policy may already have
-//! answered it, or may cache what it reads. Flushes, trims and zeros do not refer to a client's
+//! Invariants: no answered write is dropped, because a scheduler's writes are answered only when
+//! they are completed; no I/O below a placement policy is dropped, because the policy may already
+//! have answered it, or may cache what it reads. Flushes, trims and zeros do not use a client's
 //! bytes and are always performed.
 
 use forebay_core::{Buf, Piece, Request};
@@ -20,10 +20,10 @@ use super::Front;
 pub(super) struct Gone {
     /// For each buffer index, the buffer's name and its owner.
     owners: Vec<(Buf, Plug)>,
-    /// Whether I/Os may be dropped: the policy transfers only clients' bytes, and answers nothing
-    /// before it is completed.
+    /// Whether I/Os may be dropped: the policy transfers only clients' bytes, and answers a request
+    /// only when it is completed.
     drops: bool,
-    /// Dropped I/Os that have not been counted.
+    /// Dropped I/Os that have not been counted yet.
     dropped: Vec<Request>,
 }
 
@@ -40,14 +40,14 @@ impl Gone {
 }
 
 impl Front {
-    /// Sets whether the current policy leaves data in clients' buffers, so that I/Os can be
+    /// Sets whether the current policy keeps data only in clients' buffers, so that I/Os may be
     /// dropped.
     pub(crate) fn may_drop(&mut self, drops: bool) {
         self.gone.drops = drops;
     }
 
-    /// Returns whether a client disconnected without notice. Requests sent before an announced
-    /// disconnect are performed.
+    /// Returns whether a client disconnected without announcing it. Requests sent before an
+    /// announced disconnect are performed.
     fn is_gone(&self, plug: Plug) -> bool {
         let one = self.connections.get(plug as usize).and_then(Option::as_ref);
         one.is_some_and(|one| one.deaf && !one.took_leave)
@@ -78,7 +78,7 @@ impl Front {
         self.place_of(io).is_some()
     }
 
-    /// Returns whether a completed I/O had been dropped, and forgets it.
+    /// Returns whether a completed I/O had been dropped, and removes it from the list.
     #[inline]
     pub(crate) fn was_dropped(&mut self, io: &Request) -> bool {
         let place = self.place_of(io);

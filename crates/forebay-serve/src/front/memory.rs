@@ -1,5 +1,5 @@
-//! Watches the memory of requests: clients that stall while others wait for memory are
-//! disconnected, and memory that is no longer needed is given back to the system.
+//! Watches the memory for requests: disconnects clients that stall while others wait for memory,
+//! and returns unneeded memory to the system.
 
 use forebay_core::Nanos;
 use forebay_live::{Plug, Wired};
@@ -8,25 +8,25 @@ use forebay_show::plural::counted;
 use super::Front;
 use crate::request_memory::RequestMemory;
 
-/// How often to look.
+/// The interval between checks.
 const LOOKS: Nanos = Nanos::from_millis(100);
-/// How long a client may stall in the middle of a request's data, and how long in the middle of
-/// any transfer while a client waits for memory.
+/// How long a client may stall in the middle of a request's data, and how long in the middle of any
+/// transfer while another client waits for memory.
 const STALLED_MAX: Nanos = Nanos::from_millis(120_000);
 const STALLED_SHORT_MAX: Nanos = Nanos::from_millis(10_000);
-/// The time added for each MiB of the transfer, because its progress cannot be seen.
+/// The additional time for each MiB of the transfer, whose progress is not visible.
 const STALLED_PER_MIB: Nanos = Nanos::from_millis(10_000);
 const STALLED_SHORT_PER_MIB: Nanos = Nanos::from_millis(500);
-/// How long no memory must be in use before it is given back.
+/// How long memory must be unused before it is returned to the system.
 const IDLE: Nanos = Nanos::from_millis(5000);
 
-/// The memory of requests, and when to look at it.
+/// The memory for requests, and the times of checks.
 pub(super) struct MemoryWatch {
     shared: RequestMemory,
     looks_at: Nanos,
-    /// Whether memory is in use, or has not been given back since.
+    /// Whether memory is in use, or was in use and has not been returned to the system yet.
     is_used: bool,
-    /// Since when no memory has been in use.
+    /// The time since which no memory has been in use.
     idle_since: Option<Nanos>,
 }
 
@@ -47,25 +47,25 @@ impl MemoryWatch {
         self.shared.clone()
     }
 
-    /// Registers that memory is used.
+    /// Registers that memory is in use.
     pub(super) fn watch(&mut self) {
         self.is_used = true;
     }
 }
 
 impl Front {
-    /// Shares the memory of requests with other drivers.
+    /// Shares the memory for requests with other drivers.
     pub(crate) fn share(&mut self, memory: RequestMemory) {
         self.memory = MemoryWatch::new(memory);
     }
 
-    /// Returns when to look at the memory again at the latest.
+    /// Returns the latest time for the next check.
     pub(crate) fn looks_by(&self) -> Option<Nanos> {
         self.memory.is_used.then_some(self.memory.looks_at)
     }
 
-    /// Disconnects clients that have stalled for too long, lets requests continue for which there
-    /// is memory now, and gives memory back.
+    /// Disconnects clients that have stalled for too long, continues requests for which there is
+    /// memory now, and returns unneeded memory to the system.
     pub(crate) fn look_after_memory<L: Wired + ?Sized>(&mut self, now: Nanos, lanes: &mut L) {
         if !self.memory.is_used || now < self.memory.looks_at {
             return;

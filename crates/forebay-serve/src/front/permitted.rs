@@ -25,10 +25,10 @@ pub(super) fn permitted(header: &Header, export: &Export, agreed: &Agreed) -> Re
         _ if !is_within && changes => Err(Errno::NoSpace),
         _ if !is_within => Err(Errno::Invalid),
         Command::Read if header.len > PAYLOAD_MAX => Err(Errno::Invalid),
-        // The status of part of a block can be reported as well.
+        // A status query need not consist of whole blocks.
         Command::BlockStatus => Ok(()),
         _ if !is_whole => Err(Errno::Invalid),
-        // Zeros must not be written if the client requires that writing zeros is fast.
+        // If the client requires fast zeroing, writing actual zeros is not permitted.
         Command::WriteZeroes
             if header.flags.has(CommandFlags::FAST_ZERO)
                 && (header.flags.has(CommandFlags::NO_HOLE) || !export.trims_to_zero) =>

@@ -1,4 +1,4 @@
-//! Orders to the policy of a volume, and drives that join it, between two requests.
+//! Executes orders to the policy of a volume, and adds drives to it, between two requests.
 
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
@@ -13,10 +13,10 @@ use crate::back::JoinedDrive;
 use crate::config::Scrub;
 use crate::figures::DiskFigures;
 
-/// The message to the thread that gave an order: nothing, or why it was not carried out.
+/// The channel for an order's result: success, or why the order was not carried out.
 pub(crate) type Carried = Sender<Result<(), String>>;
 
-/// A drive that is to take the place of a volume's drive.
+/// A drive that is to replace one of a volume's drives.
 pub(crate) struct Replacement {
     pub(crate) successor: Successor,
     /// The number of the drive to be replaced.
@@ -30,13 +30,13 @@ impl Front {
         let policy = self.policy.as_ref().filter(|_| self.course == Course::Open);
         let policy = policy.ok_or("its policy is being switched; try again")?;
         policy.borrow_mut().order(now, order)?;
-        // A request of the server's own makes the driver look at what is due.
+        // A request of the server's own makes the driver check for due work.
         (self.now, self.nudges) = (self.now.max(now), self.nudges + 1);
         self.ask(Op::Open);
         Ok(())
     }
 
-    /// Adds a drive and has it take the place of another.
+    /// Adds a drive, and makes it replace another one.
     pub(super) fn replace<L: Wired + ?Sized>(
         &mut self,
         successor: Successor,
@@ -74,7 +74,7 @@ impl Front {
         *due = now + scrub.every;
         let bytes_per_s = scrub.bytes_per_s;
         if self.volume_state(true).is_some_and(|state| !state.is_checking) {
-            // If the policy is being switched, the next check is a period later.
+            // If the policy is being switched, this check is skipped.
             let _ = self.order(&VolumeOrder::Check { bytes_per_s }, now);
         }
     }
@@ -89,12 +89,12 @@ impl Front {
         &self.joined
     }
 
-    /// Returns the state of the volume, if `wanted`.
+    /// Returns the state of the volume; None if it is not `wanted` or there is no volume.
     pub(crate) fn volume_state(&self, wanted: bool) -> Option<VolumeState> {
         self.policy.as_ref().filter(|_| wanted)?.borrow().volume()
     }
 
-    /// Returns the events on a volume since the last call.
+    /// Returns the events on the volume since the last call.
     pub(crate) fn take_events(&mut self) -> Vec<VolumeEvent> {
         self.policy.as_ref().map_or_else(Vec::new, |policy| policy.borrow_mut().take_events())
     }

@@ -70,7 +70,7 @@ fn said(option: u32, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Encodes the input of a client that uses the fixed handshake and these options.
+/// Encodes the input of a client that uses the fixed newstyle handshake and sends these options.
 fn fixed(options: &[Vec<u8>]) -> Vec<u8> {
     [3_u32.to_be_bytes().to_vec(), options.concat()].concat()
 }
@@ -124,7 +124,7 @@ fn by_name_alone_zeros_follow_unless_the_client_does_without_them() {
         let (outcome, heard, rest) = by(name);
         assert!(outcome.is_err() && heard.is_empty() && rest.is_empty(), "{name:?}");
     }
-    // Without the fixed handshake, it is the only valid option.
+    // Without the fixed newstyle handshake, EXPORT_NAME is the only valid option.
     let says = [0_u32.to_be_bytes().to_vec(), said(option::LIST, b"")].concat();
     let (outcome, heard, _) = talk(&says);
     assert!(outcome.is_err() && heard.is_empty());
@@ -150,7 +150,7 @@ fn info_tells_and_go_chooses() {
     ]));
     assert_eq!(outcome.unwrap(), agreed(0, false, false), "the empty name is the first");
     let told = |nth: usize| (heard[nth].0, heard[nth].1, &heard[nth].2[..2], &heard[nth].2[2..]);
-    // Without trims, without zeros, and read-only.
+    // This export supports neither trims nor zeroing, and is read-only.
     let (always, read_only) = (0b1_0000_1101_u16 | 1 << 10, 2);
     let size = [&[0, 0, 0, 0, 1, 2, 0, 0], &(always | read_only).to_be_bytes()[..]].concat();
     assert_eq!(told(0), (6, reply::INFO, &[0, 0][..], &size[..]));
@@ -195,7 +195,8 @@ fn what_cannot_be_chosen_is_refused_and_the_talk_goes_on() {
             assert_eq!(heard[1].0, option::GO);
         }
     }
-    // Large blocks must be requested; merely being told about them is also enough.
+    // The client must query the block size of an export with large blocks, or at least have been
+    // told it.
     let large = |option, asked: &[u16]| said(option, &chosen("large", asked));
     let (outcome, heard, _) = talk(&fixed(&[
         large(option::INFO, &[]),
@@ -233,7 +234,7 @@ fn contexts_need_structured_replies_and_belong_to_one_export() {
         "{heard:?}"
     );
     assert_eq!((&heard[3].2, &heard[7].2), (&name(0), &name(1)));
-    // The last setting counts, and only for its export; a setting that fails cancels earlier ones.
+    // The last setting counts, and only for its export; a failed setting cancels earlier ones.
     for (second, allocation) in [
         (ask(set, "disk", &["base:"]), false),
         (ask(set, "disk", &[]), false),
@@ -276,7 +277,8 @@ fn other_options_are_refused_and_those_too_long_are_skipped() {
     ]));
     assert_eq!(outcome.unwrap(), agreed(0, false, false));
     assert_eq!(kinds(&heard[..3]), [reply::INVALID, reply::TOO_BIG, reply::TOO_BIG]);
-    // Even longer options end the handshake, and a name that is too long has no error reply.
+    // Even longer options end the handshake. A name that is too long ends it too, because
+    // EXPORT_NAME has no error reply.
     for (option, len) in [(99, SKIP_MAX + 1), (option::GO, u32::MAX), (1, OPTION_BYTES_MAX + 1)] {
         let mut says = fixed(&[said(option, b"")]);
         says[16..].copy_from_slice(&len.to_be_bytes());
@@ -318,7 +320,7 @@ fn a_client_that_breaks_off_anywhere_has_chosen_nothing() {
         said(option::GO, &chosen("disk", &[info::BLOCK_SIZE])),
     ]);
     assert_eq!(talk(&says).0.unwrap(), agreed(0, true, true));
-    // Positions within the skipped option are all equivalent.
+    // All positions within the skipped option are equivalent, so one of them is enough.
     let cuts = (0..says.len()).filter(|cut| *cut < 200 || cut + 200 > says.len());
     for cut in cuts.chain([5000]) {
         let error = talk(&says[..cut]).0.unwrap_err();
@@ -327,7 +329,7 @@ fn a_client_that_breaks_off_anywhere_has_chosen_nothing() {
 }
 
 proptest! {
-    /// Any option number with any data, and lengths up to false ones, is answered or ends the
+    /// Any option number, with any data and even a false length, gets a reply or ends the
     /// handshake.
     #[test]
     fn anything_is_answered_or_ends_it(
@@ -347,7 +349,7 @@ proptest! {
         } else {
             prop_assert!(rest.is_empty());
         }
-        // There are no more replies than options and their listings.
+        // There is at most a limited number of replies for each option.
         prop_assert!(heard.len() <= 5 * options.len());
     }
 }

@@ -7,7 +7,7 @@ use forebay_rig::Medium;
 pub(super) const SECTOR: u64 = 512;
 /// The maximum number of requests in flight.
 const UNDER_WAY: usize = 12;
-/// The number of sectors per request when the client reads everything.
+/// The number of sectors per request when the client reads the whole disk.
 const SWEPT: u64 = 16;
 /// NBD's error number EIO.
 const EIO: u32 = 5;
@@ -19,11 +19,11 @@ pub(super) enum Value {
     Anything,
 }
 
-/// A change of a sector; changes are stored in the order of their requests.
+/// A change of a sector. The changes of a sector are in the order of their requests.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     value: Value,
-    /// The time of the answer, if there was one.
+    /// The time of the answer; None if the request was not answered.
     answered: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ struct ClientRequest {
     at: u64,
 }
 
-/// What the client does.
+/// The client's current activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Does {
     /// Sends random requests.
@@ -50,25 +50,25 @@ pub(super) enum Does {
     Nothing,
 }
 
-/// A client that sends random requests and tracks what was promised to it.
+/// A client that sends random requests and tracks what their answers guarantee.
 pub(super) struct Client {
     state: u64,
     clock: u64,
     sectors: Vec<Vec<Change>>,
     under_way: BTreeMap<u64, ClientRequest>,
     pub(super) says: VecDeque<u8>,
-    /// The number of its bytes that the server receives at a time.
+    /// The maximum number of the client's bytes that the server receives at a time.
     pub(super) chunk: usize,
     pub(super) heard: VecDeque<u8>,
-    /// Requests that succeeded.
+    /// The number of requests that succeeded.
     pub(super) answered: u64,
     pub(super) does: Does,
     /// Whether requests may fail.
     pub(super) may_fail: bool,
     pub(super) failed: Vec<u64>,
-    /// Everything acknowledged after this time must be readable, whatever else fails.
+    /// Everything acknowledged after this time must be readable, even if other requests fail.
     pub(super) readable_since: Option<u64>,
-    /// Requests that failed.
+    /// The number of requests that failed.
     pub(super) failures: u64,
 }
 
@@ -101,7 +101,7 @@ impl Client {
         forebay_testing::below(&mut self.state, below)
     }
 
-    /// Sends another request if the limit on requests in flight permits.
+    /// Sends another request unless the maximum number of requests is in flight.
     pub(super) fn go_on(&mut self) {
         if self.under_way.len() >= UNDER_WAY {
             return;
@@ -131,7 +131,8 @@ impl Client {
         self.under_way.is_empty()
     }
 
-    /// Requires that everything acknowledged from now on is readable, whatever else fails.
+    /// From now on, requires that everything newly acknowledged is readable, even if other requests
+    /// fail.
     pub(super) fn counts_from_now(&mut self) {
         self.readable_since = Some(self.clock);
     }
@@ -179,7 +180,7 @@ impl Client {
             changes.extend(value.map(|value| Change { value, answered: None }));
         }
         self.says.extend(0x2560_9513_u32.to_be_bytes());
-        // Every other write of zeros forbids holes.
+        // Every other write of zeros sets the flag that forbids holes.
         let no_hole = u16::from(command == 6 && cookie % 2 == 0) << 1;
         self.says.extend((u16::from(fua) | no_hole).to_be_bytes());
         self.says.extend(command.to_be_bytes());
@@ -202,8 +203,8 @@ impl Client {
             let errno = u32::from_be_bytes(head[4..8].try_into().unwrap());
             if errno != 0 {
                 assert!(self.may_fail, "{asked:?} fails with {errno}");
-                // ENOSPC would be wrong: a volume reserves the space that it promises, whichever
-                // drives remain.
+                // The error must not be ENOSPC: a volume reserves the space that it provides,
+                // whichever drives remain.
                 assert_eq!(errno, EIO, "{asked:?} fails");
                 self.heard.drain(..16);
                 self.under_way.remove(&cookie);

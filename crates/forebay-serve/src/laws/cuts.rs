@@ -1,5 +1,5 @@
-//! Tests that data covered by a flush or FUA survive a power cut, as NBD requires. Covers every
-//! kind of policy, with a client that tracks the possible contents of each sector.
+//! Tests that data covered by a flush or FUA survives a power cut, as NBD requires. The test covers
+//! every kind of policy, with a client that tracks the possible contents of each sector.
 
 use std::sync::Arc;
 

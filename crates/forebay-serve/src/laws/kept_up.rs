@@ -1,6 +1,6 @@
-//! Tests a volume that stays in use while its drives fail, its data are rebuilt on spare room,
-//! drives are replaced, and everything is checked. No client gets an error, and all reads are
-//! right.
+//! Tests a volume that stays in use while its drives fail, data is rebuilt on the remaining drives,
+//! drives are replaced, and everything is checked. No client gets an error, and all reads return
+//! the correct data.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ use super::losses::gone;
 use super::{longer, serve, serve_reachable};
 use crate::front::Order;
 
-/// More drives than a unit spans, and lanes for two more.
+/// The number of drives, which is more than a unit uses. There are lanes for two more.
 const DRIVES: u16 = 8;
 const LANES: u16 = DRIVES + 2;
 
@@ -39,7 +39,7 @@ fn policy(array: Array, spec: &str) -> Rc<RefCell<AnyPolicy>> {
     Rc::new(RefCell::new(build_over_array(spec, array, LEN_MAX).unwrap()))
 }
 
-/// The steps of a volume's life.
+/// The steps in the life of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Failing,
@@ -50,13 +50,13 @@ enum Step {
     Reading,
 }
 
-/// An operator of a volume.
+/// The operator of a volume, who replaces drives and starts checks.
 struct Operator {
     policy: Rc<RefCell<AnyPolicy>>,
     orders: Sender<Order>,
     answers: Vec<Receiver<Result<(), String>>>,
     step: Step,
-    /// Lanes that fail: one at first, two more after everything was checked.
+    /// The lanes that fail: one at first, and two more after everything was checked.
     fails: [Lane; 3],
     /// The lane of a working drive that is replaced.
     replaced: Lane,
@@ -99,7 +99,7 @@ impl Operator {
                 crash.trouble(gone(&self.fails[..1]));
                 Step::Rebuilding
             }
-            // It is noticed with the next I/O.
+            // The next I/O notices the failure.
             Step::Rebuilding if state.drives.iter().any(|it| !it.is_present) && is_whole => {
                 self.replace(0, self.fails[0]);
                 Step::Replacing

@@ -1,6 +1,6 @@
-//! Tests the loss of a volume's drives while clients write and levels change. Losing two drives is
-//! invisible to clients and loses nothing acknowledged; losing three fails only requests for data
-//! without other copies.
+//! Tests the loss of a volume's drives while clients write and levels change. The loss of two
+//! drives is invisible to clients and loses nothing acknowledged; the loss of three fails only
+//! requests for data without other copies.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -93,7 +93,8 @@ impl Volume {
     }
 }
 
-/// When drives fail: the first when a switch of levels begins, the second this many passes later.
+/// When the two drives fail: the first when a switch of levels begins, and the second this many
+/// passes later.
 #[derive(Clone, Copy, Debug)]
 struct Loss {
     pair: [Lane; 2],
@@ -105,7 +106,7 @@ struct Loss {
 struct Happened {
     served: Served,
     volume: Volume,
-    /// Switches that completed after one of the two drives had failed.
+    /// The number of level switches that completed after one of the two drives had failed.
     switches_after: u64,
 }
 
@@ -276,7 +277,7 @@ fn any_two_drives_are_lost_while_levels_change_and_nobody_is_told() {
             let Happened { served, volume, switches_after } = lose(seed, first, loss, third);
             let Served { crash, client, .. } = served;
             assert!(client.has_read_all() && client.answered > ANSWERS);
-            // Reads fail exactly where the lost drives held the only copy.
+            // Reads fail exactly for units whose only copy was on the lost drives.
             let unit_sectors = 4 * 8192 / SECTOR;
             let failed: BTreeSet<u64> = client.failed.iter().map(|at| at / unit_sectors).collect();
             let census = volume.0.borrow().placement().census();

@@ -1,8 +1,9 @@
-//! Tests that promises hold beside any neighbour, at the server's default settings, in virtual time:
-//! on an emulated disk, flash drive, cloud volume, volume of disks, and disk with a flash cache.
+//! Tests that promises are kept beside any neighbor, with the server's default settings, in virtual
+//! time. The devices are an emulated disk, a flash drive, a cloud volume, a volume of disks, and a
+//! disk with a flash cache.
 //!
-//! Promised rates are those that `forebay plan capacity` computes for 99 % of a tenant's requests. A
-//! promise holds if at most half a percentage point less is in time.
+//! Promised rates are those that `forebay plan capacity` computes for 99 % of a tenant's requests.
+//! A promise counts as kept if at least 98.5 % are in time.
 
 use std::collections::VecDeque;
 
@@ -23,7 +24,7 @@ struct Greedy {
     depth: u32,
     writes_percent: u64,
     is_sequential: bool,
-    /// Its own promise in IOPS, if any.
+    /// The tenant's own promise in requests per second, if any.
     keep_iops: Option<u64>,
 }
 
@@ -47,7 +48,7 @@ const NEIGHBOURS: [Greedy; 12] = [
 ];
 
 /// A tenant that reads or writes 4 KiB at exponentially distributed intervals, with a promise for
-/// 99 % of them.
+/// 99 % of its requests.
 #[derive(Clone, Copy, Debug)]
 struct Steady {
     op: Op,
@@ -75,7 +76,8 @@ impl Steady {
         (0..self.requests).map(|_| next()).collect()
     }
 
-    /// Returns the rate at which a server of constant rate answers 99 % within the bound.
+    /// Returns the constant rate at which a server must work to answer 99 % of the requests within
+    /// the bound.
     fn planned_iops(&self, stream: usize) -> u64 {
         let times = self.arrivals(stream);
         let keeps = |rate: u64| {
@@ -86,7 +88,7 @@ impl Steady {
     }
 }
 
-/// Devices with the policy that a server has above them.
+/// The devices of a test, with the policy that a server uses for them.
 struct Bed {
     devices: Vec<DeviceModel>,
     bytes: u64,
@@ -97,7 +99,7 @@ fn model(name: &str) -> DeviceModel {
     forebay_devices::open(name).unwrap().model
 }
 
-/// One device, and a flash drive if the policy has one.
+/// Creates a bed of one device, and of a flash drive if the policy needs one.
 fn on_device(name: &str, flash: Option<&str>) -> Bed {
     let disk = model(name);
     let flash = flash.map(model);
@@ -116,7 +118,8 @@ fn on_device(name: &str, flash: Option<&str>) -> Bed {
     Bed { devices, bytes, build: Box::new(move |spec| build_placed(spec, &set).unwrap()) }
 }
 
-/// An array of six drives that are full of data, because reads of a new array cost nothing.
+/// Creates a bed of an array of six drives. The drives are full of data, because reads of a new
+/// array cost nothing.
 fn on_array(name: &str, level: &str) -> (Bed, String) {
     let drive = model(name);
     let disk_len_max = LEN_MAX.min(Device::len_max(&drive));
@@ -129,8 +132,8 @@ fn on_array(name: &str, level: &str) -> (Bed, String) {
     (Bed { devices: vec![drive; 6], bytes, build }, policy)
 }
 
-/// Tenants as a workload, each in its own part of the bed. A run ends with the last steady tenant, or
-/// after so many requests of the greedy one.
+/// The tenants as a workload, each in its own part of the bed. A run ends with the last request of
+/// the steady tenants, or after a fixed number of requests of the greedy one.
 struct Tenants {
     part: u64,
     steady: Vec<(Steady, VecDeque<Nanos>)>,
@@ -157,7 +160,7 @@ impl Tenants {
         }
     }
 
-    /// Returns the next arrival of a steady tenant, and whose it is.
+    /// Returns the time of the next arrival of a steady tenant, and the index of the tenant.
     fn next_steady(&self) -> Option<(Nanos, usize)> {
         let fronts = self.steady.iter().enumerate();
         fronts.filter_map(|(stream, one)| Some((*one.1.front()?, stream))).min()
@@ -203,7 +206,7 @@ impl Workload for Tenants {
     }
 }
 
-/// What the tenants get.
+/// The service that the tenants received.
 struct Counts {
     within: Vec<Nanos>,
     in_time: Vec<u64>,
@@ -237,8 +240,8 @@ impl Bed {
         (counts, end)
     }
 
-    /// Returns the rate of small requests anywhere, reads or writes, whichever is lower, with one for
-    /// each device outstanding.
+    /// Returns the rate of small random reads or writes, whichever is lower, with one outstanding
+    /// per device.
     fn capacity_iops(&self, policy: &str) -> u64 {
         let rate = |writes_percent| {
             let depth = self.devices.len() as u32;
@@ -249,8 +252,8 @@ impl Bed {
         rate(0).min(rate(100))
     }
 
-    /// Runs the tenants with promises on all of them, at the defaults; returns those whose promises
-    /// broke.
+    /// Runs the tenants with promises to all of them and the default settings; returns the tenants
+    /// whose promises were broken.
     fn broken(
         &self,
         policy: &str,
@@ -273,13 +276,13 @@ impl Bed {
         let shares: Vec<_> =
             shares.map(|(count, one)| *count as f64 * 100.0 / one.requests as f64).collect();
         println!("{greedy:?}: {shares:.2?} % in time, {mb_per_s:.1} MB/s for the neighbour");
-        // A server that kept promises by serving nobody else would be of no use.
+        // The neighbor must be served too, or keeping promises would be trivial.
         assert!(mb_per_s >= 0.1, "{greedy:?}: {mb_per_s} MB/s");
         (0..steady.len()).filter(|stream| shares[*stream] < 98.5).collect()
     }
 
-    /// Expects that the promise to `steady` holds beside every `nth` neighbour, and in long runs beside
-    /// every one.
+    /// Expects that the promise to `steady` is kept beside every `nth` neighbor, or in long runs
+    /// beside every neighbor.
     fn keeps_beside(&self, nth: usize, policy: &str, steady: Steady) {
         let capacity_iops = self.capacity_iops(policy);
         println!("{capacity_iops} IOPS, of which {} are promised", steady.planned_iops(0));
@@ -290,7 +293,7 @@ impl Bed {
         assert!(broken.is_empty(), "broken beside {broken:?}");
     }
 
-    /// Expects that as much as a server accepts can be promised.
+    /// Expects that the server keeps all promises up to the total rate that it accepts.
     fn keeps_all_it_accepts(&self, policy: &str, tenants: u64, like: Steady) {
         let capacity_iops = self.capacity_iops(policy);
         let limit = (capacity_iops - 1_000_000_000 / like.within.0) / tenants;
@@ -363,7 +366,7 @@ fn a_neighbour_within_its_own_promise_of_long_requests_does_not_break_another() 
 #[test]
 fn all_that_is_accepted_is_kept() {
     on_device("st1000nm0011", None).keeps_all_it_accepts("noop", 2, ON_DISK);
-    // Ordinary runs try the disk alone; `make laws` tries all.
+    // Ordinary runs test only the disk; `make laws` tests all devices.
     if longer(1) == 1 {
         return;
     }
@@ -373,7 +376,7 @@ fn all_that_is_accepted_is_kept() {
     on_device("ebs-gp3:gib=500", None).keeps_all_it_accepts("noop", 3, ON_CLOUD);
 }
 
-/// Fifty clients that keep 64 MiB outstanding each, and one that writes 4 KiB now and then.
+/// Fifty clients that each have 64 MiB outstanding, and one client that occasionally writes 4 KiB.
 struct Crowd {
     due: Vec<(Nanos, u32)>,
     small: VecDeque<Nanos>,
@@ -420,7 +423,7 @@ impl Workload for Crowd {
 }
 
 impl Crowd {
-    /// Returns the longest time of the small writes on `device` behind the policy `spec`.
+    /// Returns the maximum latency of the small writes on `device` under the policy `spec`.
     fn longest_write(device: &str, spec: &str) -> Nanos {
         let bed = on_device(device, None);
         let mut crowd = Crowd {

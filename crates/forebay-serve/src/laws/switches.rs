@@ -1,5 +1,5 @@
-//! Tests a switch of policies whose preceding flush fails. Nothing changes, clients continue to be
-//! served, and the next switch, once flushes succeed again, leaves everything acknowledged durable.
+//! Tests a policy switch whose preceding flush fails. Nothing changes, clients continue to be
+//! served, and once flushes succeed again, the next switch leaves everything acknowledged durable.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -15,7 +15,7 @@ use super::losses::{DRIVES, geometry, ruled};
 use super::{Served, longer, serve_ordered};
 use crate::front::{Order, Streams, Switch};
 
-/// Answers before the first switch, and from its failure to the next switch.
+/// The number of answers before the first switch, and between its failure and the next switch.
 const ANSWERS: u64 = 120;
 
 fn order(orders: &Sender<Order>) -> std::sync::mpsc::Receiver<Result<Nanos, Fault>> {
@@ -26,17 +26,17 @@ fn order(orders: &Sender<Order>) -> std::sync::mpsc::Receiver<Result<Nanos, Faul
     told
 }
 
-/// The outcome of a test.
+/// The outcome of the switches.
 struct Switched {
     served: Served,
-    /// Requests that succeeded or failed after the failed switch.
+    /// The number of requests that succeeded or failed after the failed switch.
     after: u64,
 }
 
 /// Why a flush fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
-    /// All flushes fail until the switch is refused.
+    /// All flushes fail until the switch has been refused.
     Once,
     /// All flushes fail from then on.
     Flushes,
@@ -44,7 +44,7 @@ enum Why {
     Gone,
 }
 
-/// Attempts a switch whose flush fails and, if everything works afterwards, one whose flush
+/// Attempts a switch whose flush fails; if the devices work again afterwards, then one whose flush
 /// succeeds.
 fn switch(policy: &mut dyn Policy, lanes: u16, seed: u64, sectors: u64, why: Why) -> Switched {
     let media = (0..lanes).map(|lane| Medium::new(seed ^ u64::from(lane))).collect();
@@ -92,7 +92,7 @@ fn switch(policy: &mut dyn Policy, lanes: u16, seed: u64, sectors: u64, why: Why
             _ => {}
         }
     };
-    // A request that arrives in pieces may be complete only after the server has stopped taking
+    // A request that arrives in pieces may be complete only after the server has stopped accepting
     // requests.
     let mut client = Client::new(seed, sectors);
     client.chunk = if seed.is_multiple_of(2) { usize::MAX } else { 24 };
@@ -136,7 +136,7 @@ fn a_volume_whose_flush_fails_at_a_switch_is_served_on() {
             refused += u64::from(after > 0);
         }
         // With three failed drives, the switch is refused only if data acknowledged since the last
-        // flush need one of them.
+        // flush needs one of them.
         let least = if why == Why::Gone { 4 } else { 12 };
         assert!(refused >= longer(least), "{why:?}: {refused} switches were refused");
     }

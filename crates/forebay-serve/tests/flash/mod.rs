@@ -1,4 +1,5 @@
-//! Disks and the flashes that their newest data may be on: whatever does not belong together, or is older, is refused.
+//! Tests disks whose newest data may be on a flash: a combination of disk and flash is refused if
+//! they do not belong together or one of them is older.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -17,7 +18,8 @@ const FORMAT: &str = "cache:write=back:size-mib=1:format=yes";
 struct Room(Folder);
 
 impl Room {
-    /// With a pair that was served, whose flash alone has `byte` in the third block of the disk.
+    /// Creates a disk and a flash that were served together. Only the flash has `byte` in the third
+    /// block of the disk.
     fn with_pair(disk: &str, flash: &str, byte: u8) -> Room {
         let room = Room(Folder::new());
         room.pair(disk, flash, byte);
@@ -62,7 +64,7 @@ impl Room {
         Server::start(&Config::of(listen, vec![back]))
     }
 
-    /// Returns the message of a refusal, which must be a user error and must not change anything.
+    /// Returns the message of a refusal, which must be a user error and must not change any file.
     fn refused(&self, back: Back) -> String {
         let files: Vec<PathBuf> = match &back.on {
             On::Target { path, flash } => Some(path).into_iter().chain(flash).cloned().collect(),
@@ -79,7 +81,7 @@ impl Room {
         told.to_string()
     }
 
-    /// Serves it, and does something with a client.
+    /// Serves a back, and runs `does` with a client; returns its result and the server's notes.
     fn served<T>(&self, back: Back, does: impl FnOnce(&mut Client) -> T) -> (T, Vec<String>) {
         let server = self.start(back).unwrap();
         let notes = server.notes().to_vec();
@@ -116,14 +118,14 @@ fn pairs_that_are_exchanged_are_refused_unless_forced() {
         room.refused(room.back(FORMAT, disk, Some(flash)));
     }
     assert_eq!(room.reads(room.back(BACK, "disk", Some("flash"))).0, 1);
-    // A disk that nobody marked.
+    // This disk has no mark.
     room.holes("blank", BYTES);
     let told = room.refused(room.back(BACK, "blank", Some("flash")));
     assert!(told.contains("has no mark"), "{told}");
     let (byte, notes) = room.reads(forced(room.back(BACK, "disk", Some("flash2"))));
     assert_eq!(byte, 2, "they are taken as they are");
     assert!(notes.iter().any(|note| note.contains("warning: flash: ")), "{notes:?}");
-    // From then on they are a pair.
+    // From then on, disk and new flash are a pair.
     assert_eq!(room.reads(room.back(BACK, "disk", Some("flash2"))).0, 2);
     assert!(room.refused(room.back(BACK, "disk", Some("flash"))).contains("another disk"));
 }
@@ -138,7 +140,7 @@ fn older_copies_are_refused_whichever_of_the_two_they_are_of() {
     assert!(told.contains("is an outdated copy") && told.contains("served once"), "{told}");
     let told = room.refused(room.back(BACK, "old disk", Some("flash")));
     assert!(told.contains("old disk is an outdated copy"), "{told}");
-    // A copy from the middle of the last time.
+    // These copies are made while the pair is being served.
     let back = room.back(BACK, "disk", Some("flash"));
     room.served(back.clone(), |client| {
         client.write(8192, &[3; 4096]);
@@ -150,7 +152,7 @@ fn older_copies_are_refused_whichever_of_the_two_they_are_of() {
     let told = room.refused(room.back(BACK, "disk", Some("middle")));
     assert!(told.contains("or older than the disk's mark"), "{told}");
     assert_eq!(room.reads(back).0, 3);
-    // Both copied together are a pair, older than they were.
+    // Disk and flash copied at the same time match, with their older contents.
     assert_eq!(room.reads(room.back(BACK, "old disk", Some("old flash"))).0, 1);
 }
 
@@ -165,7 +167,8 @@ fn a_copy_of_the_flash_from_before_a_kill_is_refused_once_the_mark_is_newer() {
         flushed(client, 16_384, 3);
         room.copy("flash", "stale");
         flushed(client, 32_768, 4);
-        // As a kill would leave them, at any moment: the mark is a few seconds behind at most.
+        // Copies the files as a kill at this moment would leave them. The mark is a few seconds
+        // behind at most.
         let mut tries = 0;
         let told = loop {
             tries += 1;
@@ -179,7 +182,7 @@ fn a_copy_of_the_flash_from_before_a_kill_is_refused_once_the_mark_is_newer() {
             std::thread::sleep(std::time::Duration::from_millis(100));
         };
         assert!(told.contains("or older than the disk's mark"), "{told}");
-        // Serving works with files that were not restored.
+        // Files that were not restored from a copy can be served.
         room.copy("disk", "killed");
         room.copy("flash", "back");
         let server = room.start_at("other", room.back(BACK, "killed", Some("back"))).unwrap();
@@ -225,20 +228,20 @@ fn a_disk_alone_is_refused_under_every_policy_while_its_flash_has_its_newest_dat
     }
     for policy in ["cache:write=through:size-mib=1", "cache:write=around:size-mib=1"] {
         assert!(room.refused(room.back(policy, "disk", Some("blank"))).contains("on its flash"));
-        // By force neither: the log would be overwritten.
+        // Even force does not permit this, because the log would be overwritten.
         room.refused(forced(room.back(policy, "disk", Some("flash"))));
     }
     for policy in [BACK, FORMAT, "tier-bcache:size-mib=1:format=yes"] {
         let told = room.refused(room.back(policy, "disk", Some("blank")));
         assert!(told.contains("on another flash"), "{told}");
     }
-    // Read-only access changes nothing.
+    // Serving read-only changes nothing.
     let looks = Back { read_only: true, ..forced(room.back("noop", "disk", None)) };
     let (byte, notes) = room.reads(looks);
     assert_eq!(byte, 0, "the disk as it is");
     assert!(notes.iter().any(|note| note.contains("warning: the newest data of")), "{notes:?}");
     assert_eq!(room.reads(room.back(BACK, "disk", Some("flash"))).0, 1);
-    // Write access makes the flash outdated.
+    // Writing to the disk alone makes the flash outdated.
     room.served(forced(room.back("noop", "disk", None)), |client| client.write(8192, &[9; 4096]));
     room.refused(room.back("noop", "disk", None));
     let told = room.refused(room.back(BACK, "disk", Some("flash")));
@@ -257,13 +260,13 @@ fn a_disk_that_had_everything_when_it_was_stopped_is_served_alone() {
     );
     let (byte, notes) = room.reads(room.back("noop", "disk", None));
     assert_eq!((byte, notes), (0, Vec::new()));
-    // The mark is nobody's to write.
+    // The block of the mark cannot be written, because the exports end before it.
     let server = room.start(room.back("noop", "disk", None)).unwrap();
     assert_eq!(server.exports()[0].bytes, BYTES - 4096);
     server.stop().unwrap();
     room.writes(BACK, "disk", "flash", 7);
     room.refused(room.back("noop", "disk", None));
-    // A disk with everything may have another flash.
+    // A disk that contains all data may get another flash.
     let room = Room(Folder::new());
     ["disk", "flash", "blank"].iter().for_each(|name| room.holes(name, BYTES));
     size(room.back(FORMAT, "disk", Some("flash")));
@@ -331,12 +334,12 @@ fn a_newest_record_that_is_damaged_or_gone_is_an_error() {
     room.change("gone", newest as u64, &[0; 8192]);
     room.refused(room.back(BACK, "disk", Some("gone")));
     assert_eq!(room.reads(room.back(BACK, "disk", Some("flash"))).0, 2);
-    // By force the record before counts: of nothing.
+    // With force, the log ends before the damaged record, so the flash contains no data.
     assert_eq!(room.reads(forced(room.back(BACK, "disk", Some("gone")))).0, 0);
 }
 
-/// Decodes a file in the format of tests/images: its length, then every stretch that is not zero,
-/// in hexadecimal or as a repeated byte.
+/// Decodes a file in the format of tests/images: the length, followed by every nonzero extent in
+/// hexadecimal or as a repeated byte.
 fn image(text: &str) -> Vec<u8> {
     let byte = |hex: &str| u8::from_str_radix(hex, 16).unwrap();
     let mut lines = text.lines();
@@ -370,7 +373,7 @@ fn a_placement_log_of_version_1_is_refused_by_its_number() {
                 "{told}"
             );
         }
-        // Without its label, the flash does not count as blank.
+        // A flash whose label was erased does not count as blank.
         room.change("flash", 0, &[0; 8192]);
         room.refused(room.back(&formats, "disk", Some("flash")));
     }
@@ -421,7 +424,7 @@ fn a_rearranged_disk_of_version_1_is_served_and_other_versions_are_told() {
     for (nth, read) in read.iter().enumerate() {
         assert!(*read == [nth as u8 + 1; 64], "block {nth}");
     }
-    // Of another version: at both places.
+    // Sets the version to an unsupported one in both places.
     [4 << 20, 7 << 20].iter().for_each(|at| room.change("disk", at + 16, &[2]));
     for blocks in [Blocks::InPlace, Blocks::Rearranged] {
         let told = room.refused(back(blocks));

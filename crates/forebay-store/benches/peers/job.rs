@@ -1,4 +1,5 @@
-//! The jobs of every engine and their results; ours runs in ours.rs, the others in peers.cc.
+//! The jobs that every engine runs, and their results. Our store runs in ours.rs, the other engines
+//! in peers.cc.
 
 pub(crate) use forebay_testing::mixed;
 use std::time::{Duration, Instant};
@@ -8,13 +9,13 @@ use serde_json::Value as Json;
 /// The kind of job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// Puts values, each durable before the writer's next.
+    /// Puts values; each writer waits until a value is durable before it puts the next.
     Put,
-    /// Reads values by randomly drawn existing keys.
+    /// Reads the values of randomly chosen existing keys.
     Get,
-    /// Reads everything in order.
+    /// Scans all values in key order.
     Scan,
-    /// Reads some values from a drawn key on.
+    /// Scans [`RANGE_VALUES`] values from a random key.
     Range,
 }
 
@@ -36,30 +37,31 @@ impl Operation {
     }
 }
 
-/// A load.
+/// A job: an operation and its load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Job {
     pub(crate) operation: Operation,
     pub(crate) value_bytes: u64,
-    /// Threads, each with one operation at a time.
+    /// The number of threads, each with one operation at a time.
     pub(crate) writers: u64,
-    /// Operations, unless the time is over before.
+    /// The maximum number of operations; the job also ends after `seconds`.
     pub(crate) count: u64,
     pub(crate) seconds: u64,
-    /// The number of existing values, numbered from 0.
+    /// The number of existing values.
     pub(crate) there: u64,
-    /// The rate at which operations start, whether or not earlier ones have completed; 0 to start
-    /// one for each completion. Latency counts from when an operation was due.
+    /// The number of operations started per second, whether or not earlier ones have completed; 0
+    /// starts each when the previous one completes. Latency counts from the time at which an
+    /// operation was due.
     pub(crate) rate: u64,
-    /// Keys in order, else drawn.
+    /// Whether keys are used in order rather than at random.
     pub(crate) is_sequential: bool,
 }
 
-/// Values of a short scan.
+/// The number of values in a short scan.
 const RANGE_VALUES: u64 = 100;
 
 impl Job {
-    /// Returns the settings as arguments of both programs.
+    /// Returns the settings as command-line arguments for our program and peers.cc.
     pub(crate) fn words(&self) -> Vec<String> {
         let number = |name: &str, number: u64| format!("{name}={number}");
         vec![
@@ -91,7 +93,7 @@ impl Job {
         }
     }
 
-    /// Returns the key of the value of that number: 16 bytes.
+    /// Returns the 16-byte key of value number `at`.
     pub(crate) fn key(&self, at: u64) -> [u8; 16] {
         let mut key = [0; 16];
         match self.is_sequential {
@@ -104,7 +106,7 @@ impl Job {
         key
     }
 
-    /// Returns the number of the value that the `at`-th read is of.
+    /// Returns the number of the value that read number `at` reads.
     pub(crate) fn drawn(&self, at: u64) -> u64 {
         mixed(at ^ 0x5EED) % self.there
     }
@@ -113,7 +115,7 @@ impl Job {
         RANGE_VALUES
     }
 
-    /// Returns when the `at`-th operation should begin; now, without a rate.
+    /// Returns when operation number `at` is due: now, if no rate is set.
     pub(crate) fn wait(&self, began: Instant, at: u64) -> Instant {
         if self.rate == 0 {
             return Instant::now();
@@ -124,7 +126,7 @@ impl Job {
     }
 }
 
-/// Random bytes, from which values are cut: nothing compresses.
+/// Incompressible random bytes from which values are cut.
 pub(crate) struct Pool(Vec<u8>);
 
 impl Pool {
@@ -147,7 +149,7 @@ impl Outcome {
         self.0[name].as_f64().unwrap_or_else(|| panic!("no {name} in {}", self.0))
     }
 
-    /// MB of values a second.
+    /// Returns the throughput of values in MB/s.
     pub(crate) fn mb_per_s(&self) -> f64 {
         self.number("bytes") / 1e6 / self.number("seconds")
     }

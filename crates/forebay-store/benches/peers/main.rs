@@ -1,17 +1,19 @@
-//! Our store beside fio, LevelDB and RocksDB, on one disk.
+//! Compares our store with fio, LevelDB and RocksDB on one disk.
 //!
-//! All take the same values under the same keys of 16 bytes, which are random; each put is durable before its
-//! writer's next. `fio` writes as many pieces of a value's length into a file that was written before, with
-//! O_DSYNC: what the disk can do. `log` is our store that only logs, `shift` transforms and merges too, on four
-//! files of one disk. The others (peers.cc) have their defaults, but no compression. Rounds of all alternate;
-//! medians of figures, and of each round's ratios, count. Twice: on the disk as it is (`bare`), and on a file
-//! system of its own that blkio holds to one disk's rate, so that runs repeat (`held`, which needs root and
-//! cgroup v1).
+//! All engines put the same values under the same random 16-byte keys, and each put is durable
+//! before its writer's next. fio shows what the disk can do: it writes as many blocks of a value's
+//! length with O_DSYNC into a preallocated file. `log` is our store when it only logs; `shift` also
+//! transforms and merges, on four files of one disk. The other engines (peers.cc) use their
+//! defaults, without compression. Engines take turns in each round, and results are medians of the
+//! rounds' figures and of their ratios. Everything runs twice: on the disk as it is (`bare`), and
+//! on a separate file system whose rate blkio limits to that of one disk, for repeatable results
+//! (`held`, which needs root and cgroup v1).
 //!
-//! Afterwards reads, in little memory, page cache included: values by key, everything in order, and scans of
-//! 100 values, of what each engine has put before.
+//! The read benchmarks then read what each engine has put, with little memory (including page
+//! cache): values by key, everything in order, and scans of 100 values.
 //!
-//! `cargo bench -p forebay-store --bench peers -- --folder=FOLDER`; options.rs has the rest.
+//! Run it with `cargo bench -p forebay-store --bench peers -- --folder=FOLDER`; options.rs lists
+//! the other options.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_types, clippy::disallowed_methods)]
 
@@ -29,10 +31,10 @@ use job::{Job, Operation, Outcome};
 use options::Options;
 use place::{Cell, Held};
 
-/// The word by which this program knows that it is to be our store.
+/// The first argument with which this program is started to run our store.
 const OURS: &str = "ours";
 
-/// What runs jobs.
+/// Runs the jobs and prints the tables.
 struct Bench {
     options: Options,
     peers: Option<PathBuf>,
@@ -42,7 +44,8 @@ struct Bench {
 type Rounds = BTreeMap<String, Vec<Outcome>>;
 
 impl Bench {
-    /// Returns the folders that an engine has in `folder`: four for those that know several disks.
+    /// Returns the engine's folders in `folder`: four if the engine supports several disks, else
+    /// one.
     fn folders(engine: &str, folder: &Path) -> String {
         let count = if ["log", "shift", "rocksdb-paths"].contains(&engine) { 4 } else { 1 };
         let name = |at: usize| folder.join(format!("disk{at}"));
@@ -52,7 +55,7 @@ impl Bench {
         (0..count).map(|at| name(at).display().to_string()).collect::<Vec<_>>().join(",")
     }
 
-    /// Runs a job with an engine in a folder; `None` if the engine is not available.
+    /// Runs a job with an engine in a folder; returns `None` if the engine is not available.
     fn run(&self, engine: &str, folder: &Path, cell: &Cell, job: &Job) -> Option<Outcome> {
         if engine == "fio" {
             return Some(others::fio(folder, job));
@@ -69,7 +72,7 @@ impl Bench {
         self.peers.as_ref().map(|program| others::run(cell, program, &words))
     }
 
-    /// Puts, all engines in turn, each into a folder that is made for it.
+    /// Runs the puts of all engines in turn, each in a new folder.
     fn puts(&self, folder: &Path, value_bytes: u64, writers: u64) -> Rounds {
         let Options { mb, seconds, puts_per_s, .. } = self.options;
         let count = (mb * 1_000_000 / value_bytes).max(1);
@@ -165,8 +168,9 @@ impl Bench {
         }
     }
 
-    /// Reads of what was put, in little memory: each engine puts once, then all read in turn.
-    /// `hold` says whether the disk is held to its rate: not while they put.
+    /// Prints the results of reads with little memory: each engine puts its values once, then all
+    /// engines read in turn. `hold` turns the disk's rate limit on or off; it is off during the
+    /// puts.
     fn table_of_reads(&self, folder: &Path, hold: &dyn Fn(bool)) {
         let Options { reads_mb, reads_value, memory_mb, seconds, .. } = self.options;
         let count = reads_mb * 1_000_000 / reads_value;
@@ -254,7 +258,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Returns the median of a figure; `-` for an engine that was not run.
+/// Formats the median of a figure; `-` for an engine that was not run.
 fn figure(rounds: &Rounds, engine: &str, of: impl Fn(&Outcome) -> f64) -> String {
     let Some(outcomes) = rounds.get(engine) else { return "-".into() };
     let value = median(outcomes.iter().map(of).collect());

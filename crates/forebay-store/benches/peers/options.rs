@@ -5,33 +5,35 @@ use std::path::PathBuf;
 use crate::place::Rate;
 
 pub(crate) struct Options {
-    /// Where; on the disk that is measured.
+    /// The folder for the files, on the disk to be measured.
     pub(crate) folder: PathBuf,
-    /// Each is run so often, in turn.
+    /// The number of rounds; every engine runs once in each.
     pub(crate) rounds: usize,
-    /// A run of puts ends after this many MB of values, or this many seconds.
+    /// A run of puts ends after this many MB of values or this many seconds.
     pub(crate) mb: u64,
     pub(crate) seconds: u64,
-    /// Bytes of a value.
+    /// The lengths of values in bytes.
     pub(crate) values: Vec<u64>,
     pub(crate) writers: Vec<u64>,
-    /// Which of `bare` and `held` to run.
+    /// The modes to run: `bare`, `held` or both.
     pub(crate) modes: Vec<String>,
-    /// Which of `puts` and `reads`.
+    /// The parts to run: `puts`, `reads` or both.
     pub(crate) parts: Vec<String>,
     pub(crate) rate: Rate,
-    /// Puts a second that are begun, whether or not earlier ones have ended; 0: as many as there are answers.
+    /// The number of puts started per second, whether or not earlier ones have completed; 0 starts
+    /// each when the previous one completes.
     pub(crate) puts_per_s: u64,
-    /// Reads are of this many MB of values, of this many bytes, in so much memory.
+    /// The reads' total size of values in MB, the length of a value in bytes, and the available
+    /// memory in MB.
     pub(crate) reads_mb: u64,
     pub(crate) reads_value: u64,
     pub(crate) memory_mb: u64,
-    /// Engines that are run.
+    /// The engines to run.
     pub(crate) engines: Vec<String>,
 }
 
 impl Options {
-    /// Of words like `--mb=100`.
+    /// Parses arguments such as `--mb=100`.
     pub(crate) fn parse(words: &[String]) -> Options {
         let text = |name: &str, default: &str| -> String {
             let prefix = format!("--{name}=");
@@ -69,11 +71,11 @@ impl Options {
         }
     }
 
-    /// Bytes that the largest run needs on the disk.
+    /// Returns the number of bytes that the largest run needs on the disk.
     pub(crate) fn room_bytes(&self) -> u64 {
         let of =
             |part: &str, mb: u64| if self.parts.iter().any(|name| name == part) { mb } else { 0 };
-        // The readers run at the same time.
+        // In the part `reads`, the data of all engines is on the disk at the same time.
         let reads = of("reads", self.reads_mb) * self.engines.len() as u64;
         of("puts", self.mb).max(reads) * 1_700_000 + (1 << 30)
     }

@@ -1,4 +1,4 @@
-//! The others: LevelDB and RocksDB by peers.cc, and fio's durable writes.
+//! The other engines: LevelDB and RocksDB through peers.cc, and durable writes by fio.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use crate::job::{Job, Outcome};
 use crate::place::Cell;
 
-/// Returns the program made of peers.cc, or why there is none.
+/// Compiles peers.cc and returns the program's path, or the reason why this failed.
 pub(crate) fn compile() -> Result<PathBuf, String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers/peers.cc");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("store-peers");
@@ -36,7 +36,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Runs a program in a cell; answers the JSON that it prints.
+/// Runs a program in a cell; returns the JSON that it prints.
 pub(crate) fn run(cell: &Cell, program: &Path, words: &[String]) -> Outcome {
     let output = cell.command(program).args(words).stderr(Stdio::inherit()).output().unwrap();
     let said = text(&output.stdout);
@@ -46,13 +46,14 @@ pub(crate) fn run(cell: &Cell, program: &Path, words: &[String]) -> Outcome {
     Outcome(serde_json::from_str(&said[from..]).unwrap())
 }
 
-/// fio writes as many pieces as the job has puts, each of a value's length in whole sectors, past the page cache
-/// and durable before its next, into a file that was written before.
+/// Runs fio: writes as many blocks as the job has puts, each as long as a value rounded up to whole
+/// sectors. fio bypasses the page cache, makes each block durable before the next, and writes into
+/// a preallocated file.
 pub(crate) fn fio(folder: &Path, job: &Job) -> Outcome {
     let sector = 512;
     let piece = job.value_bytes.next_multiple_of(sector);
     let per_writer = (job.count / job.writers).max(1);
-    // Each has its own part of the file, and begins anew at its end.
+    // Each writer has its own part of the file, and starts over at its end.
     let part = (per_writer * piece).min((256 << 20) / job.writers) / piece * piece;
     let part = part.max(piece);
     let file = folder.join("fio");
@@ -79,7 +80,7 @@ pub(crate) fn fio(folder: &Path, job: &Job) -> Outcome {
     let write = &json["jobs"][0]["write"];
     let ios = write["total_ios"].as_u64().unwrap();
     let us = |share: &str| write["clat_ns"]["percentile"][share].as_f64().unwrap_or(0.0) / 1e3;
-    // As MB/s of values: what fills up a sector is nobody's.
+    // The throughput counts values only, not the padding to whole sectors.
     Outcome(json!({
         "done": ios, "bytes": ios * job.value_bytes,
         "seconds": write["runtime"].as_f64().unwrap() / 1e3,
@@ -88,7 +89,7 @@ pub(crate) fn fio(folder: &Path, job: &Job) -> Outcome {
     }))
 }
 
-/// Writes a file, so that its places are found and nothing but data is left to write.
+/// Writes the whole file in advance, so that the benchmark writes data only and allocates nothing.
 fn write_all(path: &Path, bytes: u64) {
     use std::io::Write;
     let mut file = std::fs::File::create(path).unwrap();

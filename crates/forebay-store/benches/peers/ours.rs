@@ -1,4 +1,4 @@
-//! Our store under a job, in a process of its own as the others are.
+//! Runs a job on our store, in a separate process like the other engines.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,8 +67,8 @@ pub(crate) fn run(name: &str, folders: &str, disk_bytes: u64, job: &Job) {
     );
 }
 
-/// The work of a thread until everything is done or the time is over; returns the duration of each
-/// operation.
+/// Runs one thread's operations until all are done or the time is over; returns the duration of
+/// each.
 fn work(store: &Store, job: &Job, pool: &Pool, counted: &Counted, began: Instant) -> Vec<Duration> {
     let mut took = Vec::new();
     let seconds = Duration::from_secs(job.seconds);
@@ -103,7 +103,7 @@ fn bytes_of(records: &[(forebay_store::Key, forebay_store::Value)]) -> u64 {
     records.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum()
 }
 
-/// Everything, in order.
+/// Scans all values in key order; returns their total length in bytes.
 fn scan(store: &Store) -> u64 {
     let snapshot = store.snapshot().unwrap();
     snapshot.records(&b""[..]).map(|record| bytes_of(&[record.unwrap()])).sum()

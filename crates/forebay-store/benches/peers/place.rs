@@ -9,11 +9,11 @@ use std::process::Command;
 const BLKIO: &str = "/sys/fs/cgroup/blkio";
 const MEMORY: &str = "/sys/fs/cgroup/memory";
 
-/// One disk's rate.
+/// The rate of one disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     pub(crate) mb_per_s: u64,
-    /// Writes a second. A durable write is two, itself and a flush.
+    /// Writes per second. A durable write counts as two: the write and a flush.
     pub(crate) writes_per_s: u64,
 }
 
@@ -47,12 +47,14 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 }
 
 impl Held {
-    /// Of this many bytes, in an image in `folder`, past the page cache below.
+    /// Creates the file system, `bytes` long, in an image file in `folder` that bypasses the page
+    /// cache below.
     pub(crate) fn new(folder: &Path, bytes: u64, rate: Rate) -> Result<Held, String> {
         write(&Path::new(BLKIO).join("cgroup.procs"), &std::process::id().to_string())?;
         let image = folder.join("image");
         tell(&["fallocate", "-l", &bytes.to_string(), &image.display().to_string()])?;
-        // Written once: else the disk below finds a place with every write.
+        // Writes the image once, because otherwise the underlying file system would allocate space
+        // during each write.
         let (out, count) = (format!("of={}", image.display()), format!("count={}", bytes >> 20));
         tell(&["dd", "if=/dev/zero", &out, "bs=1M", &count, "oflag=direct", "conv=notrunc,fsync"])?;
         let loop_words = ["losetup", "--find", "--show", "--direct-io=on"];
@@ -70,9 +72,9 @@ impl Held {
         Ok(held)
     }
 
-    /// From now on, or no longer.
+    /// Turns the rate limit on or off.
     pub(crate) fn hold(&self, is_held: bool) {
-        // It was allowed once.
+        // Setting a limit succeeded when the file system was created.
         self.limit(if is_held { self.rate } else { Rate::NONE }).unwrap();
     }
 
@@ -107,13 +109,14 @@ impl Drop for Held {
     }
 }
 
-/// The environment of a program: nothing, or a memory cgroup.
+/// A program's environment: unlimited, or with a memory cgroup.
 pub(crate) struct Cell(Option<PathBuf>);
 
 impl Cell {
     pub(crate) const OPEN: Cell = Cell(None);
 
-    /// So much memory, the page cache of what the program reads and writes included.
+    /// Creates an environment with limited memory, which includes the page cache of the program's
+    /// files.
     pub(crate) fn of_memory(bytes: u64) -> Result<Cell, String> {
         let group = Path::new(MEMORY).join(format!("forebay-bench-{}", std::process::id()));
         fs::create_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;

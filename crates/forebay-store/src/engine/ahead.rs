@@ -1,7 +1,7 @@
-//! Reads records of a run ahead, in a separate task, while the run's disks are idle.
+//! Reads the records of a run ahead, in a separate task, while the run's disks are idle.
 //!
-//! A merge reads runs from all disks, one of which is always on duty. The next data from that disk
-//! must already be in memory, or the merge would wait until the disk's duty ends.
+//! A merge reads runs from all disks, one of which is always on duty. Data needed next from that
+//! disk must already be in memory, or the merge would wait until the disk's duty ends.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -24,15 +24,15 @@ struct Shared {
     changed: Signal,
 }
 
-/// The records of a run from some key on.
+/// The records of a run from a given key on.
 pub(super) struct Ahead {
     shared: Rc<Shared>,
     ready: VecDeque<Record>,
 }
 
 impl Ahead {
-    /// Starts at the first key that is at least `from`; reads ahead while fewer than `bytes_max`
-    /// bytes are buffered.
+    /// Starts reading at the first key that is at least `from`, and reads ahead while fewer than
+    /// `bytes_max` bytes are buffered.
     pub(super) fn new(engine: &Rc<Engine>, run: &Run, from: &Key, bytes_max: u64) -> Ahead {
         let shared = Rc::new(Shared {
             records: RefCell::default(),
@@ -54,7 +54,7 @@ impl Ahead {
 }
 
 impl Shared {
-    /// Reads until the end, or until the consumer is dropped.
+    /// Reads until the end of the run, or until the consumer is dropped.
     async fn read(
         &self,
         mut work: Work,

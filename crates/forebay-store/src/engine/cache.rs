@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::segment::Node;
 
-/// A segment and an offset in it.
+/// A node's segment and its offset in the segment.
 type Name = (u64, u64);
 
 /// The cached nodes, limited by their total size.

@@ -1,5 +1,5 @@
-//! Checks every byte of every segment for consistency, and repairs: the readable part of a lost or
-//! damaged segment becomes a new segment, and the lost part no longer decides any key.
+//! Checks every byte of every segment, and repairs the store: the readable part of a lost or
+//! damaged segment becomes a new segment, and the lost part no longer affects any read.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -30,7 +30,7 @@ impl Engine {
         self.losses_beside().into_iter().chain(parts.flat_map(losses)).collect()
     }
 
-    /// Reads everything, from all disks in parallel.
+    /// Checks everything, on all disks in parallel.
     pub(super) async fn check(self: &Rc<Self>) -> Checked {
         let parts = self.parts();
         let checked = Rc::new(RefCell::new(Checked::default()));
@@ -164,7 +164,7 @@ impl Engine {
         }
     }
 
-    /// Replaces every lost or damaged part by what can be read of it. Returns the losses.
+    /// Replaces every lost or damaged part with what can still be read of it. Returns the losses.
     pub(super) async fn repair(self: &Rc<Self>) -> Result<Checked, OperationError> {
         // A merge would change the data being repaired.
         self.state.borrow_mut().is_repairing = true;
@@ -185,8 +185,7 @@ impl Engine {
         outcome.map(|()| repaired)
     }
 
-    /// Rewrites missing or damaged roots; the segments that only they listed no longer decide any
-    /// key.
+    /// Rewrites missing or damaged roots. Segments listed only in them no longer affect any read.
     async fn give_roots_up(self: &Rc<Self>, repaired: &mut Checked) -> Result<(), OperationError> {
         let lost = self.losses_of_roots();
         self.mend_roots().await?;
@@ -211,7 +210,7 @@ impl Engine {
         self.state.borrow().broken_roots.first().copied()
     }
 
-    /// Returns the losses other than segments and logs.
+    /// Returns the losses other than those of segments and logs.
     fn losses_beside(&self) -> Vec<Loss> {
         let damaged = self.state.borrow().damaged_labels.clone();
         let labels = damaged.into_iter().map(|(disk, offset)| Loss {
@@ -227,8 +226,8 @@ impl Engine {
         self.losses_of_roots().into_iter().chain(labels).collect()
     }
 
-    /// Returns the losses of unknown content. For a root whose content is known from others, the
-    /// loss contains no keys.
+    /// Returns the losses of roots. The loss of a root whose content is known from other roots
+    /// contains no keys.
     fn losses_of_roots(&self) -> Vec<Loss> {
         let state = self.state.borrow();
         let nothing = |upto: Option<Key>, trouble| Loss {
@@ -279,7 +278,7 @@ impl Engine {
         self.replace(part, ages, records).await
     }
 
-    /// Returns the ages of the run that contains a part.
+    /// Returns the age range of the run that contains a part.
     fn ages(&self, part: &Part) -> Option<(u64, u64)> {
         let version = Rc::clone(&self.state.borrow().version);
         let id = part.segment.described.id;
@@ -303,8 +302,8 @@ impl Engine {
         Some(records)
     }
 
-    /// Reads all readable records of a part; also returns how many records of its segment are
-    /// readable.
+    /// Reads all readable records of a part; also returns the number of readable records in its
+    /// segment.
     async fn salvage(&self, part: &Part) -> (Vec<Record>, u64) {
         let (mut salvaged, mut read) = (Vec::new(), 0);
         let segment = &part.segment;
@@ -331,7 +330,7 @@ impl Engine {
         (salvaged, read)
     }
 
-    /// Reads the leaf at a position; its length is in the leaf itself.
+    /// Reads the leaf at a position; the leaf itself contains its length.
     async fn leaf_at(
         &self,
         segment: &Segment,
@@ -377,7 +376,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes a lost log, so that it no longer decides any key.
+    /// Removes a lost log, so that it no longer affects any read.
     fn find_log_again(&self, ages: (u64, u64)) {
         let mut state = self.state.borrow_mut();
         if ages.0 == ages.1 && state.lost_logs.remove(&ages.0) {

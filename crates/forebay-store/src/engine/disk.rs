@@ -40,7 +40,7 @@ impl Engine {
         io.await.map(drop).map_err(|fault| self.failed(disk, fault))
     }
 
-    /// Registers a failed write; the disk is left alone for a while.
+    /// Registers a failed write, after which the disk is left alone for a while.
     pub(super) fn failed(&self, disk: usize, fault: Fault) -> OperationError {
         let until = self.executor.now() + self.config.retry;
         self.state.borrow_mut().failed[disk] = Some(until);
@@ -53,7 +53,7 @@ impl Engine {
         state.failed[disk].is_some_and(|until| until > self.executor.now())
     }
 
-    /// Takes an idle disk for a stage.
+    /// Waits until a disk is idle and takes it for a stage.
     pub(super) async fn claim(&self, disk: usize, stage: Stage) {
         self.changed
             .until(|| {

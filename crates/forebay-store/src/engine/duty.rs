@@ -1,9 +1,9 @@
-//! Determines which disk accepts puts.
+//! Determines which disk accepts puts, that is, which disk is *on duty*.
 //!
-//! Duty passes to the next idle disk. That disk is chosen, and its log is announced to another
-//! disk, before the log on duty is full, so that the first put of a log need not wait for the
-//! announcement or for the disk's previous work. A disk on duty that receives no puts counts as
-//! idle.
+//! Duty passes to the next idle disk. Before the log on duty is full, the next disk is chosen and
+//! its log is announced to another disk, so that the first put of the next log waits neither for
+//! the announcement nor for the disk's previous work. A disk on duty that receives no puts counts
+//! as idle.
 
 use std::rc::Rc;
 
@@ -17,7 +17,8 @@ use super::{Disk, Engine, Stage, State};
 
 /// The next log is prepared when the log on duty is filled to this share.
 const LOOKS_AHEAD: f64 = 0.75;
-/// With fewer disks, preparing the next log would take a disk away from sorting.
+/// The next log is prepared only if there are at least this many disks. With fewer, this would take
+/// a disk away from transformation.
 const LOOKS_AHEAD_DISKS: usize = 3;
 /// A disk on duty counts as idle after this time without puts.
 const QUIET: Nanos = Nanos::from_secs(1);
@@ -48,7 +49,7 @@ impl Engine {
                 let has_slot = |disk: &&usize| self.slot(**disk).is_some();
                 let is_idle = |disk: &&usize| state.is_idle(**disk);
                 let idle = fit.iter().filter(has_slot).find(is_idle).copied();
-                // Puts have priority: if no disk is idle, one must do two things at a time.
+                // Puts have priority: if no disk is idle, one disk must do two things at a time.
                 let Some(disk) = idle.or_else(|| fit.iter().find(has_slot).copied()) else {
                     waited = true;
                     let is_full = state.is_full && !self.may_free(&state) && !self.may_end(&state);
@@ -68,14 +69,14 @@ impl Engine {
         log
     }
 
-    /// Returns the disks that accept writes, in the order of their turns.
+    /// Returns the disks that accept writes, in order of their next turn.
     fn in_turn(&self, state: &State) -> Vec<usize> {
         let count = self.disks.len();
         let order = (1..=count).map(|step| (state.duty + step) % count);
         order.filter(|disk| !self.is_failed(state, *disk)).collect()
     }
 
-    /// Returns a free slot of a disk.
+    /// Finds a free slot of a disk.
     fn slot(&self, disk: usize) -> Option<usize> {
         self.disks[disk].slots.borrow().iter().position(|used| !used)
     }
@@ -94,7 +95,7 @@ impl Engine {
         self.note(state, log.disk);
     }
 
-    /// Gives duty to the disk chosen in advance, unless it has failed since.
+    /// Gives duty to the disk chosen in advance, unless that disk has failed since.
     fn take_next(&self) -> Option<Rc<Log>> {
         let mut state = self.state.borrow_mut();
         let log = state.next.take()?;
@@ -138,7 +139,7 @@ impl Engine {
         }
     }
 
-    /// Registers when there have been no puts for a while.
+    /// Watches for a period without puts, and registers it.
     pub(super) fn watch(self: &Rc<Self>) {
         let mut state = self.state.borrow_mut();
         state.last_put = self.executor.now();

@@ -1,7 +1,7 @@
 //! Holes: acknowledged batches of a log that cannot be read.
 //!
 //! If later batches contain a summary of a hole ([`crate::summary`]), its keys are known, and it
-//! may decide only these. Otherwise, it may decide any key.
+//! may affect only these. Otherwise, it may affect any key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,23 +22,23 @@ pub(super) type BatchSummaries = BTreeMap<(u64, u64), BatchSummary>;
 
 /// A hole in a log.
 pub(crate) struct Hole {
-    /// Records of its log with this sequence number or a greater one are newer than the hole.
+    /// Records of the log with this sequence number or a greater one are newer than the hole.
     sequence: u64,
-    /// The lower bound of its keys.
+    /// The lower bound of the hole's keys.
     from: Key,
-    /// The upper bound of its keys.
+    /// The upper bound of the hole's keys.
     upto: Option<Key>,
-    /// The sets of its keys; None if unknown.
+    /// The sets of the hole's keys; None if unknown.
     keys: Option<Vec<KeySet>>,
     records: u64,
-    /// Whether its number of records is only an upper bound.
+    /// Whether the number of records is only an upper bound.
     is_bound: bool,
     put: PutSpan,
     pub(crate) trouble: OperationError,
 }
 
 impl Hole {
-    /// Creates a hole for a log of which nothing was found; it may decide any key.
+    /// Creates a hole for a log of which nothing was found; it may affect any key.
     pub(super) fn whole(trouble: OperationError, records_max: u64, put_from: Option<u64>) -> Hole {
         Hole {
             sequence: u64::MAX,
@@ -77,7 +77,7 @@ impl Hole {
         }
     }
 
-    /// Returns whether the hole may decide a key. `version` is the sequence number of the key's
+    /// Returns whether the hole may affect a key. `version` is the sequence number of the key's
     /// version in the log, if any.
     pub(crate) fn may_decide(&self, key: &[u8], hash: u64, version: Option<u64>) -> bool {
         let is_newer = version.is_none_or(|sequence| sequence < self.sequence);
@@ -88,7 +88,7 @@ impl Hole {
         self.keys.as_ref().is_none_or(|sets| sets.iter().any(|set| set.may_hold(hash)))
     }
 
-    /// Returns whether the hole may have a key in a range.
+    /// Returns whether the hole may contain a key in a range.
     pub(crate) fn may_have(&self, from: &[u8], upto: &[u8]) -> bool {
         let is_empty = self.keys.as_ref().is_some_and(|sets| sets.iter().all(KeySet::is_empty));
         !is_empty && self.meets(from, upto)
@@ -98,12 +98,12 @@ impl Hole {
         *self.from <= *upto && self.upto.as_deref().is_none_or(|end| from <= end)
     }
 
-    /// Returns whether the hole may have a key at or after `from`.
+    /// Returns whether the hole may contain a key at or after `from`.
     pub(crate) fn goes_beyond(&self, from: &[u8]) -> bool {
         self.may_have(from, self.upto.as_deref().unwrap_or(from).max(&self.from).max(from))
     }
 
-    /// Removes keys that were overwritten later.
+    /// Removes the keys that later batches overwrote.
     fn forget(&mut self, later: &BTreeSet<u64>) {
         let sets = self.keys.iter_mut().flatten();
         sets.for_each(|set| set.remove(|hash| later.contains(&hash)));
@@ -124,14 +124,14 @@ impl Hole {
 }
 
 impl Engine {
-    /// Returns the summaries of lost batches from roots.
+    /// Returns the summaries of lost batches that are stored in roots.
     pub(super) fn said_of_lost(&self) -> BatchSummaries {
         let state = self.state.borrow();
         let lost = state.roots.iter().flat_map(|root| &root.lost);
         lost.map(|summary| ((summary.log, summary.index), summary.clone())).collect()
     }
 
-    /// Selects the summaries of lost batches to preserve.
+    /// Keeps the summaries of lost batches that must be preserved.
     pub(super) fn note_lost(&self, said: BatchSummaries) {
         let mut state = self.state.borrow_mut();
         let version = std::rc::Rc::clone(&state.version);

@@ -15,7 +15,7 @@ use super::log::Log;
 use super::read::Picture;
 use super::{Engine, Put};
 
-/// The minimum delay of puts when they are delayed.
+/// The shortest delay imposed on puts; shorter ones are accumulated.
 const PAUSE: Nanos = Nanos::from_millis(20);
 
 impl Engine {
@@ -33,7 +33,7 @@ impl Engine {
                 return;
             }
             while !self.admit().await {
-                // Deleted data frees its room once it has been merged.
+                // Deleted data frees its room only when it is merged.
                 match log.take_if(|log| self.is_worth_ending(log, ended_early)) {
                     Some(log) => {
                         ended_early = Some(self.executor.now());
@@ -46,7 +46,7 @@ impl Engine {
                 continue;
             }
             if self.is_behind() {
-                // A merge may need the disk on duty.
+                // A merge may need the disk on duty, so the log is finished first.
                 self.finish(log.take(), began);
                 let begun = self.executor.now();
                 self.changed.until(|| (!self.is_behind()).then_some(())).await;
@@ -70,7 +70,8 @@ impl Engine {
                 }
             };
             if let Err(puts) = self.append(&on_duty).await {
-                // Whether or not they are durable, writing them again to the next log is harmless.
+                // The puts may or may not be durable; writing them again to the next log is
+                // harmless.
                 puts.into_iter()
                     .rev()
                     .for_each(|put| self.state.borrow_mut().queue.push_front(put));
@@ -79,8 +80,8 @@ impl Engine {
         }
     }
 
-    /// Returns Some(false) if puts are waiting, Some(true) if none will come any more, and None
-    /// otherwise.
+    /// Returns Some(false) if puts are waiting, Some(true) if the store is closing and none will
+    /// follow, and None otherwise.
     fn is_next(&self) -> Option<bool> {
         let state = self.state.borrow();
         match state.queue.is_empty() {
@@ -94,7 +95,7 @@ impl Engine {
         let state = self.state.borrow();
         let slot = self.disks[log.disk].layout.slot_bytes;
         let next = match state.queue.front() {
-            // Such a put needs only one block in the slot, for its location.
+            // An oversized put needs only one block in the slot, for its location.
             Some(put) if is_outsize(put, slot) => 1,
             Some(put) => size(put) + BATCH_HEAD as u64,
             None => 0,
@@ -131,7 +132,7 @@ impl Engine {
         self.begin_transformation(log);
     }
 
-    /// Appends a batch of waiting puts and acknowledges them. Returns them if that fails.
+    /// Appends a batch of waiting puts and acknowledges them. Returns the puts if that fails.
     async fn append(self: &Rc<Self>, log: &Log) -> Result<(), Vec<Put>> {
         self.slow_down().await;
         self.state.borrow_mut().is_quiet = false;
@@ -203,8 +204,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Acknowledges a put that is durable and visible. The state just before it is the current
-    /// state without its own and later sequence numbers, all of which are in the log on duty.
+    /// Acknowledges a put that is durable and visible. The state just before the put is the current
+    /// state without the sequence numbers from the put's first on, all of which are in the log on
+    /// duty.
     fn done(&self, put: &Put) {
         if self.state.borrow_mut().holding.remove(&put.id) {
             let before = Picture { upto: put.sequence, ..self.picture() };
@@ -213,7 +215,7 @@ impl Engine {
         self.answer(put.id, Ok(Answer::Done));
     }
 
-    /// Refuses a put for lack of room.
+    /// Refuses a put because there is no room.
     pub(super) fn deny(&self, put: &Put) {
         self.state.borrow_mut().holding.remove(&put.id);
         self.answer(put.id, Err(self.why_full()));
@@ -237,16 +239,16 @@ impl Engine {
         said
     }
 
-    /// Returns whether there are this many runs that merges have priority.
+    /// Returns whether there are so many runs that merges take priority over puts.
     fn is_behind(&self) -> bool {
         let state = self.state.borrow();
         let is_due = state.is_merging && !state.is_closing;
         is_due && state.version.runs.len() >= self.config.runs_max
     }
 
-    /// Delays puts if merges fall behind, the more so the further the number of runs exceeds half
-    /// the maximum, up to doubling their time. Delays are grouped rather than spread over batches,
-    /// because after any delay the disk misses the position of the next batch.
+    /// Delays puts if merges fall behind. The delay grows with the number of runs above half the
+    /// maximum, up to doubling the puts' time. Delays are grouped rather than spread over batches,
+    /// because after any delay the disk head misses the position of the next batch.
     async fn slow_down(&self) {
         let most = self.config.runs_max;
         let owed = {
@@ -272,7 +274,7 @@ impl Engine {
         }
     }
 
-    /// Registers the time of a batch. The first batch of a log had no gap before it.
+    /// Registers the time that a batch took. The first batch of a log had no gap before it.
     fn took(&self, log: &Log, begun: Nanos) {
         let mut state = self.state.borrow_mut();
         state.last_batch = self.executor.now() - begun;
@@ -282,13 +284,14 @@ impl Engine {
         }
     }
 
-    /// Collects waiting puts, up to the group size and to what fits into `room`; at least one put.
-    /// A put that is too long for any slot is returned alone.
+    /// Collects at least one waiting put, up to the group size and to what fits into `room`. A put
+    /// that is too long for any slot is returned alone.
     fn gather(&self, slot_bytes: u64, room: u64) -> (Vec<Put>, Vec<Record>) {
         let mut state = self.state.borrow_mut();
         let most = self.config.group_bytes.min(room.saturating_sub(BATCH_HEAD as u64));
         let (mut puts, mut records, mut bytes) = (Vec::new(), Vec::new(), 0);
-        // Values after a deletion are accepted only if they would be accepted by themselves.
+        // A put with values that follows a deletion is accepted only if it would be accepted by
+        // itself.
         let takes_values = self.takes_values(&state, 0);
         let fits = |put: &Put| takes_values || is_deletion(put);
         while let Some(put) = state.queue.front()

@@ -1,7 +1,7 @@
 //! Inserts logs into trees that are updated in place, and reads from these trees.
 //!
 //! The records of a log are inserted into the tree of its target disk one at a time, in key order:
-//! the leaf is read unless it is in memory, the record is inserted, and changed pages are written
+//! the leaf is read unless it is in memory, the record is inserted, and modified pages are written
 //! to their fixed positions at the configured time. Long values are written immediately. Only one
 //! task uses a tree at a time, so readers wait until a log has been inserted. Snapshots are not
 //! supported: reads see the current content.
@@ -47,7 +47,7 @@ impl Trees {
         Some(Trees { how, slots: (0..disks).map(slot).collect() })
     }
 
-    /// Returns the maximum length of a key in their pages.
+    /// Returns the maximum length of a key in the trees' pages.
     pub(super) fn key_max(&self) -> usize {
         key_max(self.how.page_bytes)
     }
@@ -98,7 +98,7 @@ impl InUse<'_> {
         }
     }
 
-    /// Begins a write once few enough are in flight.
+    /// Begins a write once fewer than the maximum number are in flight.
     async fn write(&mut self, offset: u64, data: Vec<u8>) -> Result<(), OperationError> {
         self.settle(self.how.depth.max(1) - 1).await?;
         let durable = self.how.sync == TreeSync::Record;
@@ -119,7 +119,7 @@ impl InUse<'_> {
         Ok(())
     }
 
-    /// Writes all changed pages, in the order of their positions.
+    /// Writes all modified pages, in the order of their positions.
     async fn write_back(&mut self) -> Result<(), OperationError> {
         let dirty = self.slot.tree.borrow_mut().dirty();
         self.engine.state.borrow_mut().figures.pages_written += dirty.len() as u64;
@@ -188,7 +188,7 @@ impl InUse<'_> {
         self.make_room().await
     }
 
-    /// Returns the first entry at or after `from`, skipping leaves without one.
+    /// Returns the first entry at or after `from`. Leaves without such an entry are skipped.
     async fn first(&mut self, from: &Key) -> Result<Option<Entry>, OperationError> {
         let mut next = Some(from.clone());
         while let Some(key) = next
@@ -246,12 +246,12 @@ impl Engine {
         tree.settle(0).await
     }
 
-    /// Writes the changed pages of all trees.
+    /// Writes the modified pages of all trees.
     pub(super) async fn close_trees(&self) {
         let Some(trees) = &self.trees else { return };
         for disk in 0..trees.slots.len() {
             let mut tree = self.use_tree(trees, disk).await;
-            // If a disk fails now, nothing is lost that a later opening would look for.
+            // If a disk fails now, nothing is lost that a later opening would need.
             let _ = tree.write_back().await;
         }
     }
@@ -296,7 +296,7 @@ impl Engine {
         Ok(page)
     }
 
-    /// Acquires the trees of all disks, so that nothing is inserted meanwhile.
+    /// Acquires the trees of all disks, so that nothing is inserted in the meantime.
     async fn use_all<'a>(&'a self, trees: &'a Trees) -> Vec<InUse<'a>> {
         let mut all = Vec::with_capacity(trees.slots.len());
         for disk in 0..trees.slots.len() {
@@ -306,8 +306,9 @@ impl Engine {
     }
 }
 
-/// Returns the smallest key at or after `from` in any log or tree, with its newest value. A log
-/// that is transformed late may be older than the content of a tree.
+/// Returns the smallest key at or after `from` in any log or tree, with its newest value. The
+/// sequence numbers are compared because a log that is transformed late may be older than the
+/// content of a tree.
 async fn newest(
     trees: &mut [InUse<'_>],
     logs: &[Rc<Log>],

@@ -9,7 +9,7 @@ use crate::operation::OperationError;
 use super::Engine;
 
 impl Engine {
-    /// Returns a disk's layout as its label should state it.
+    /// Returns the layout that a disk's label should contain.
     fn labelled(&self, disk: usize) -> Layout {
         Layout { is_labelled_at_end: self.is_labelled_at_end(disk), ..self.disks[disk].layout }
     }
@@ -36,8 +36,8 @@ impl Engine {
     /// Rewrites labels that are damaged, missing or of an older format.
     ///
     /// # Errors
-    /// The labels of a disk with an older format cannot be written. They must be upgraded first,
-    /// because an older Forebay would not find data written from now on.
+    /// The labels of a disk with an older format cannot be written. Such labels must be upgraded
+    /// first, because an older Forebay would not find data written from now on.
     pub(super) async fn mend_labels(&self) -> Result<(), OperationError> {
         for disk in self.present() {
             let (is_old, is_damaged) = {
@@ -64,7 +64,7 @@ impl Engine {
                     }
                 }
                 Err(trouble) if is_old => return Err(trouble),
-                // The damage is reported until an opening can repair it.
+                // The damage continues to be reported until a later opening can repair it.
                 Err(_) => {}
             }
         }

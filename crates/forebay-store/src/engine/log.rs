@@ -16,11 +16,11 @@ const LONG_KEY_BYTES: u64 = 512;
 /// All versions of all keys, with each key's newest first.
 type Versions = BTreeMap<(Key, Reverse<u64>), Option<Value>>;
 
-/// Which slots of a disk are in use.
+/// For each slot of a disk, whether it is in use.
 pub(crate) type Slots = Rc<RefCell<Vec<bool>>>;
 
-/// A log. Its slot is reusable after its release: the records are then in a segment, and remaining
-/// readers use the memory.
+/// A log. After its release, its slot can be reused: the records are then in a segment, and
+/// remaining readers use those in memory.
 pub(crate) struct Log {
     pub(crate) id: u64,
     pub(crate) disk: usize,
@@ -33,19 +33,19 @@ pub(crate) struct Log {
     pub(crate) batches: Cell<u64>,
     /// The preceding log and its number of batches.
     pub(crate) before: Cell<(u64, u64)>,
-    /// Whether another disk has recorded the log, or none can.
+    /// Whether another disk has recorded the log, or no other disk can.
     pub(crate) is_announced: Cell<bool>,
-    /// The log waits to be transformed until more than this many bytes are free.
+    /// If set, the log is not transformed until more than this many bytes are free.
     pub(crate) found: Cell<Option<u64>>,
     is_released: Cell<bool>,
     records: RefCell<Versions>,
     /// The number of keys whose newest version is a value.
     values: Cell<u64>,
-    /// The extents outside its slot, and the space to which they return.
+    /// The log's extents outside its slot, and the space to which they return.
     stretches: RefCell<Vec<(u64, u64)>>,
     space: Rc<RefCell<Space>>,
     pub(crate) record_bytes: Cell<u64>,
-    /// An upper bound on the total length of the prefixes that distinguish its keys.
+    /// An upper bound on the total length of the prefixes that distinguish the log's keys.
     pub(crate) apart_bytes: Cell<u64>,
     /// The length of the longest key.
     pub(crate) key_bytes_max: Cell<u64>,

@@ -2,9 +2,9 @@
 //!
 //! A merge reads its inputs in steps and writes segments of about 32 MiB, each on the idle disk
 //! with the most room. Each segment is published separately and takes its keys from the inputs,
-//! whose segments are freed as soon as they decide nothing. A merge therefore needs little more
-//! room than one segment, and continues where it was interrupted. Only runs with neighboring ages
-//! are merged, because a run between them in age would otherwise be ordered incorrectly.
+//! whose segments are freed as soon as they own no keys. A merge therefore needs little more room
+//! than one segment, and continues where it was interrupted. Only runs with neighboring ages are
+//! merged, because a run between them in age would otherwise be ordered incorrectly.
 
 use std::rc::Rc;
 
@@ -22,21 +22,21 @@ use super::{Engine, State};
 
 /// The share of dead data that justifies merging everything when room is short.
 const DEAD_LITTLE: f64 = 0.2;
-/// The same share when there is no room for values any more. With less dead data, rewriting the
-/// whole store would gain too little.
+/// The same share when there is no room left for values. With less dead data, rewriting the whole
+/// store would gain too little.
 const DEAD_LEAST: f64 = 0.05;
 
 /// The room reserved for a segment of a merge, relative to its target size.
 const ROOM: f64 = 1.25;
 
-/// The first and the last log of a run.
+/// The age range of a run: its first and its last log.
 type Ages = (u64, u64);
 
 /// A merge to perform.
 pub(super) struct Merge {
-    /// The origin of the output.
+    /// The origin of the merged run.
     origin: Origin,
-    /// The merge is done up to this key.
+    /// The key up to which the merge is done.
     done: Option<Key>,
     inputs: Vec<Rc<Run>>,
 }
@@ -90,8 +90,8 @@ impl Engine {
         })
     }
 
-    /// Returns the merges that have begun: those that can continue, and the ages of those that
-    /// cannot because their remaining inputs are unreadable or find no room.
+    /// Returns the merges that have begun: those that can continue, and the age ranges of those
+    /// that cannot because their remaining inputs are unreadable or there is not enough room.
     fn begun_merges(&self, state: &State) -> (Vec<(Ages, Key)>, Vec<Ages>) {
         let (mut begun, mut stuck) = (Vec::new(), Vec::new());
         for (ages, done) in state.version.begun() {
@@ -104,8 +104,8 @@ impl Engine {
         (begun, stuck)
     }
 
-    /// Returns the next merge: one that has begun; or one of all runs if too much data is dead; or
-    /// one of as many neighbors as make it worthwhile, smallest first.
+    /// Returns the next merge: one that has begun, or one of all runs if too much data is dead, or
+    /// one of enough neighboring runs to be worthwhile, smallest first.
     fn due(&self, state: &State) -> Option<Merge> {
         let runs = &state.version.runs;
         let whole = |inputs: &[Rc<Run>]| {
@@ -129,8 +129,8 @@ impl Engine {
         let dead: u64 = state.version.segments().map(|segment| segment.dead.get()).sum();
         let all: u64 = runs.iter().map(|run| run.record_bytes()).sum();
         let stretches = stretches(runs, &state.logs, &stuck);
-        // There is no room for values: remove replaced data if there is enough of it, or if its
-        // amount is unknown. If logs find no room either, deletions would be refused next.
+        // There is no room for values. Merging removes replaced data if there is enough of it, or
+        // if its amount is unknown. If logs find no room either, deletions would be refused next.
         let is_enough = dead as f64 > all as f64 * DEAD_LEAST || !state.is_dead_known;
         if (state.is_full || is_enough && (!self.takes_values(state, 0) || !self.takes_next(state)))
             && let Some(longest) = stretches.iter().max_by_key(|stretch| stretch.len())
@@ -158,9 +158,9 @@ impl Engine {
         (0..=top).find_map(small).and_then(whole)
     }
 
-    /// Returns newer runs to merge before a merge of these ages continues: as many small runs as
-    /// make it worthwhile. A large merge takes long, and meanwhile every read must check each small
-    /// run.
+    /// Returns newer runs to merge before the merge with this age range continues, if there are
+    /// enough small ones to be worthwhile. A large merge takes long, and until then every read must
+    /// check each small run.
     fn smaller(&self, state: &State, ages: (u64, u64)) -> Option<Vec<Rc<Run>>> {
         let is_newer = |run: &&Rc<Run>| run.ages.0 > ages.1;
         let newer: Vec<Rc<Run>> = state.version.runs.iter().take_while(is_newer).cloned().collect();
@@ -195,7 +195,7 @@ impl Engine {
         let ages = origin.ages;
         let is_oldest = self.is_oldest(&self.state.borrow(), ages.0);
         let from = done.as_ref().map_or_else(|| Key::from([]), |done| after(done));
-        // As much again is buffered and ready.
+        // The other half is for records that are already buffered.
         let ahead = self.config.merge_bytes / 2 / inputs.len().max(1) as u64;
         let mut streams: Vec<Ahead> =
             inputs.iter().map(|run| Ahead::new(self, run, &from, ahead)).collect();
@@ -207,13 +207,13 @@ impl Engine {
         let share = (self.segment_bytes() as f64 * ROOM / bytes.max(1) as f64).min(1.0);
         let of = |count: u64| (count as f64 * share) as u64 + 1;
         let (records, keys) = (total(|shape| shape.records), total(|shape| shape.key_bytes));
-        // If keys are longer than the average, the segment ends a little earlier.
+        // If these keys are longer than average, the segment ends a little earlier.
         let room = len_max(of(bytes), of(records), of(keys), keys / records.max(1) + 1);
-        // No input decides any key beyond this one, so nothing is left to merge then.
+        // No input owns any key beyond this one, so the merge ends there.
         let ends =
             inputs.iter().filter_map(|run| run.parts.last()).map(|part| part.keys.upto.clone());
         let end = ends.max_by_key(|upto| (upto.is_none(), upto.clone())).flatten();
-        // Streams hold the segments that they have yet to read.
+        // The streams keep the segments that they have yet to read.
         drop(inputs);
         let mut writing: Option<Writing> = None;
         let mut last: Option<Key> = None;
@@ -228,7 +228,7 @@ impl Engine {
                 let keys = Keys { after: std::mem::replace(&mut done, upto.clone()), upto };
                 self.end_output(writing.take(), origin, keys).await?;
                 if self.smaller(&self.state.borrow(), ages).is_some() {
-                    // The next attempt continues here.
+                    // A later merge continues here.
                     return Ok(());
                 }
             }
@@ -259,7 +259,7 @@ impl Engine {
                             if begun.as_ref().err() == Some(&OperationError::Full)
                                 && let Some(before) = before
                             {
-                                // Deleted records up to this key free their room.
+                                // Records deleted up to this key free their room.
                                 let upto = Some(between(&before, &record.key));
                                 let keys = Keys {
                                     after: std::mem::replace(&mut done, upto.clone()),
@@ -286,9 +286,9 @@ impl Engine {
         }
     }
 
-    /// Begins a segment on an idle disk: among those with at least half of the maximum room, the
-    /// one whose duty is furthest away. If free space is fragmented, the segment may be shorter,
-    /// but has at least `least` bytes.
+    /// Begins a segment on an idle disk: of the disks with at least half of the maximum free room,
+    /// the one whose turn on duty is furthest away. If free space is fragmented, the segment may be
+    /// shorter, but has at least `least` bytes.
     async fn begin_output(
         self: &Rc<Self>,
         room: u64,
@@ -304,7 +304,7 @@ impl Engine {
             if fit.is_empty() {
                 return Some(Err(OperationError::Full));
             }
-            // The filter on the longest extent comes first, so that some disk always remains.
+            // The filter by longest extent comes first, so that at least one disk always remains.
             let half = |fit: Vec<usize>, of: &dyn Fn(usize) -> u64| -> Vec<usize> {
                 let most = fit.iter().map(|disk| of(*disk)).max().unwrap_or(0);
                 fit.into_iter().filter(|disk| of(*disk) >= most / 2).collect()
@@ -347,8 +347,8 @@ fn between(last: &Key, next: &Key) -> Key {
     (same + 1..last.len()).find_map(longer).unwrap_or_else(|| last.clone())
 }
 
-/// Removes the oldest runs that are more than twice as large as all newer ones: rewriting such a
-/// run would cost more than it saves.
+/// Removes the oldest runs that are more than twice as large as all newer ones together: rewriting
+/// such a run would cost more than it saves.
 fn without_giants(mut runs: &[Rc<Run>]) -> &[Rc<Run>] {
     while let [newer @ .., oldest] = runs {
         let bytes: u64 = newer.iter().map(|run| run.record_bytes()).sum();
@@ -360,8 +360,8 @@ fn without_giants(mut runs: &[Rc<Run>]) -> &[Rc<Run>] {
     runs
 }
 
-/// Returns whether a run is readable as far as is known. Lost data may come back, and decides keys
-/// meanwhile.
+/// Returns whether a run is readable as far as is known. Lost data may become readable again, and
+/// its keys stay unknown until then.
 fn is_sound(run: &Rc<Run>) -> bool {
     run.parts.iter().all(|part| part.segment.lost.is_none() && part.segment.damaged.get().is_none())
 }
@@ -371,7 +371,7 @@ fn inputs(runs: &[Rc<Run>], ages: Ages) -> Vec<Rc<Run>> {
     runs.iter().filter(|run| run.ages != ages && run.is_within(ages)).cloned().collect()
 }
 
-/// Returns the sequences of runs that may be merged with their neighbors: split where a log lies
+/// Returns the sequences of neighboring runs that may be merged: split where a log's age lies
 /// between two runs, and without unreadable runs and those of stuck merges.
 fn stretches<'a>(runs: &'a [Rc<Run>], logs: &[Rc<Log>], stuck: &[Ages]) -> Vec<&'a [Rc<Run>]> {
     let is_left_alone =

@@ -1,9 +1,9 @@
-//! Information about a disk that is also stored on another disk, so that after the loss of a disk,
-//! no read returns a value older than what it contained.
+//! Stores information about each disk on another disk, so that after the loss of a disk, no read
+//! returns a value older than the one that the disk contained.
 //!
-//! For each segment, another disk stores the description and a copy of the filter; for each log,
-//! the fact that it began. Both are stored before they decide any key. The other disk is chosen
-//! each time among idle ones, so that no disk does two things at a time.
+//! For each segment, another disk stores its description and a copy of its filter; for each log,
+//! the fact that it began. Both are stored before the segment or log takes effect. The other disk
+//! is chosen among idle ones each time, so that no disk does two things at a time.
 
 use std::rc::Rc;
 
@@ -38,8 +38,8 @@ impl Engine {
                 let (disk_of_log, at) = (log.disk as u16, engine.wall_ns());
                 let begun = vec![Begun { log: log.id, disk: disk_of_log, at }];
                 let said = engine.change_root(disk, Change { begun, ..Change::default() }).await;
-                // A disk whose write failed is left alone from then on; one without room for a root
-                // is useless.
+                // A disk whose write failed is left alone from then on, so another disk is tried.
+                // Retrying is useless if the disk has no room for a root.
                 if said.is_ok() || said == Err(OperationError::Full) {
                     break;
                 }
@@ -50,16 +50,16 @@ impl Engine {
         });
     }
 
-    /// Returns the segment if a disk's root lists a copy that no longer exists.
+    /// Returns the segment's id if a disk's root lists a copy of its filter that no longer exists.
     fn stale(&self, disk: usize, segment: &Segment) -> Vec<u64> {
         let id = segment.described.id;
         let is_stale = self.state.borrow().stale_copies.contains(&(disk, id));
         Vec::from_iter(is_stale.then_some(id))
     }
 
-    /// Creates a copy of a segment's filter on another disk, whose root lists it when this returns.
-    /// The segment is already listed in its own disk's root. If no other disk accepts writes, there
-    /// is no copy. If this fails, the segment's space is kept.
+    /// Copies a segment's filter to another disk. The segment must already be listed in its own
+    /// disk's root; the copy is listed in the other disk's root when this returns. If no other disk
+    /// accepts writes, no copy is made. If copying fails, the space of the copy stays allocated.
     pub(super) async fn copy(&self, segment: &Segment) -> Result<(), OperationError> {
         let Some(disk) = self.neighbour(segment.disk) else { return Ok(()) };
         let mut bytes = Vec::new();
@@ -74,7 +74,7 @@ impl Engine {
         };
         let copy = Copy { disk, offset, len };
         segment.has_copy(copy, space);
-        // Replaces an entry whose space has been reused.
+        // Replaces the entry of a copy whose space has been reused.
         let (added, removed) = (vec![segment.copied_entry(&copy)], self.stale(disk, segment));
         let change = Change { added, removed, ..Change::default() };
         let said = match self.write(disk, offset, bytes, true).await {

@@ -18,7 +18,7 @@ pub struct DiskHealth {
     pub read_errors: u64,
     /// Failed writes and flushes.
     pub write_errors: u64,
-    /// The part of these caused by lack of space on the file system.
+    /// The number of these errors caused by lack of space on the file system.
     pub no_space_errors: u64,
     /// Why the last write failed, if none has succeeded since.
     pub failing: Option<Fault>,
@@ -48,7 +48,7 @@ pub(super) struct Notices {
 /// The reported failures of a disk.
 #[derive(Clone, Copy, Default)]
 struct Failures {
-    /// When a failure was last reported.
+    /// The time of the last report.
     told: Option<Nanos>,
     /// The number of unreported failures since then.
     untold: u64,
@@ -66,7 +66,7 @@ impl Notices {
     }
 
     fn push(&mut self, disk: usize, what: String) {
-        // Notices may never be taken.
+        // The limit is needed because notices may never be taken.
         if self.waiting.len() < WAITING_MAX {
             self.waiting.push((disk, what));
         }
@@ -154,8 +154,8 @@ impl Engine {
         state.notices.failed(disk, self.executor.now(), what);
     }
 
-    /// Registers a successful write. It is not evidence of free space if it went to labels, roots
-    /// or logs, whose space is preallocated.
+    /// Registers a successful write. Writes to labels, roots and logs do not prove that there is
+    /// free space, because their space is preallocated.
     pub(super) fn wrote(&self, disk: usize, offset: u64) {
         let mut state = self.state.borrow_mut();
         let Some(fault) = state.health[disk].failing else { return };
@@ -165,7 +165,7 @@ impl Engine {
         }
     }
 
-    /// Returns why no disk can take a put: one lacks space, one fails, or all are full.
+    /// Returns why no disk can take a put: a disk lacks space, a disk fails, or all disks are full.
     pub(super) fn why_full(&self) -> OperationError {
         let state = self.state.borrow();
         let failing = |disk: usize| state.health[disk].failing.map(|fault| (disk, fault));

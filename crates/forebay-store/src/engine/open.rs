@@ -1,12 +1,12 @@
-//! Opens a store: determines its existing content.
+//! Opens a store: determines what the disks contain.
 //!
 //! Everything is flushed before it is read, because after a process was killed, the system may
-//! return bytes that are not on the disk yet. Roots list the segments, some of which may be listed
-//! in only one of their two roots. The logs that are not in segments come next.
+//! return bytes that are not on the disk yet. Roots list the segments; some segments may be listed
+//! in only one of their two roots. The logs that are not in segments are read next.
 //!
-//! Unreadable data, because a disk is missing or damaged, is part of the picture: reads of keys
-//! that it may decide fail, and all others succeed. If too many roots are missing to determine the
-//! content, all reads fail and nothing is written until the missing content is given up.
+//! Data that cannot be read because a disk is missing or damaged is part of the state: reads of
+//! keys that it may affect fail, and all others succeed. If too many roots are missing to determine
+//! the content, all reads fail and nothing is written until a repair gives the missing content up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -25,7 +25,7 @@ use super::{Engine, State};
 struct ListedSegment {
     described: Described,
     disk: usize,
-    /// Whether the root of its own disk lists it.
+    /// Whether the root of the segment's own disk lists it.
     by_own: bool,
     copy: Option<Copy>,
     /// Other disks whose roots list it. There are several if a copy was recreated while a disk was
@@ -42,8 +42,8 @@ impl State {
     }
 }
 
-/// An upper bound on the numbers that a disk may have used without another disk knowing of them,
-/// for operations that were never acknowledged.
+/// An upper bound on the numbers that a disk may have used, without another disk having recorded
+/// them, for operations that were never acknowledged.
 const UNKNOWN: u64 = 1 << 20;
 
 impl State {
@@ -56,7 +56,7 @@ impl State {
 }
 
 impl Engine {
-    /// Restores the state.
+    /// Restores the state from the disks.
     pub(super) async fn open(self: &Rc<Self>) -> Result<(), OperationError> {
         for disk in self.present() {
             if !self.config.read_only {
@@ -89,7 +89,7 @@ impl Engine {
         self.mend_labels().await?;
         self.keep_lost().await;
         self.copy_all().await;
-        // If this fails, the damage is reported until the next opening.
+        // If this fails, the damage is still reported until the next opening.
         let _ = self.mend_roots().await;
         if self.present().count() < self.disks.len() {
             self.state.borrow_mut().leave_out();
@@ -162,7 +162,7 @@ impl Engine {
                 self.read_on_around(&mut found, disk, begin, upto).await?;
                 return Ok(found);
             };
-            // Up to the header of the next frame.
+            // The next read extends to the header of the next frame.
             end = from as u64 + len.next_multiple_of(block) + block;
             if end > layout.root_bytes {
                 self.read_on_around(&mut found, disk, begin, layout.root_bytes).await?;
@@ -196,13 +196,13 @@ impl Engine {
         self.say_again(&half).await;
     }
 
-    /// Recreates missing copies of filters. All occupied space must be known by now.
+    /// Creates missing copies of filters again. All occupied space must be known by now.
     async fn copy_all(&self) {
         let version = Rc::clone(&self.state.borrow().version);
         let is_bare = |segment: &&Rc<Segment>| segment.copy().is_none() && segment.lost.is_none();
         for segment in version.segments().filter(is_bare) {
-            // A segment in two parts may already have its copy; if creating it fails, the segment
-            // has none until the next opening.
+            // A segment in two parts may already have its copy. If creating the copy fails, the
+            // segment has none until the next opening.
             if segment.copy().is_none() {
                 let _ = self.copy(segment).await;
             }
@@ -210,14 +210,15 @@ impl Engine {
         self.forget_stale(&version).await;
     }
 
-    /// Removes copies whose space has been reused from roots, once there are new copies.
+    /// Removes the entries of copies whose space has been reused from roots, once there are new
+    /// copies.
     async fn forget_stale(&self, version: &Version) {
         let stale = std::mem::take(&mut self.state.borrow_mut().stale_copies);
         for (disk, id) in stale {
             let is_it = |segment: &&Rc<Segment>| segment.described.id == id;
             let copy = version.segments().find(is_it).and_then(|segment| segment.copy());
             if copy.is_some_and(|copy| copy.disk != disk) {
-                // If this fails, the copy is found again at the next opening.
+                // If this fails, the entry is found again at the next opening.
                 let change = Change { removed: vec![id], ..Change::default() };
                 let _ = self.change_root(disk, change).await;
             }
@@ -229,7 +230,7 @@ impl Engine {
         let version = Rc::clone(&self.state.borrow().version);
         for segment in version.segments().filter(|segment| half.contains(&segment.described.id)) {
             let change = Change { added: vec![segment.entry()], ..Change::default() };
-            // If this fails, the other root still lists them.
+            // If this fails, the other root still lists the segments.
             let _ = self.change_root(segment.disk, change).await;
         }
     }
@@ -276,8 +277,8 @@ impl Engine {
     }
 
     /// Reserves the space of all segments and copies. If two segments overlap, the later one owns
-    /// the space: the other was removed before its space was reused, but the root that says so is
-    /// damaged, or the disk was missing.
+    /// the space: the earlier one was removed before its space was reused, but its removal is
+    /// missing from the roots because a root is damaged or its disk was missing.
     fn claim_all(&self, said: &mut BTreeMap<u64, ListedSegment>) {
         let claim =
             |disk: usize, offset, len| self.disks[disk].space.borrow_mut().claim(offset, len);
@@ -288,8 +289,8 @@ impl Engine {
             }
         }
         replaced.iter().for_each(|id| drop(said.remove(id)));
-        // If a root lacks its last changes, the space of a copy may have been reused: the later of
-        // two copies owns it.
+        // If a root lacks its last changes, the space of a copy may have been reused. The later of
+        // two overlapping copies owns it.
         let stale = &mut self.state.borrow_mut().stale_copies;
         for (id, said) in said.iter_mut().rev() {
             let copy = said.copy;

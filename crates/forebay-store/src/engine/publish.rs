@@ -1,9 +1,9 @@
 //! Writes segments and the roots that list them.
 //!
-//! A segment's bytes are written, then flushed. It begins to count with one frame in its disk's
+//! A segment's bytes are written and flushed. The segment takes effect with one frame in its disk's
 //! root and then one in another disk's root, both durable. Segments that it replaces are removed
 //! from both roots, from their own disk's root last, before their space is reused. Everything that
-//! another disk's root lists has therefore been listed by the own root before.
+//! another disk's root lists has therefore already been listed in the segment's own root.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -21,7 +21,7 @@ use super::version::Segment;
 
 /// The maximum number of writes in flight for one segment.
 const WRITES: usize = 2;
-/// The number of keys added to a filter at a time.
+/// The number of keys added to a filter before the task may yield.
 const HASHES: usize = 1024;
 
 /// A segment that is being written.
@@ -58,7 +58,7 @@ impl Writing {
         self.disk
     }
 
-    /// Returns the number of bytes so far.
+    /// Returns the number of bytes added so far.
     pub(super) fn len(&self) -> u64 {
         self.writer.len()
     }
@@ -101,7 +101,7 @@ impl Writing {
         Ok(())
     }
 
-    /// Writes the rest and makes it durable. The segment is not listed in any root yet.
+    /// Writes the remaining bytes and makes the segment durable. No root lists it yet.
     pub(super) async fn finish(
         mut self,
         origin: Origin,
@@ -140,7 +140,7 @@ impl Drop for Writing {
 }
 
 impl Engine {
-    /// Builds the filter from hashes, a few at a time.
+    /// Builds the filter from hashes, a few at a time so that the task can yield.
     async fn filter(&self, hashes: &[u64]) -> Filter {
         let mut filter = Filter::for_keys(hashes.len());
         let mut work = self.work();
@@ -151,12 +151,12 @@ impl Engine {
         filter
     }
 
-    /// Makes a segment count, and removes those that it replaces.
+    /// Publishes a segment by listing it in roots, and removes the segments that it replaces.
     pub(super) async fn publish(&self, segment: Segment) -> Result<(), OperationError> {
         let change = Change { added: vec![segment.entry()], ..Change::default() };
         if let Err(trouble) = self.change_root(segment.disk, change).await {
             if trouble != OperationError::Full {
-                // The attempt may have taken effect, in which case the segment counts after the
+                // The write may have taken effect, in which case the segment is in effect after the
                 // next opening.
                 segment.keep();
             }
@@ -183,7 +183,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes segments that no longer decide any key from the roots, then frees their space.
+    /// Removes segments that no longer affect any read from the roots, then frees their space.
     pub(super) async fn forget(&self, gone: Vec<Rc<Segment>>) {
         let copied = |segment: &Segment| segment.copy().map(|copy| copy.disk);
         self.forget_on(&gone, copied).await;
@@ -207,7 +207,7 @@ impl Engine {
         }
     }
 
-    /// Returns the logs of other disks in a disk's root that are in segments by now.
+    /// Returns the logs of other disks that a disk's root lists but that are in segments by now.
     fn ended(&self, root: &Root) -> Vec<u64> {
         let state = self.state.borrow();
         let logs = state.logs.iter().chain(&state.next);
@@ -252,8 +252,8 @@ impl Engine {
                 Ok(())
             }
             Err((trouble, chain)) => {
-                // A new chain may have taken effect despite the error, in which case further frames
-                // of the previous chain would not count.
+                // A new chain may have taken effect despite the error. Further frames of the
+                // previous chain would then be ignored.
                 if chain > state.roots[disk].chain {
                     state.roots[disk].end_behind(chain, layout.root_bytes);
                 }
@@ -266,8 +266,7 @@ impl Engine {
     }
 }
 
-/// Returns the root after a change, and the frame for it with its position; None if there is no
-/// room.
+/// Returns the root after a change, and the new frame with its position; None if there is no room.
 fn next_root(
     mut root: Root,
     change: Change,

@@ -1,6 +1,6 @@
-//! Reads: the newest source that has a key decides. Reads see every acknowledged write before,
-//! during and after its transformation. If data that may decide the key is lost, the read fails
-//! instead of returning an older value.
+//! Reads: the newest log or segment that contains a key determines the key's value. Reads see every
+//! acknowledged write before, during and after its transformation. If data that may affect the key
+//! is lost, the read fails instead of returning an older value.
 
 use std::rc::Rc;
 

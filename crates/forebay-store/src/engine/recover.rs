@@ -1,13 +1,13 @@
 //! Determines which logs exist and which are lost when a store is opened.
 //!
 //! Logs that are not in segments are read back from their slots in order, and transformed. A log on
-//! a missing disk that another disk has recorded is lost: it may decide any key.
+//! a missing disk that another disk has recorded is lost: it may affect any key.
 //!
-//! A log that lacks acknowledged batches has holes ([`super::hole`]) and is not transformed. The
-//! existence of the missing batches is known from a later batch of the log, even a damaged one,
-//! from the next log, or from the segment that the next log became. Batches after a hole are found
-//! at any position by their log and index. Only if nothing was written after a damaged batch does
-//! it look like a torn one, which ends the log.
+//! A log that lacks acknowledged batches has holes ([`super::hole`]) and is not transformed. That
+//! the missing batches existed is known from a later batch of the log, even a damaged one, from the
+//! next log, or from the segment that the next log became. Batches after a hole are found at any
+//! position by their log and index. A damaged batch after which nothing was written cannot be
+//! distinguished from a torn one, which ends the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -31,10 +31,10 @@ use super::{Disk, Engine, PUT_MAX};
 
 /// The content of a slot.
 enum Slot {
-    /// No relevant log, at first sight.
+    /// No relevant log was found by the first read.
     Empty,
     Log(FoundLog),
-    /// Unreadable.
+    /// The slot cannot be read.
     Unreadable,
 }
 
@@ -71,7 +71,7 @@ impl Engine {
         let mut said = self.said_of_lost();
         for (disk, _, log) in &mut slots.logs {
             let rest = log.settle(expected.get(&log.id).copied().unwrap_or(0));
-            // Their extents become free.
+            // The extents of discarded batches become free.
             for Stretch { offset, len, .. } in rest.iter().filter_map(|read| read.stretch) {
                 self.disks[*disk].space.borrow_mut().give(offset, len);
             }
@@ -129,7 +129,7 @@ impl Engine {
         }
     }
 
-    /// Returns the logs before those in segments, with their numbers of batches.
+    /// Returns the preceding log of each log in segments, with its number of batches.
     fn said_before(&self) -> Vec<(u64, u64)> {
         let version = Rc::clone(&self.state.borrow().version);
         version.segments().map(|segment| segment.described.before).collect()
@@ -159,7 +159,7 @@ impl Engine {
         }
     }
 
-    /// Registers logs that are known to have existed but were not found as lost.
+    /// Marks as lost the logs that are known to have existed but were not found.
     fn lose_unfound(&self, slots: &Slots, expected: &BTreeMap<u64, u64>, said: &BatchSummaries) {
         if self.config.transformation == Transformation::None {
             return;
@@ -178,8 +178,8 @@ impl Engine {
         }
     }
 
-    /// Registers the logs of a missing disk that are not in segments as lost; other disks have
-    /// recorded that they began.
+    /// Registers the logs of a missing disk that are not in segments as lost. They are known
+    /// because other disks recorded their beginning.
     pub(super) fn lose_logs(&self) {
         for Begun { log, disk, at } in self.begun() {
             let mut state = self.state.borrow_mut();
@@ -192,7 +192,7 @@ impl Engine {
         }
     }
 
-    /// Registers logs that may be in a slot with an unreadable beginning as lost: they began and
+    /// Marks as lost the logs that may be in a slot with an unreadable beginning: they began and
     /// were not found.
     fn lose_hidden(&self, slots: &Slots) {
         for Begun { log, disk, at } in self.begun() {
@@ -228,7 +228,7 @@ impl Engine {
         self.lose_log((log, (0, 0)), disk, vec![hole]);
     }
 
-    /// Registers the holes of a log, which follows another one.
+    /// Registers the holes of a log; `before` is the preceding log and its number of batches.
     fn lose_log(&self, (log, before): (u64, (u64, u64)), disk: usize, holes: Vec<Hole>) {
         let Some(trouble) = holes.first().map(|hole| hole.trouble.clone()) else { return };
         let mut state = self.state.borrow_mut();
@@ -294,8 +294,8 @@ impl Engine {
         })
     }
 
-    /// Returns whether a slot begins with a log that is in a segment. Its number is not reused even
-    /// if it is damaged.
+    /// Returns whether a slot begins with a log that is already in a segment. The log's number is
+    /// not reused even if the slot is damaged.
     fn is_of_the_past(&self, head: &[u8]) -> bool {
         let kinds =
             [FrameKind::Batch, FrameKind::Stretch, FrameKind::BatchOf4, FrameKind::StretchOf4];

@@ -1,11 +1,11 @@
-//! What happens as disks fill up.
+//! Decides what is still accepted as disks fill up.
 //!
 //! A value is accepted if the segment of its log will find room in addition to what merges need;
 //! without room for merges, replaced data could never be freed. Otherwise, puts wait for merges
-//! that may free room, and if there are none, values are refused. Deletions are accepted as long as
-//! logs find any room, and merges free what they delete, so a full store can be emptied. A record
-//! needs one free extent of its length; a record that is too long for any slot needs a second one
-//! for its log.
+//! that may free room; if there are none, values are refused. Deletions are accepted as long as
+//! logs find any room, and merges then free what was deleted, so a full store can be emptied. A
+//! record needs one free extent of its length; a record that is too long for any slot needs a
+//! second one for its log.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -22,9 +22,9 @@ use super::log::Log;
 use super::version::{Part, Run};
 use super::{Engine, Put, State};
 
-/// The room that each disk keeps free for merges, in segments.
+/// The room that each disk keeps free for merges, as a number of segments.
 const MERGE_SEGMENTS: u64 = 8;
-/// The maximum fraction of a disk that is kept free for merges.
+/// Each disk keeps at most one part in this many free for merges.
 const MERGE_SHARE: u64 = 8;
 
 impl Engine {
@@ -41,8 +41,8 @@ impl Engine {
         }
     }
 
-    /// Returns whether a disk has room for a segment of a log and for merges. If a log has found no
-    /// room, logs may use half of the room for merges.
+    /// Returns whether a disk has room for a log's segment and for merges. If there was no room for
+    /// a log, logs may use half of the room reserved for merges.
     pub(super) fn has_room(&self, state: &State, disk: usize, room: u64) -> bool {
         let space = self.disks[disk].space.borrow();
         let merge_room = self.merge_room(disk) / if state.is_full { 2 } else { 1 };
@@ -61,10 +61,10 @@ impl Engine {
         (0..self.disks.len()).any(|disk| (disk == log.disk) == is_basic && has_room(disk))
     }
 
-    /// Returns the free space at which a transformation failed, or None if it succeeded. Apart from
-    /// occasional retries, the log waits until the free space has changed. The result is 0 if the
-    /// log was not first in line or if other rules apply from now on, and the maximum if a disk
-    /// failed, in which case only time helps.
+    /// Returns the amount of free space at which a transformation failed, or None if it succeeded.
+    /// The log then waits until the free space has changed, apart from occasional retries. The
+    /// result is 0 if the log was not first in line or if other rules apply from now on, and the
+    /// maximum if a disk failed, in which case only waiting helps.
     pub(super) fn found(&self, log: &Log, outcome: &Result<(), OperationError>) -> Option<u64> {
         let state = self.state.borrow();
         match outcome {
@@ -77,20 +77,21 @@ impl Engine {
         }
     }
 
-    /// Returns whether a waiting log finds room, and the free space has changed since it failed.
+    /// Returns whether there is room for a waiting log's segment, and the free space has changed
+    /// since the log's transformation failed.
     pub(super) fn finds_more(&self, state: &State, log: &Log) -> bool {
         let is_more = log.found.get().is_some_and(|found| found < u64::MAX && self.free() != found);
         is_more && self.finds_room(state, log)
     }
 
-    /// Returns whether a log is or soon will be transformed, so that its slot may become free.
+    /// Returns whether any log is being or will be transformed, so that its slot may become free.
     pub(super) fn may_end(&self, state: &State) -> bool {
         let is_left = |log: &&Rc<Log>| !state.lost_logs.contains(&log.id);
         let may_end = |log: &Rc<Log>| log.found.get().is_none() || self.finds_more(state, log);
         state.logs.iter().filter(is_left).any(may_end)
     }
 
-    /// Returns the number of free bytes.
+    /// Returns the number of free bytes on all disks.
     fn free(&self) -> u64 {
         self.present().map(|disk| self.disks[disk].space.borrow().free_bytes()).sum()
     }
@@ -125,9 +126,9 @@ impl Engine {
         free.saturating_sub(logs)
     }
 
-    /// Returns the space that merges may use: what logs will not need, and at least what logs
-    /// without room do not use. Otherwise logs that wait for a merge would prevent it from
-    /// beginning.
+    /// Returns the space that merges may use: the space that logs will not need, but at least half
+    /// of the room reserved for merges on each disk. Otherwise, logs that wait for a merge would
+    /// prevent it from starting.
     pub(super) fn left_to_merges(&self, state: &State) -> u64 {
         let untouched = |disk: usize| {
             self.disks[disk].space.borrow().free_bytes().min(self.merge_room(disk) / 2)
@@ -135,8 +136,8 @@ impl Engine {
         self.left(state).max(self.present().map(untouched).sum())
     }
 
-    /// Returns whether `bytes` more bytes of values will find room in addition to a batch,
-    /// deletions and merges.
+    /// Returns whether there will be room for `bytes` more bytes of values, in addition to one
+    /// batch, the deletions and the merges.
     pub(super) fn takes_values(&self, state: &State, bytes: u64) -> bool {
         if self.trees.is_some() || self.config.transformation == Transformation::None {
             return true;
@@ -146,12 +147,12 @@ impl Engine {
         self.left(state) >= merge_room.max(state.merge_need) + wanted + bytes
     }
 
-    /// Waits until the next put finds room; returns false if nothing will free any.
+    /// Waits until there is room for the next put; returns false if nothing will free any room.
     pub(super) async fn admit(&self) -> bool {
         let is_settled = || {
             let state = self.state.borrow();
             let is_free = self.takes_next(&state);
-            // Deleted data is freed only after it is in a segment.
+            // Deleted data is freed only once the log with the deletion is in a segment.
             let may_free = self.may_free(&state) || state.transforming > 0 && !state.is_full;
             (is_free || !may_free).then_some(is_free)
         };
@@ -161,13 +162,13 @@ impl Engine {
         is_free
     }
 
-    /// Returns whether the next put finds room.
+    /// Returns whether there is room for the next put.
     pub(super) fn takes_next(&self, state: &State) -> bool {
         state.queue.front().is_none_or(|put| self.takes(state, put))
     }
 
-    /// Returns whether a put finds room. A put that is longer than a batch is stored twice until
-    /// its log is released.
+    /// Returns whether there is room for a put. A put that is longer than a batch is stored twice
+    /// until its log is released.
     fn takes(&self, state: &State, put: &Put) -> bool {
         let bytes = size(put);
         match () {
@@ -178,8 +179,8 @@ impl Engine {
         }
     }
 
-    /// Returns whether, with `bytes` more bytes of values, an extent remains for the longest
-    /// record. With one such extent, a merge can move all records one at a time.
+    /// Returns whether an extent for the longest record remains after `bytes` more bytes of values.
+    /// With one such extent, a merge can move all records one at a time.
     fn leaves_spare(&self, state: &State, bytes: u64) -> bool {
         let longest = state.longest_record.max(bytes);
         if self.trees.is_some() || 2 * longest < self.segment_bytes() {
@@ -226,9 +227,8 @@ impl Engine {
             || !(0..self.disks.len()).any(|other| !self.is_failed(state, other) && is_place(other))
     }
 
-    /// Returns whether a log's replaced and deleted data justify a segment of its own while there
-    /// is no room for values: because there is much of it, or because the last such segment was
-    /// long ago.
+    /// Returns whether a log has enough replaced and deleted data to justify ending it early while
+    /// there is no room for values, or whether the last log that ended early was long ago.
     pub(super) fn is_worth_ending(&self, log: &Log, last: Option<Nanos>) -> bool {
         let replaced = log.len_records() - log.len_values();
         let state = self.state.borrow();
@@ -257,7 +257,7 @@ impl Engine {
         refused.iter().for_each(|put| self.deny(put));
     }
 
-    /// Waits for a while, until `is_over` is true, or until the store closes.
+    /// Waits for the retry interval, until `is_over` is true, or until the store closes.
     pub(super) async fn nap(self: &Rc<Self>, is_over: impl Fn() -> bool) {
         let (engine, until) = (Rc::clone(self), self.executor.now() + self.config.retry);
         self.executor.spawn(async move {
@@ -268,26 +268,26 @@ impl Engine {
         self.changed.until(|| is_due().then_some(())).await;
     }
 
-    /// Returns an upper bound on the room that a merge needs beyond what it frees: its output, plus
-    /// for each run the bytes before the last record of its longest segment, because that segment
-    /// is freed only when it has been merged completely.
+    /// Returns an upper bound on the room that a merge needs beyond what it frees: its output,
+    /// plus, for each run, its longest segment without the last record, because that segment is
+    /// freed only when it has been merged completely.
     pub(super) fn merge_need(&self, state: &State, inputs: &[Rc<Run>]) -> u64 {
         let drops = inputs.last().is_some_and(|oldest| self.is_oldest(state, oldest.ages.0));
         let needs = inputs.iter().map(|run| run_need(run, drops));
         needs.sum::<u64>() + 2 * self.segment_bytes()
     }
 
-    /// Returns as many of these neighbors as a merge has room for, preferring the newest. Room for
-    /// deletions is not used.
+    /// Returns the longest sequence of these neighbors that a merge has room for, preferring the
+    /// newest. Room for deletions is not used.
     pub(super) fn affordable<'a>(&self, state: &State, runs: &'a [Rc<Run>]) -> &'a [Rc<Run>] {
         let record = runs.iter().map(|run| longest_record(run)).max().unwrap_or(0);
         let whole = |disk: usize| self.disks[disk].space.borrow().whole(record + BLOCK as u64);
         let whole: u64 = self.present().map(whole).sum();
         let left = self.left_to_merges(state).saturating_sub(self.deletion_room());
         let drops = runs.last().is_some_and(|oldest| self.is_oldest(state, oldest.ages.0));
-        // If there is not enough contiguous space, the output may be in pieces as short as a
-        // record. If there is not even that, the merge can still succeed if its first records were
-        // deleted.
+        // If there is not enough contiguous space, the output may be in pieces as short as one
+        // record. If there is not even that much, the merge can still succeed if its first records
+        // were deleted.
         let written = [2 * self.segment_bytes().max(record), record + BLOCK as u64, 0];
         let mut found = written.into_iter().filter_map(|written| {
             let (left, whole) = (left.checked_sub(written)?, whole.checked_sub(written)?);
@@ -300,8 +300,9 @@ impl Engine {
     }
 }
 
-/// Returns as many neighbors as need at most `left` bytes together, and of which those with records
-/// nearly as long as `record` need at most `whole` bytes; the newest if there are several choices.
+/// Returns the longest sequence of neighbors that need at most `left` bytes together, and of which
+/// those with records nearly as long as `record` need at most `whole` bytes. Of several such
+/// sequences, returns the newest.
 fn most_within(left: u64, whole: u64, record: u64, runs: &[Rc<Run>]) -> &[Rc<Run>] {
     let needs = |run: &Rc<Run>| needs(run, record, false);
     let (mut from, mut need, mut long, mut best) = (0, 0, 0, 0..0);
@@ -320,7 +321,7 @@ fn most_within(left: u64, whole: u64, record: u64, runs: &[Rc<Run>]) -> &[Rc<Run
     &runs[best]
 }
 
-/// Returns the same for the oldest runs, whose deletions are dropped.
+/// Like [`most_within`], but returns the oldest runs, whose deletions are dropped.
 fn last_within(left: u64, whole: u64, record: u64, runs: &[Rc<Run>]) -> &[Rc<Run>] {
     let (mut need, mut long) = (0, 0);
     let fits = |run: &&Rc<Run>| {
@@ -332,21 +333,21 @@ fn last_within(left: u64, whole: u64, record: u64, runs: &[Rc<Run>]) -> &[Rc<Run
     &runs[runs.len() - count..]
 }
 
-/// Returns the room that a run needs, and the same again if it has records nearly as long as
-/// `record`.
+/// Returns the room that a run needs, and, if it has records nearly as long as `record`, the same
+/// number again, else 0.
 fn needs(run: &Run, record: u64, drops: bool) -> (u64, u64) {
     let need = run_need(run, drops);
     (need, if 2 * longest_record(run) > record { need } else { 0 })
 }
 
-/// Returns the mean length of a record in the segment where that is greatest.
+/// Returns the greatest mean record length among the run's segments.
 fn longest_record(run: &Run) -> u64 {
     run.parts.iter().map(|part| part.segment.described.shape.mean_record()).max().unwrap_or(0)
 }
 
-/// Returns the length of the run's longest segment without its last record, after which the segment
-/// is freed, unless it decides all later keys. If a merge drops deletions, these need no room;
-/// their keys are assumed to have average length.
+/// Returns the length of the run's longest segment without its last record, which is when the
+/// segment is freed unless it owns all later keys. Deletions that a merge drops need no room; their
+/// keys are assumed to have average length.
 fn run_need(run: &Run, drops: bool) -> u64 {
     let need = |part: &Part| {
         let described = &part.segment.described;
@@ -374,7 +375,7 @@ mod tests {
     use crate::segment::{Described, Keys, Shape};
     use crate::space::Space;
 
-    /// Creates a run of segments, each given by its number of records and its bytes.
+    /// Creates a run of segments, each given as its number of records and its bytes.
     fn run(age: u64, segments: &[(u64, u64)]) -> Rc<Run> {
         let space = Rc::new(RefCell::new(Space::new(0, 0)));
         let part = |&(records, bytes): &(u64, u64)| {

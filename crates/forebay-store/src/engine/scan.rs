@@ -1,8 +1,8 @@
-//! Scans: pages of keys in order, with their values, each as of one moment.
+//! Scans: pages of keys in order, with their values, each page as of one moment.
 //!
-//! Data read beyond the end of a page is kept for a while, along with reads in flight, for a scan
-//! that continues there on the same segments. It is discarded when a merge or transformation ends
-//! or a snapshot is released, because it would prevent segments from being freed.
+//! Data read beyond the end of a page, and reads in flight, are kept for a while for a scan that
+//! continues there on the same segments. They are discarded when a merge or transformation ends or
+//! a snapshot is released, because they would prevent segments from being freed.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use super::transform::after;
 use super::version::{Run, Version};
 use super::{Engine, State};
 
-/// The minimum length of a step when memory is short.
+/// The minimum length of a read when memory is short.
 const STEP_BYTES_MIN: u64 = 64 << 10;
 /// The maximum number of scans kept between pages.
 const KEPT_MAX: usize = 64;
@@ -43,7 +43,7 @@ pub(super) struct PausedScan {
     runs: Vec<Stream>,
 }
 
-/// The records of a log as of some moment.
+/// The records of a log as of one moment.
 struct InLog {
     log: Rc<Log>,
     upto: u64,
@@ -90,7 +90,7 @@ impl Records for Source {
 }
 
 impl Engine {
-    /// Returns a page.
+    /// Reads a page.
     pub(super) async fn scan(
         self: &Rc<Self>,
         wanted: Wanted,
@@ -150,8 +150,8 @@ impl Engine {
         Ok(page)
     }
 
-    /// Returns streams over all runs from a key on. The first read of each is about as long as its
-    /// expected part of the page.
+    /// Creates streams over all runs from a key on. The first read of each is about as long as the
+    /// run's expected share of the page.
     fn streams(self: &Rc<Self>, version: &Version, wanted: &Wanted) -> Vec<Stream> {
         let of = |run: &Run| {
             let shapes = run.parts.iter().map(|part| part.segment.described.shape);
@@ -168,8 +168,8 @@ impl Engine {
         let ahead = self.config.scan_bytes as f64 / 4.0 / self.state.borrow().scanning as f64;
         let streams = version.runs.iter().zip(&all).map(|(run, &(run_records, run_bytes))| {
             let mean = run_bytes as f64 / run_records.max(1) as f64;
-            // With random keys, one run in 40 has more records than that. The first and the last
-            // leaf extend beyond the page.
+            // With random keys, one run in 40 has more records in the page than that. The first and
+            // the last leaf extend beyond the page.
             let expected = count * run_records as f64 / records;
             let leaf = mean.max(LEAF_BYTES);
             let expected = (expected + 2.0 * expected.sqrt()) * mean + 2.0 * leaf;
@@ -210,7 +210,7 @@ impl Engine {
     }
 }
 
-/// Fails if a hole may have keys in the range.
+/// Fails if a hole may contain keys in the range.
 fn is_free_of_holes(
     version: &Version,
     from: &Key,

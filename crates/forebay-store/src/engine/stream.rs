@@ -81,12 +81,12 @@ struct Step {
     part: Part,
     at: u64,
     len: u64,
-    /// The read; None if it begins only when the disk is idle, and lasts only as long as the disk
-    /// stays idle.
+    /// The read in progress; None if it begins only when the disk is idle and lasts only as long as
+    /// the disk stays idle.
     reading: Option<Reading>,
 }
 
-/// The records of a run from some key on.
+/// The records of a run from a given key on.
 pub(super) struct Stream {
     engine: Rc<Engine>,
     /// The parts that have not been read completely.
@@ -101,7 +101,7 @@ pub(super) struct Stream {
     rest: Vec<u8>,
     work: Work,
     ready: VecDeque<Record>,
-    /// The error after all buffered records.
+    /// The error that follows all buffered records.
     trouble: Option<OperationError>,
 }
 
@@ -109,7 +109,7 @@ impl Stream {
     /// Starts at the first key that is at least `from`.
     pub(super) fn new(engine: &Rc<Engine>, run: &Run, from: &Key, pace: Pace) -> Stream {
         let is_left = |part: &&Part| part.keys.upto.as_ref().is_none_or(|upto| upto >= from);
-        // Skip segments that stand for logs with holes; the scan checks for these itself.
+        // Segments that represent logs with holes are skipped; the scan checks for these itself.
         let is_read = |part: &&Part| is_left(part) && part.segment.holes.is_empty();
         let parts = run.parts.iter().filter(is_read).cloned().collect();
         let (engine, from) = (Rc::clone(engine), from.clone());
@@ -128,7 +128,7 @@ impl Stream {
         }
     }
 
-    /// Enables unlimited read-ahead: the consumer will read everything.
+    /// Enables unlimited read-ahead, because the consumer will read everything.
     pub(super) fn go_on(&mut self) {
         self.pace.wanted = u64::MAX;
         self.ask_ahead();
@@ -182,7 +182,7 @@ impl Stream {
         let len = self.pace.step(leaf_len.saturating_sub(self.rest.len() as u64));
         let (begin, leaves_len) =
             (part.segment.described.offset + at, part.segment.described.shape.leaves_len);
-        // Avoids reading a block twice.
+        // The step ends at a block boundary, so that no block is read twice.
         let len =
             (begin.saturating_add(len).next_multiple_of(BLOCK as u64) - begin).min(leaves_len - at);
         let reading = match self.pace.waits {
@@ -297,7 +297,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Waits for the read and returns its bytes.
+    /// Waits for the read to end and returns its bytes.
     pub(super) async fn end(self, engine: &Engine) -> Result<Vec<u8>, OperationError> {
         let Reading { pending, disk, skipped, len } = self;
         let mut bytes = pending.await.map_err(|fault| engine.failed_to_read(disk, fault))?;
@@ -318,9 +318,9 @@ impl Engine {
         self.read_bytes(segment.disk, segment.described.offset + at, len).await
     }
 
-    /// Reads bytes of a segment while its disk is idle, with one read at a time per disk, in short
-    /// steps so that a put needs to wait for one step at most. Returns fewer bytes if the disk is
-    /// no longer idle.
+    /// Reads bytes of a segment while its disk is idle, with one read per disk at a time, in steps
+    /// short enough that a put waits for one step at most. Returns fewer bytes if the disk is no
+    /// longer idle.
     async fn read_idly(
         &self,
         segment: &Segment,

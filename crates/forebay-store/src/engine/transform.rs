@@ -52,7 +52,8 @@ impl Engine {
         });
     }
 
-    /// Registers the end of a transformation and its duration; None if it was given up.
+    /// Registers the end of a transformation and its duration, which is None if the transformation
+    /// was given up.
     fn end_transformation(&self, log: &Log, took: Option<Nanos>) {
         let mut state = self.state.borrow_mut();
         if let Some(took) = took {
@@ -66,7 +67,7 @@ impl Engine {
         self.changed.notify();
     }
 
-    /// Frees the memory of a log that has no other holders, in small steps.
+    /// Frees the memory of a log in small steps, unless something else still holds the log.
     async fn let_go(&self, log: Rc<Log>) {
         let Ok(log) = Rc::try_unwrap(log) else { return };
         let mut work = self.work();
@@ -97,7 +98,7 @@ impl Engine {
         written
     }
 
-    /// Returns the idle disk with enough room whose turn for duty is furthest away.
+    /// Claims an idle disk with enough room: the one whose turn on duty is furthest away.
     async fn claim_target(&self, log: &Log) -> Result<usize, OperationError> {
         let room = self.room(log);
         let claim = || {
@@ -152,23 +153,23 @@ impl Engine {
             last = Some(record.key);
         }
         let origin = Origin { ages: (log.id, log.id), before: log.before.get() };
-        // Beyond its last key the segment decides nothing, so that a merge that reaches this key
-        // can free it.
+        // The segment owns no keys beyond its last one, so a merge that reaches this key can free
+        // it.
         let keys = Keys { after: None, upto: last.as_deref().and_then(bound) };
         let segment = writing.finish(origin, keys).await?;
         self.state.borrow_mut().figures.transformed_bytes += segment.described.len;
         self.publish(segment).await
     }
 
-    /// Returns whether an older log found no room. It must come first, because runs with a log
-    /// between them cannot be merged.
+    /// Returns whether an older log waits for room. The older log must be transformed first,
+    /// because runs with a log between them in age cannot be merged.
     pub(super) fn is_behind_a_full(&self, state: &State, log: &Log) -> bool {
         let is_left = |other: &&Rc<Log>| !state.lost_logs.contains(&other.id);
         state.is_full && state.logs.iter().find(is_left).is_some_and(|oldest| oldest.id < log.id)
     }
 
-    /// For a newer version of a key, counts the older version as dead in the newest segment whose
-    /// filter contains it. Returns how many runs were checked.
+    /// Counts the older version of a key as dead, in the newest segment whose filter contains the
+    /// key. Returns how many runs were checked.
     fn overtake(&self, key: &[u8]) -> usize {
         let hash = crate::filter::hash(key);
         let version = Rc::clone(&self.state.borrow().version);
@@ -178,7 +179,7 @@ impl Engine {
             if segment.filter.may_hold(hash) {
                 let mean = shape.record_bytes / shape.records.max(1);
                 segment.dead.set((segment.dead.get() + mean).min(shape.record_bytes));
-                // Even older versions have already been counted.
+                // Even older versions were counted when this one was written.
                 return asked;
             }
         }
@@ -186,12 +187,13 @@ impl Engine {
     }
 }
 
-/// Returns whether the log found no room, either on a disk or on the file system of a disk's file.
+/// Returns whether a transformation failed for lack of room, on a disk or on the file system of a
+/// disk's file.
 fn is_full(trouble: &OperationError) -> bool {
     matches!(trouble, OperationError::Full | OperationError::Disk { fault: Fault::Full, .. })
 }
 
-/// Returns the smallest key that is greater.
+/// Returns the smallest key that is greater than this one.
 pub(super) fn after(key: &[u8]) -> Key {
     let mut next = key.to_vec();
     next.push(0);

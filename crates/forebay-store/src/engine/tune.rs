@@ -1,9 +1,9 @@
 //! Self-tuning: measures the disks and the load while the store runs, and chooses the gap before
 //! the next batch and the length of logs.
 //!
-//! **Gap.** A batch written directly after the previous one just misses its position, and the disk
-//! must complete another rotation. This is avoided by leaving out as many bytes as pass under the
-//! head in the meantime. Their number is unknown, so different gaps are tried.
+//! **Gap.** A batch written directly after the previous one just misses its position, and must wait
+//! for the disk's next rotation. Leaving out as many bytes as pass under the head in the meantime
+//! avoids this. Their number is unknown, so different gaps are tried.
 //!
 //! **Log length.** A transformation has fixed costs however short its log is (a flush, two roots, a
 //! copy). It must end within `(n - 1) / 2` logging periods on `n` disks (the paper's acceptable
@@ -19,8 +19,8 @@ const GAP_UNIT: u64 = 16 << 10;
 const TRIAL: u32 = 32;
 /// The number of batches after which all gaps are tried again.
 const TRIALS_EVERY: u32 = 10_000;
-/// A gap is used only if it reduces the time of a batch at least to this share of the time without
-/// a gap.
+/// A gap is used only if it reduces the time of a batch to at most this share of the time without a
+/// gap.
 const WORTH: f64 = 0.95;
 
 /// Finds the gap with the fastest batches.
@@ -83,8 +83,9 @@ impl Gap {
         (self.trial, self.sum, self.count) = (Some(batches), Nanos::ZERO, 0);
     }
 
-    /// Ends a round of trials. The better half is tried again for longer until two remain, because
-    /// batches occasionally miss a rotation for other reasons, which distorts short trials.
+    /// Ends a round of trials. The better half of the gaps is tried again for longer until two
+    /// remain, because batches occasionally miss a rotation for other reasons, which distorts short
+    /// trials.
     fn judge(&mut self, batches: u32) {
         let mut order: Vec<(f64, u64)> =
             self.means.iter().copied().zip(self.contenders.iter().copied()).collect();
@@ -117,7 +118,7 @@ pub(super) struct LogSize {
 }
 
 impl LogSize {
-    /// Creates a choice between these lengths, or a fixed one if they are equal.
+    /// Creates a choice of lengths in this range; if both are equal, the length is fixed.
     pub(super) fn new(bytes_min: u64, bytes_max: u64) -> LogSize {
         let bytes_max = bytes_max.max(bytes_min);
         LogSize { bytes: bytes_min, bytes_min, bytes_max, calm: 0, periods: 0.0 }
@@ -188,7 +189,7 @@ mod tests {
                 gap.took(time(before, needed));
             }
             assert_eq!(gap.bytes(), expected, "for {needed}");
-            // The disk's behavior changes.
+            // From here on, the disk needs a different gap.
             for _ in 0..TRIALS_EVERY + 1000 {
                 let before = gap.bytes();
                 gap.took(time(before, 20_000));
@@ -216,7 +217,7 @@ mod tests {
         assert!(!size.is_saturated(4));
         size.finished(Nanos::from_millis(500), Nanos::from_millis(600), 4, 0.0);
         assert!(size.is_saturated(4) && !size.is_saturated(5));
-        // One put per second.
+        // The load drops to one put per second.
         for _ in 0..100 {
             size.finished(Nanos::from_secs(50), Nanos::from_millis(100), 4, 0.0);
         }

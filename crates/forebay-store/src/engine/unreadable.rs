@@ -1,4 +1,4 @@
-//! Reads as much as possible when opening a store: an unreadable block counts as damaged, and its
+//! Reads as much as possible when a store is opened: an unreadable block counts as damaged, and its
 //! position is recorded.
 
 use std::ops::Range;
@@ -10,10 +10,10 @@ use crate::operation::OperationError;
 
 use super::Engine;
 
-/// The maximum number of unreadable blocks in one place before opening fails.
+/// The maximum number of unreadable blocks in one read before opening fails.
 const UNREADABLE_MAX: usize = 64;
 
-/// Bytes of a disk, with zeros in place of unreadable blocks.
+/// Bytes read from a disk, with zeros in place of unreadable blocks.
 #[derive(Default)]
 pub(super) struct Partial {
     pub(super) bytes: Vec<u8>,
@@ -29,7 +29,7 @@ impl Partial {
 }
 
 impl Engine {
-    /// Reads a large range in steps.
+    /// Reads a large range in steps; unreadable blocks do not make it fail.
     pub(super) async fn read_around(
         &self,
         disk: usize,
@@ -41,7 +41,7 @@ impl Engine {
         Ok(found)
     }
 
-    /// Continues reading up to `len` bytes from `at`.
+    /// Appends the bytes up to `len` of the range that begins at `at`.
     pub(super) async fn read_on_around(
         &self,
         found: &mut Partial,

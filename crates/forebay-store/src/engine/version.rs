@@ -1,14 +1,14 @@
-//! Which segment decides which key: an immutable version of all segments, replaced when one is
-//! added.
+//! Determines which segment *owns* which key, that is, which segment of a run is used by reads of
+//! the key. A version of all segments is immutable, and is replaced when a segment is added.
 //!
 //! A *run* is the result of a contiguous range of logs: segments with disjoint keys, on any disks.
 //! A merge of neighboring runs writes its output in key order, segment by segment; each published
 //! segment takes its keys from the input runs. While a merge is in progress, or after it was
-//! interrupted, an input run is therefore nested in the age range of the output, and its remaining
-//! keys begin after the output's last key. This holds regardless of the order in which segments are
-//! found: a disk that was missing may bring back a merge that began before others merged some of
-//! its inputs. A segment that was not removed in time decides only keys that no replacement
-//! decides.
+//! interrupted, the age range of an input run is therefore nested in that of the output, and its
+//! remaining keys begin after the output's last key. This holds regardless of the order in which
+//! segments are found: a disk that was missing may bring back a merge that began before others
+//! merged some of its inputs. A segment that was not removed in time owns only keys that no
+//! replacement owns.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -35,15 +35,15 @@ pub(crate) struct Segment {
     pub(crate) described: Described,
     pub(crate) disk: usize,
     pub(crate) filter: Filter,
-    /// The root of its tree.
+    /// The root of the segment's tree.
     pub(crate) top: Option<Rc<Node>>,
-    /// The copy, and the space that it occupies.
+    /// The copy of the filter, and the space that it occupies.
     copy: OnceCell<(Copy, Rc<RefCell<Space>>)>,
-    /// Why the segment is unreadable, if it is.
+    /// Why the segment is unreadable; None if it is readable.
     pub(crate) lost: Option<OperationError>,
-    /// If the segment stands for a log with missing batches, these holes.
+    /// The holes of the log that the segment represents, if the log lacks batches.
     pub(crate) holes: Vec<Hole>,
-    /// The part that a merge could not read.
+    /// The error of a merge that could not read a part of the segment.
     pub(crate) damaged: OnceCell<OperationError>,
     /// The approximate number of bytes of records replaced by newer ones.
     pub(crate) dead: Cell<u64>,
@@ -73,12 +73,12 @@ impl Segment {
         }
     }
 
-    /// Sets the copy of its filter, in space that is already reserved.
+    /// Sets the copy of the segment's filter, whose space is already reserved.
     pub(crate) fn has_copy(&self, copy: Copy, space: &Rc<RefCell<Space>>) {
         assert!(self.copy.set((copy, Rc::clone(space))).is_ok(), "one copy is enough");
     }
 
-    /// Returns the copy of its filter.
+    /// Returns the copy of the segment's filter.
     pub(crate) fn copy(&self) -> Option<Copy> {
         self.copy.get().map(|(copy, _)| *copy)
     }
@@ -90,23 +90,24 @@ impl Segment {
         self
     }
 
-    /// Makes the segment stand for a log with missing batches; the remaining records are in memory.
+    /// Makes the segment represent a log with missing batches; the log's remaining records are in
+    /// memory.
     pub(crate) fn with_holes(mut self, trouble: OperationError, holes: Vec<Hole>) -> Segment {
         self.holes = holes;
         self.lost(trouble)
     }
 
-    /// Keeps its space forever, because a root may refer to it.
+    /// Keeps the segment's space allocated forever, because a root may refer to it.
     pub(crate) fn keep(&self) {
         self.is_kept.set(true);
     }
 
-    /// Returns its entry in the root of its own disk.
+    /// Returns the segment's entry in the root of its own disk.
     pub(crate) fn entry(&self) -> Entry {
         Entry { described: self.described.clone(), disk: self.disk as u16, copy: (0, 0) }
     }
 
-    /// Returns its entry in the root of the disk with the copy.
+    /// Returns the segment's entry in the root of the disk with the copy.
     pub(crate) fn copied_entry(&self, copy: &Copy) -> Entry {
         Entry { copy: (copy.offset, copy.len), ..self.entry() }
     }
@@ -124,14 +125,14 @@ impl Drop for Segment {
     }
 }
 
-/// The keys that a segment still decides.
+/// The keys that a segment still owns.
 #[derive(Clone)]
 pub(crate) struct Part {
     pub(crate) segment: Rc<Segment>,
     pub(crate) keys: Keys,
 }
 
-/// Segments of the same ages, in key order.
+/// Segments of the same age range, in key order.
 #[derive(Clone)]
 pub(crate) struct Run {
     pub(crate) ages: (u64, u64),
@@ -139,7 +140,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Returns the part that decides a key.
+    /// Returns the part of the run that owns a key.
     pub(crate) fn part(&self, key: &[u8]) -> Option<&Part> {
         let at = self
             .parts
@@ -147,13 +148,13 @@ impl Run {
         self.parts.get(at).filter(|part| part.keys.hold(key))
     }
 
-    /// Returns the logs of the run.
+    /// Returns the range of logs in the run.
     pub(crate) fn origin(&self) -> Origin {
         let before = self.parts.first().map_or((0, 0), |part| part.segment.described.before);
         Origin { ages: self.ages, before }
     }
 
-    /// Returns the bytes of records.
+    /// Returns the total bytes of the run's records.
     pub(crate) fn record_bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.segment.described.shape.record_bytes).sum()
     }
@@ -174,7 +175,7 @@ impl Run {
         for part in self.parts.iter().filter(|part| !is_left(part.segment.described.id)) {
             gone.push(Rc::clone(&part.segment));
         }
-        // A segment in two parts is listed once.
+        // A segment in two parts is returned only once.
         gone.dedup_by_key(|segment| segment.described.id);
         Run { ages: self.ages, parts }
     }
@@ -187,9 +188,8 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// Adds a segment. It takes its keys from all segments within its age range, except those
-    /// decided by segments with wider age ranges. Also returns the segments that no longer decide
-    /// any key.
+    /// Adds a segment. It takes its keys from all segments within its age range, except those owned
+    /// by segments with wider age ranges. Also returns the segments that no longer affect any read.
     pub(crate) fn with(&self, segment: Rc<Segment>) -> (Version, Vec<Rc<Segment>>) {
         let (ages, keys) = (segment.described.ages, segment.described.keys.clone());
         let mut gone = Vec::new();
@@ -221,7 +221,7 @@ impl Version {
         (Version { runs }, gone)
     }
 
-    /// Returns the keys that no segment with a wider age range has.
+    /// Returns the keys that no segment with a wider age range owns.
     fn left_by_wider(&self, ages: (u64, u64), keys: &Keys) -> Vec<Keys> {
         let is_wider =
             |run: &&Rc<Run>| run.ages != ages && run.ages.0 <= ages.0 && ages.1 <= run.ages.1;
@@ -237,12 +237,12 @@ impl Version {
         self.runs.iter().any(|run| run.ages.0 <= log && log <= run.ages.1)
     }
 
-    /// Returns all segments that decide some key.
+    /// Returns all segments that own some key.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &Rc<Segment>> {
         self.runs.iter().flat_map(|run| &run.parts).map(|part| &part.segment)
     }
 
-    /// Registers that a merge found something unreadable, which is then excluded from merges.
+    /// Registers that a merge could not read a segment, which excludes the segment from merges.
     pub(crate) fn damage(&self, trouble: &OperationError) {
         let &OperationError::Damaged { disk, offset } = trouble else { return };
         let is_there = |segment: &&Rc<Segment>| {
@@ -296,14 +296,14 @@ mod tests {
         Rc::new(Segment::new(described, 0, (Filter::default(), None), space))
     }
 
-    /// Returns the segments that decide a key, newest first.
+    /// Returns the segments that own a key, newest first.
     fn deciding(version: &Version, byte: u8) -> Vec<u64> {
         let parts = version.runs.iter().filter_map(|run| run.part(&[byte]));
         parts.map(|part| part.segment.described.id).collect()
     }
 
-    /// Computes the segments that decide a key without using runs: if the age range of one contains
-    /// that of another, the wider one decides; of two with equal ranges, the later one.
+    /// Computes the segments that own a key without using runs. If the age range of one contains
+    /// that of another, the wider one owns the key; of two with equal ranges, the later one.
     fn reference(segments: &[Rc<Segment>], byte: u8) -> Vec<u64> {
         let holding: Vec<_> = segments
             .iter()
@@ -368,7 +368,7 @@ mod tests {
         let (ids, begun, gone) = add(4, (3, 3), (0, 0));
         assert_eq!(ids, [vec![4, 2, 1], vec![4, 2, 1], vec![4, 3, 1], vec![4, 3, 1]]);
         assert_eq!((begun, gone.len()), (None, 0));
-        // Merges the first two in three steps.
+        // A merge of the first two logs, in three steps.
         let (ids, begun, gone) = add(5, (1, 2), (0, 3));
         assert_eq!(ids, [vec![4, 5], vec![4, 2, 1], vec![4, 3, 1], vec![4, 3, 1]]);
         assert_eq!((begun, gone.len()), (Some(((1, 2), 3)), 0));
@@ -378,8 +378,7 @@ mod tests {
         let (ids, begun, gone) = add(7, (1, 2), (5, 0));
         assert_eq!(ids, [vec![4, 5], vec![4, 6], vec![4, 6], vec![4, 7]]);
         assert_eq!((begun, gone), (None, vec![2, 3, 1]));
-        // The segment was written twice, as after a root write that took effect but reported
-        // failure.
+        // The segment is written twice, as after a root write that took effect although it failed.
         let (ids, _, gone) = add(8, (3, 3), (0, 0));
         assert_eq!((&ids[0], gone), (&vec![8, 5], vec![2, 3, 1, 4]));
         assert!(version.covers(1) && version.covers(3) && !version.covers(4));

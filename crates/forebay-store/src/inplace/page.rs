@@ -21,8 +21,8 @@ fn room(page_bytes: usize) -> usize {
     page_bytes - HEAD
 }
 
-/// Returns the maximum length of a key, which with a separately stored value occupies a quarter of
-/// a page.
+/// Returns the maximum length of a key: with a separately stored value, its entry occupies a
+/// quarter of a page.
 pub(crate) fn key_max(page_bytes: usize) -> usize {
     room(page_bytes) / 4 - ENTRY_HEAD - EXTENT
 }
@@ -124,8 +124,8 @@ impl Page {
         }
     }
 
-    /// Splits off the upper half by bytes, or only the last entry if entries are always appended.
-    /// Returns the smallest key of the new page.
+    /// Splits off the upper half by bytes, or only the last entry if entries are only ever
+    /// appended. Returns the smallest key of the new page.
     pub(crate) fn split(&mut self, is_appended: bool) -> (Key, Page) {
         let sizes = self.sizes();
         let half = sizes.iter().sum::<usize>() / 2;

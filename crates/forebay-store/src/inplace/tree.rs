@@ -1,4 +1,4 @@
-//! A tree in memory: all inner pages, and the most recently used leaves.
+//! A B+tree in memory: all inner pages, and the most recently used leaves.
 //!
 //! The tree does no I/O: the caller reads missing leaves and writes dirty pages. Only one task may
 //! use it at a time.
@@ -39,7 +39,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Creates an empty tree whose leaves may use `cache_bytes` of memory, but at least one leaf.
+    /// Creates an empty tree that caches up to `cache_bytes` of leaves, but at least one leaf.
     pub(crate) fn new(page_bytes: usize, cache_bytes: u64) -> Tree {
         let leaves_max = (cache_bytes / page_bytes as u64).max(1) as usize;
         let (pages, by_use) = (BTreeMap::new(), BTreeMap::new());
@@ -58,7 +58,8 @@ impl Tree {
         path.last().map(|leaf| (*leaf, bound))
     }
 
-    /// Returns the positions from the root to the leaf.
+    /// Returns the positions of the pages from the root to the leaf for a key, and the lower bound
+    /// of the next leaf.
     fn path(&self, key: &[u8]) -> Option<(Vec<u64>, Option<Key>)> {
         let (mut path, mut bound) = (vec![self.root?], None);
         while path.len() < self.height {
@@ -89,7 +90,7 @@ impl Tree {
         }
     }
 
-    /// Inserts a page that was read.
+    /// Inserts a page that the caller has read.
     pub(crate) fn take(&mut self, place: u64, page: Page) {
         self.hold(place, page, false);
     }
@@ -191,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    /// A disk for pages, with a tree on it.
+    /// A disk that stores pages, and a tree on it.
     struct Paged {
         tree: Tree,
         disk: BTreeMap<u64, Vec<u8>>,

@@ -10,7 +10,7 @@ const NAME_BYTES_MAX: usize = 1024;
 
 /// The identity of a client.
 pub(super) struct Identity {
-    /// The id, unique among all past and present connections of the server.
+    /// The client's id, unique among all past and present connections of the server.
     pub(super) id: i64,
     name: Option<Value>,
 }

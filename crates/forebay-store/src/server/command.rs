@@ -1,9 +1,9 @@
 //! Parses the commands of a Redis client.
 //!
 //! A command is an array of bulk strings, in RESP2 and RESP3 alike (the Redis serialization
-//! protocol specification, "Sending commands to a Redis server"), or words on a line if typed by
-//! hand. All lengths are validated before the parser sees any bytes, so that clients cannot cause
-//! large allocations or nesting.
+//! protocol specification, "Sending commands to a Redis server"), or words on one line, as typed by
+//! hand. All lengths are validated before the bytes are passed to the RESP decoder, so that clients
+//! cannot cause large allocations or deep nesting.
 
 use redis_protocol::resp2::decode::decode_range;
 use redis_protocol::resp2::types::RangeFrame;
@@ -20,7 +20,7 @@ pub(crate) type Words = Vec<Vec<u8>>;
 /// incomplete.
 ///
 /// # Errors
-/// Describes the problem, after which the rest of the connection cannot be parsed.
+/// Describes what is wrong, after which the rest of the connection cannot be parsed.
 pub(crate) fn next(bytes: &[u8], bytes_max: usize) -> Result<Option<(Words, usize)>, String> {
     if bytes.first().is_some_and(|first| *first != b'*') {
         return inline(bytes);
@@ -29,7 +29,7 @@ pub(crate) fn next(bytes: &[u8], bytes_max: usize) -> Result<Option<(Words, usiz
     let wrong =
         |error: redis_protocol::error::RedisProtocolError| format!("Protocol error: {error}");
     match decode_range(&bytes[..len]).map_err(wrong)? {
-        // An array of length -1.
+        // An array of length -1 is an empty command.
         Some((RangeFrame::Null, used)) if used == len => Ok(Some((Vec::new(), len))),
         Some((RangeFrame::Array(items), used)) if used == len => {
             let word = |item: &RangeFrame| match item {
@@ -42,7 +42,7 @@ pub(crate) fn next(bytes: &[u8], bytes_max: usize) -> Result<Option<(Words, usiz
     }
 }
 
-/// Parses words on a line.
+/// Parses a command given as words on one line.
 fn inline(bytes: &[u8]) -> Result<Option<(Words, usize)>, String> {
     let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
         return if bytes.len() > LINE_MAX {
@@ -81,7 +81,7 @@ fn whole(bytes: &[u8], bytes_max: usize) -> Result<Option<usize>, String> {
     Ok(Some(at))
 }
 
-/// Parses the number after `mark` at a position; also returns the end of its line.
+/// Parses the number that follows `mark` at a position; also returns the position after its line.
 fn number(bytes: &[u8], at: usize, mark: u8) -> Result<Option<(i64, usize)>, String> {
     let line = &bytes[at.min(bytes.len())..];
     let Some(first) = line.first() else { return Ok(None) };
@@ -92,7 +92,7 @@ fn number(bytes: &[u8], at: usize, mark: u8) -> Result<Option<(i64, usize)>, Str
             first.escape_ascii()
         ));
     }
-    // No valid number is longer.
+    // No valid number is longer than this.
     let Some(end) = line.iter().take(24).position(|byte| *byte == b'\r') else {
         return if line.len() < 24 {
             Ok(None)

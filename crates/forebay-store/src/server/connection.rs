@@ -16,7 +16,7 @@ use super::{Serving, TICK};
 use crate::operation::Answer;
 use crate::store::Answered;
 
-/// How long an ended server waits for a client that reads slowly.
+/// How long a stopping server waits for a client that reads slowly.
 const DEAF_AT_THE_END: Duration = Duration::from_secs(5);
 /// How long to wait for a client to read the last reply.
 const LINGER: Duration = Duration::from_secs(5);
@@ -24,11 +24,11 @@ const LINGER: Duration = Duration::from_secs(5);
 const CHUNK: usize = 64 << 10;
 /// Replies are sent when they reach this many bytes, or when nothing is in flight.
 const OUT: usize = 1 << 20;
-/// The maximum number of bytes of plans begun before the first of them is answered, unless a single
-/// plan has more.
+/// The maximum number of bytes of plans begun before the first of them has been answered, unless a
+/// single plan has more.
 const PLANNED_MAX: usize = 1 << 20;
 /// The maximum number of commands, after the one being answered, whose reads begin as soon as their
-/// writes are done.
+/// own writes are done.
 const AHEAD: usize = 64;
 
 /// Serves a connection until it ends.
@@ -59,9 +59,9 @@ struct Connection {
     stream: TcpStream,
     session: Session,
     serving: Arc<Serving>,
-    /// The incomplete command.
+    /// The client's share of the memory for incomplete commands.
     unfinished: Part,
-    /// The rate of sending since the last command was answered.
+    /// The rate at which the client has sent bytes since the last command was answered.
     pace: Pace,
     chunk: Vec<u8>,
     /// The received bytes; those after `at` have not been parsed.
@@ -75,7 +75,7 @@ struct Connection {
     /// The bytes of plans among the pending commands.
     planned_bytes: usize,
     out: Vec<u8>,
-    /// When the end of the server was noticed.
+    /// When the connection noticed that the server is stopping.
     ends: Option<Instant>,
 }
 
@@ -154,7 +154,7 @@ impl Connection {
         None
     }
 
-    /// Stops reading commands and reports the reason to the client.
+    /// Stops reading commands, and reports the reason to the client.
     fn give_up(&mut self, what: &str) {
         (self.is_parsed, self.session.is_over) = (true, true);
         (self.bytes, self.at) = (Vec::new(), 0);
@@ -200,18 +200,18 @@ impl Connection {
         if self.out.len() > OUT { self.send() } else { Ok(()) }
     }
 
-    /// Writes a reply that has not been counted as held.
+    /// Writes a reply, and first counts its bytes as held.
     fn put_new(&mut self, reply: &Reply) -> io::Result<()> {
         self.session.holds(reply.bytes());
         self.put(reply)
     }
 
-    /// Writes the replies of commands that execute at one moment.
+    /// Writes the replies of a plan.
     fn planned(&mut self, mut running: Running) -> io::Result<()> {
         if let Some(refused) = self.session.settle(&mut running) {
             return self.put_new(&refused);
         }
-        // Meanwhile, continue the reads of the commands after it.
+        // Meanwhile, the reads of the following commands continue.
         for next in self.pending.iter_mut().take(AHEAD) {
             if let Pending::Planned(next) = next
                 && !self.session.is_full()
@@ -254,7 +254,7 @@ impl Connection {
             first.push(answer);
         }
         if let Some(wrong) = first.iter().find_map(|answer| answer.as_ref().err()) {
-            // The other results are discarded without being sent.
+            // The remaining values are discarded.
             self.session.sent(bytes);
             sources.for_each(|source| self.session.skip(&mut running.reads, source));
             return self.put(&trouble(wrong));
@@ -279,8 +279,8 @@ impl Connection {
                 Err(error) if is_tick(&error) => {}
                 Err(error) => return Err(error),
             }
-            // Count one more byte: a client that has read nothing yet also keeps other data from
-            // being freed on the disks.
+            // The extra byte makes the pace apply from the start: even a client that has read
+            // nothing keeps data on the disks from being freed.
             if sent < self.out.len() && self.is_deaf(&mut pace, sent + 1) {
                 return Err(io::ErrorKind::TimedOut.into());
             }
@@ -290,15 +290,16 @@ impl Connection {
         Ok(())
     }
 
-    /// Returns whether to stop waiting for a client, which has read `taken` bytes by now.
+    /// Returns whether to give up on a client that reads too slowly; it has read `taken` bytes so
+    /// far.
     fn is_deaf(&mut self, pace: &mut Pace, taken: usize) -> bool {
         self.is_over();
         let is_late = !pace.keeps_up(Instant::now(), taken);
         is_late || self.ends.is_some_and(|ends| ends.elapsed() > DEAF_AT_THE_END)
     }
 
-    /// Ends the connection so that the client receives the last reply even if it is still sending.
-    /// Closing with unread input would reset the connection.
+    /// Ends the connection in such a way that the client receives the last reply even if it is
+    /// still sending. Closing a socket with unread input would reset the connection.
     fn linger(mut self) -> io::Result<()> {
         self.stream.shutdown(Shutdown::Write)?;
         let begin = Instant::now();
@@ -317,7 +318,7 @@ impl Connection {
     }
 }
 
-/// Counts the values that exist.
+/// Returns the number of answers that contain a value, as a reply.
 fn counted(answers: &[Answered]) -> Reply {
     let is_there = |answer: &&Answered| matches!(answer, Ok(Answer::Value(Some(_))));
     match answers.iter().find_map(|answer| answer.as_ref().err()) {

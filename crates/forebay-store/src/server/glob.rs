@@ -2,8 +2,8 @@
 
 /// Returns whether a pattern matches an entire text.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    // The position of the last star and how much text it matches; it is extended when the rest
-    // fails to match.
+    // The position of the last star, and how much text the star matches. If the rest fails to
+    // match, the star matches one more byte.
     let (mut at, mut done) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while done < text.len() {
@@ -25,7 +25,7 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
 
 enum One {
     Star,
-    /// This many bytes of the pattern match the byte.
+    /// The byte matches this many bytes of the pattern.
     Fits(usize),
     Differs,
 }

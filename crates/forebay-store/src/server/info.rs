@@ -8,7 +8,7 @@ use crate::store::Status;
 
 use super::Serving;
 
-/// Formats the answer: sections of `name:value` lines.
+/// Formats the reply: sections of `name:value` lines.
 pub(super) fn info(serving: &Serving) -> String {
     let status = serving.store.status();
     let figures = status.figures;

@@ -36,7 +36,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Counts a command, whatever its name.
+    /// Counts a command of any name.
     pub(super) fn command(&self, name: &str) {
         let at = COMMANDS.iter().position(|known| known.eq_ignore_ascii_case(name));
         self.commands[at.unwrap_or(COMMANDS.len() - 1)].fetch_add(1, Ordering::Relaxed);
@@ -59,7 +59,7 @@ impl Histogram {
     }
 }
 
-/// The pages of a store.
+/// Answers HTTP requests about a store.
 pub(super) struct StorePages(pub(super) Arc<Serving>);
 
 impl Pages for StorePages {
@@ -68,7 +68,7 @@ impl Pages for StorePages {
     }
 
     fn health(&self) -> Result<String, String> {
-        // Without its threads, the store would have ended the process.
+        // A store without threads would have ended the process, so the answer is always ok.
         Ok("ok\n".into())
     }
 }

@@ -1,8 +1,8 @@
-//! Plans commands that execute at one moment, before the store is called: which existing values to
-//! read, what to write, and what to reply.
+//! Plans for commands that execute at one moment. Before the store is called, a plan determines
+//! which existing values to read, what to write, and what to reply.
 //!
-//! A command sees the writes of earlier commands. For each key, therefore, only the first read may
-//! need the store, and only the last write counts.
+//! A command sees the writes of earlier commands of the plan. For each key, therefore, only the
+//! first read may need the store, and only the last write reaches the store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ const WORD_BYTES: usize = 64;
 const RECORD_BYTES: usize = 16;
 /// The length of the longest put.
 const RECORDS_MAX: usize = RECORD_BYTES + KEY_MAX + VALUE_MAX;
-/// A transaction of this size may always be queued, however much other clients have queued.
+/// A client may always queue a transaction up to this size, however much other clients have queued.
 const FREE_BYTES: usize = 64 << 10;
 
 /// The source of a value.
 pub(super) enum Source {
-    /// The next of the values that are read from the store.
+    /// The next value that is read from the store.
     Before,
-    /// An earlier command of the plan has written or deleted the key.
+    /// The value after an earlier command of the plan wrote or deleted the key.
     Known(Option<Value>),
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Plan {
     /// The keys to read from the store, in the order of the steps, and whether their values are
     /// needed.
     pub(super) reads: Vec<(Key, bool)>,
-    /// The state of the written keys afterwards.
+    /// The value of each written key after the plan.
     pub(super) writes: BTreeMap<Key, Option<Value>>,
     /// The bytes of all written records.
     record_bytes: usize,
@@ -58,7 +58,7 @@ impl Plan {
     /// Adds a command, whose name is in upper case and whose number of arguments has been checked.
     ///
     /// # Errors
-    /// Returns the reply to a command that can never be executed. The plan is unchanged or no
+    /// Returns the reply to a command that can never be executed. The plan is then unchanged or no
     /// longer usable.
     pub(super) fn add(&mut self, name: &str, arguments: &[Vec<u8>]) -> Result<(), Reply> {
         let error = |what: &str| Err(Reply::Error(what.into()));
@@ -106,7 +106,7 @@ impl Plan {
         keys.iter().map(|name| self.source(key(name), is_wanted)).collect()
     }
 
-    /// Counts the keys that existed. A repeated key counts once.
+    /// Adds deletions, and a count of the keys that existed. A repeated key counts once.
     fn delete(&mut self, keys: &[Vec<u8>]) -> Result<Step, Reply> {
         let mut keys: Vec<Key> = keys.iter().map(|name| key(name)).collect();
         keys.sort();
@@ -150,11 +150,11 @@ pub(super) fn bytes_of(words: &[Vec<u8>]) -> usize {
 /// The commands that a client has queued since MULTI.
 pub(super) struct Transaction {
     pub(super) plan: Plan,
-    /// The bytes of the commands.
+    /// The memory of the queued commands in bytes.
     pub(super) bytes: usize,
     /// This client's share of all queued bytes.
     pub(super) part: Part,
-    /// Whether a command was refused, so that none will be executed.
+    /// Whether a command was refused, so that EXEC executes none.
     pub(super) is_refused: bool,
 }
 
@@ -171,7 +171,8 @@ impl Transaction {
         bytes_max: usize,
     ) -> Result<(), Reply> {
         if self.is_refused {
-            // Like Redis, commands after a refused one are validated but not queued.
+            // Like Redis, the server validates commands after a refused one but does not queue
+            // them.
             return Plan::default().add(name, &words[1..]);
         }
         let bytes = self.bytes + bytes_of(words);
@@ -194,7 +195,7 @@ impl Transaction {
     }
 }
 
-/// Returns the reply to EXEC if the store refused its writes.
+/// Returns the reply to EXEC when the store refused the writes.
 pub(super) fn not_executed(why: &OperationError) -> Reply {
     match why {
         OperationError::Full

@@ -1,5 +1,5 @@
-//! Limits a client's reads: how many are in flight, and how many bytes of results may wait to be
-//! sent. A client that requests much and reads slowly delays only itself.
+//! Limits a client's reads: the number in flight, and the bytes of results that wait to be sent. A
+//! client that requests much and reads slowly delays only itself.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 const UNDER_WAY_MAX: usize = 32;
 /// The maximum number of bytes in the estimated results of reads in flight and in unsent replies.
 pub(super) const BYTES_MAX: usize = 16 << 20;
-/// The estimated size of a value before the first has been read.
+/// The estimated size of a value until the first has been read.
 const FIRST_GUESS: usize = 1 << 20;
 
 struct State {
@@ -40,12 +40,12 @@ impl Reads {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a read, waiting until there is room. The store always answers, so there eventually
-    /// will be.
+    /// Begins a read, waiting until there is room for it. The wait ends because the store always
+    /// answers.
     pub(super) fn begin(self: &Arc<Reads>) -> Reading {
         let mut state = self.state();
         if state.under_way >= state.most() {
-            // Wait until half of them have ended, to avoid a thread switch for each read.
+            // Waiting until half of the reads have ended avoids a thread switch for each read.
             while state.under_way > state.most() / 2 {
                 state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
@@ -54,7 +54,7 @@ impl Reads {
         Reading(Arc::clone(self))
     }
 
-    /// Registers that a reply of `bytes` bytes waits to be sent.
+    /// Registers that `bytes` bytes of a reply wait to be sent.
     pub(super) fn holds(&self, bytes: usize) {
         self.state().unsent += bytes;
     }
@@ -65,7 +65,7 @@ impl Reads {
         state.unsent = state.unsent.saturating_sub(bytes);
     }
 
-    /// Returns whether replies must be sent before anything more is read.
+    /// Returns whether replies must be sent before any more values are read.
     pub(super) fn is_full(&self) -> bool {
         self.state().unsent >= BYTES_MAX
     }
@@ -75,7 +75,7 @@ impl Reads {
 pub(super) struct Reading(Arc<Reads>);
 
 impl Reading {
-    /// Registers that the read found a value of `bytes` bytes, of which `held` wait to be sent.
+    /// Registers that the read returned a value of `bytes` bytes, of which `held` wait to be sent.
     pub(super) fn found(self, bytes: usize, held: usize) {
         let mut state = self.0.state();
         state.guess = bytes.max(state.guess / 2);

@@ -21,7 +21,7 @@ impl Reply {
         Reply::Bulk(text.as_ref().into())
     }
 
-    /// Returns the number of bytes of the content.
+    /// Returns the number of bytes of the reply's content.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Reply::Bulk(bytes) => bytes.len(),

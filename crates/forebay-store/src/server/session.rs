@@ -33,7 +33,7 @@ pub(super) enum Pending {
 }
 
 impl Pending {
-    /// Returns the bytes that a plan holds until it is answered.
+    /// Returns the number of bytes that a plan occupies until it is answered.
     pub(super) fn planned_bytes(&self) -> usize {
         match self {
             Pending::Planned(running) => running.bytes,
@@ -42,10 +42,10 @@ impl Pending {
     }
 }
 
-/// Commands that execute at one moment. Their writes, if any, have been sent to the store; their
-/// reads follow when the writes are done.
+/// A plan whose commands execute at one moment. Its writes, if any, have been sent to the store;
+/// its reads begin when the writes are done.
 pub(super) struct Running {
-    /// The pending answer to the writes.
+    /// Receives the outcome of the writes.
     written: Option<Receiver<Answered>>,
     outcome: Answered,
     /// Whether to reply with an array for EXEC rather than with the reply to one command.
@@ -53,16 +53,17 @@ pub(super) struct Running {
     pub(super) steps: std::vec::IntoIter<Step>,
     pub(super) reads: Reading,
     bytes: usize,
-    /// The share of queued bytes that the commands occupy.
+    /// The commands' share of the memory for queued transactions.
     _part: Option<Part>,
 }
 
-/// The keys to read in order, and whether their values are needed; some reads may not have begun.
+/// The reads of a plan in order, each with whether its value is needed. Some reads may not have
+/// begun.
 pub(super) struct Reading {
     asked: VecDeque<(Receiver<Answered>, bool)>,
     left: std::vec::IntoIter<(Key, bool)>,
-    /// The snapshot to read, held until the last read has begun; None for a single key, which may
-    /// be read at any moment.
+    /// The snapshot to read from, held until the last read has begun; None for a single key, which
+    /// may be read at any moment.
     moment: Option<Snapshot>,
 }
 
@@ -77,22 +78,22 @@ pub(super) struct Session {
     is_known: bool,
     pub(super) is_resp3: bool,
     pub(super) is_over: bool,
-    /// The positions of scans, by cursor.
+    /// The positions at which scans continue, by cursor.
     cursors: VecDeque<(u64, Key)>,
     next_cursor: u64,
     identity: Identity,
     /// The commands queued since MULTI.
     transaction: Option<Transaction>,
-    /// Keys with writes that have begun and are not answered.
+    /// Keys with writes that have begun but are not answered yet.
     written: BTreeSet<Key>,
     reads: Arc<Reads>,
 }
 
-/// The maximum number of scans per client; the oldest is forgotten.
+/// The maximum number of scans per client; beyond it, the oldest scan is forgotten.
 const CURSORS: usize = 256;
 /// The maximum length of a command from an unauthenticated client.
 const UNKNOWN_BYTES_MAX: usize = 64 << 10;
-/// The only user.
+/// The only user name that AUTH accepts.
 const USER: &[u8] = b"default";
 /// The default number of keys that SCAN examines.
 const SCAN_COUNT: usize = 10;
@@ -112,7 +113,7 @@ pub(super) fn trouble(trouble: &OperationError) -> Reply {
     }
 }
 
-/// Converts an answer to a value or an error.
+/// Converts an answer to a reply: the value or an error.
 pub(super) fn value_or_trouble(answer: &Answered) -> Reply {
     match answer {
         Ok(Answer::Value(Some(value))) => Reply::Bulk(value.clone()),
@@ -155,14 +156,14 @@ impl Session {
             if is_put {
                 serving.counts.puts.observe(began.elapsed());
             }
-            // A disconnected client does not receive the answer.
+            // If the client has disconnected, nothing receives the answer.
             let _ = said.send(answered);
         });
         (answer, then)
     }
 
-    /// Reads a value once there is room for it. If `is_kept` is false, only checks whether the key
-    /// exists.
+    /// Reads a value once there is room for it. If `is_kept` is false, the read only checks whether
+    /// the key exists.
     fn get(&self, key: Key, is_kept: bool, moment: Option<&Snapshot>) -> Receiver<Answered> {
         let (said, answer) = sync_channel(1);
         let reading = self.reads.begin();
@@ -171,7 +172,7 @@ impl Session {
             serving.counts.gets.observe(began.elapsed());
             let bytes = value_or_trouble(&answered).bytes();
             reading.found(bytes, if is_kept { bytes } else { 0 });
-            // A disconnected client does not receive the answer.
+            // If the client has disconnected, nothing receives the answer.
             let _ = said.send(if is_kept { answered } else { answered.map(without_value) });
         });
         match moment {
@@ -181,7 +182,7 @@ impl Session {
         answer
     }
 
-    /// Starts a plan, whose commands occupy `bytes` bytes.
+    /// Starts a plan whose commands occupy `bytes` bytes.
     fn run(&mut self, plan: Plan, is_exec: bool, (bytes, part): (usize, Option<Part>)) -> Pending {
         let Plan { steps, reads, writes, .. } = plan;
         self.written.extend(writes.keys().map(Arc::clone));
@@ -194,7 +195,7 @@ impl Session {
                 self.store().begin(Operation::Write(writes), then);
                 (Some(answer), None)
             }
-            // Writing and taking the snapshot must be atomic. Otherwise, another client's write in
+            // The write and the snapshot must be atomic. Otherwise, a write of another client in
             // between could be missing from both, or be in both.
             (false, _) => (Some(answer), Some(self.store().write_and_hold(writes, then))),
         };
@@ -235,7 +236,7 @@ impl Session {
         }
     }
 
-    /// Begins as many reads as the limits permit; the others begin when replies have been sent.
+    /// Begins as many reads as the limits permit; the rest begin when replies have been sent.
     fn go_on(&self, reads: &mut Reading) {
         while (reads.asked.is_empty() || !self.reads.is_full())
             && let Some((key, is_kept)) = reads.left.next()
@@ -274,7 +275,7 @@ impl Session {
         }
     }
 
-    /// Returns whether replies must be sent before anything more is read.
+    /// Returns whether replies must be sent before any more values are read.
     pub(super) fn is_full(&self) -> bool {
         self.reads.is_full()
     }
@@ -294,14 +295,14 @@ impl Session {
     }
 
     /// Returns whether a command must wait for earlier ones: because it reads a key with a pending
-    /// write, which becomes visible when it is answered; because it changes the encoding of
-    /// replies; or because too many replies are pending.
+    /// write, which becomes visible only when the write is answered; because it changes the
+    /// encoding of replies; or because too many replies are pending.
     pub(super) fn waits(&self, words: &Words) -> bool {
         let Some((name, arguments)) = words.split_first() else { return false };
         let is_written = |key: &Vec<u8>| self.written.contains(&key[..]);
         match (&*name.to_ascii_uppercase(), &self.transaction) {
             (b"HELLO" | b"RESET", _) => true,
-            // Reads of a plan that also writes are ordered after its writes by the store.
+            // If the plan also writes, the store orders its reads after its writes.
             (b"EXEC", Some(queued)) if queued.plan.writes.is_empty() => {
                 queued.plan.reads_any(|key| self.written.contains(key)) || self.reads.is_full()
             }
@@ -396,7 +397,7 @@ impl Session {
         })
     }
 
-    /// Executes a command at its own moment.
+    /// Executes a command that is not part of a transaction.
     fn alone(&mut self, name: &str, words: &Words) -> Pending {
         let mut plan = Plan::default();
         if let Err(reply) = plan.add(name, &words[1..]) {
@@ -514,7 +515,7 @@ impl Session {
         if let Some(Err(what)) = name.map(|name| self.identity.call(name)) {
             return error(what);
         }
-        // Changed only now, so that a refused command has no effect.
+        // The encoding changes only now, so that a refused command has no effect.
         self.is_resp3 = version.map_or(self.is_resp3, |version| version == b"3");
         let text = |name: &str, value: &str| (Reply::text(name), Reply::text(value));
         let proto = Reply::Integer(if self.is_resp3 { 3 } else { 2 });
@@ -532,7 +533,7 @@ impl Session {
         let number =
             |text: &[u8]| std::str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok());
         let Some(cursor) = number(&arguments[0]) else { return error("ERR invalid cursor") };
-        // All values are strings.
+        // SCAN's TYPE option matches only strings, because all values are strings.
         let (mut pattern, mut count, mut is_wanted) = (None, SCAN_COUNT, true);
         let mut options = arguments[1..].chunks_exact(2);
         for option in &mut options {
@@ -596,7 +597,7 @@ fn without_value(answer: Answer) -> Answer {
     }
 }
 
-/// Compares in constant time.
+/// Compares two byte strings in constant time.
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     let differs = a.iter().zip(b).fold(a.len() ^ b.len(), |sum, (a, b)| sum | usize::from(a ^ b));
     differs == 0

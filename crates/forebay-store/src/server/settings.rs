@@ -26,7 +26,7 @@ pub(super) fn config(arguments: &[Vec<u8>], is_durable: bool) -> Result<Reply, S
         _ => {}
     }
     let known = [
-        // The value by which Redis says that it takes no periodic snapshots; benchmarks ask for it.
+        // In Redis, this value means that no periodic snapshots are taken. Benchmarks query it.
         ("save", ""),
         ("appendonly", "yes"),
         ("appendfsync", if is_durable { "always" } else { "no" }),

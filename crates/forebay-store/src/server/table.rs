@@ -45,7 +45,7 @@ pub(super) const COUNT: usize = RULES.len();
 /// The maximum length of client input quoted in a message.
 const REPEATED: usize = 64;
 
-/// Checks that a command, in upper case, exists and accepts this number of arguments.
+/// Checks that a command, whose name is in upper case, exists and accepts this number of arguments.
 ///
 /// # Errors
 /// Describes the problem.

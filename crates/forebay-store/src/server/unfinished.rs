@@ -1,14 +1,14 @@
-//! Limits the memory for incomplete commands. For each client, it is limited by the longest
-//! command; this module limits the total.
+//! Limits the memory for incomplete commands. The maximum length of a command limits it for each
+//! client; this module limits the total.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Within this time, a client must complete its command,
+/// The time within which a client must complete its command or send [`LEAST_BYTES`] of it.
 const WINDOW: Duration = Duration::from_secs(60);
-/// or send at least this many bytes of it. Otherwise a few very slow clients could occupy the whole
-/// limit.
+/// The minimum number of bytes per [`WINDOW`]. Without it, a few very slow clients could occupy the
+/// whole limit.
 const LEAST_BYTES: usize = 1 << 20;
 
 /// The bytes of incomplete commands of all clients.
@@ -28,8 +28,8 @@ impl Part {
         Part { all: Arc::clone(all), bytes: 0, most }
     }
 
-    /// Registers that the client has sent `bytes` bytes of a command; returns false if the limit is
-    /// exceeded and this client must be disconnected.
+    /// Registers that the client has sent `bytes` bytes of an incomplete command. Returns false if
+    /// the limit is exceeded and this client must be disconnected.
     pub(super) fn holds(&mut self, bytes: usize) -> bool {
         let before = std::mem::replace(&mut self.bytes, bytes);
         let all = &self.all.0;
@@ -50,7 +50,7 @@ impl Drop for Part {
 /// The rate at which a client sends a command.
 pub(super) struct Pace {
     since: Instant,
-    /// The number of bytes of the command received by then.
+    /// The number of bytes of the command received by `since`.
     bytes: usize,
 }
 
@@ -59,8 +59,8 @@ impl Pace {
         Pace { since: now, bytes: 0 }
     }
 
-    /// Registers that `bytes` bytes of an incomplete command have arrived; returns false if the
-    /// client is too slow and must be disconnected.
+    /// Registers that `bytes` bytes of an incomplete command have arrived so far. Returns false if
+    /// the client is too slow and must be disconnected.
     pub(super) fn keeps_up(&mut self, now: Instant, bytes: usize) -> bool {
         if bytes == 0 || bytes >= self.bytes + LEAST_BYTES {
             *self = Pace { since: now, bytes };
@@ -77,7 +77,7 @@ mod tests {
     fn who_sends_next_to_nothing_is_to_go() {
         let begin = Instant::now();
         let at = |seconds: u64| begin + Duration::from_secs(seconds);
-        // One byte every half minute.
+        // One byte every half minute is too slow.
         let mut pace = Pace::new(begin);
         assert!(pace.keeps_up(at(30), 1) && pace.keeps_up(at(60), 2) && !pace.keeps_up(at(61), 3));
         // A client that has nothing to send is not too slow.
@@ -85,7 +85,7 @@ mod tests {
         assert!(
             pace.keeps_up(at(5000), 0) && pace.keeps_up(at(5060), 9) && !pace.keeps_up(at(5061), 9)
         );
-        // Exactly the required rate.
+        // Exactly the required rate is enough.
         let mut pace = Pace::new(begin);
         assert!(
             (1..60).all(|minute| pace.keeps_up(at(minute * 60), minute as usize * LEAST_BYTES))

@@ -90,7 +90,7 @@ fn puts(rows: &[ArrangementRow]) -> Table {
     table
 }
 
-/// Builds the table of disk activity.
+/// Builds the table of the disks' activity.
 fn disks(rows: &[ArrangementRow]) -> Table {
     let mut table = Table::new([
         Column::words("disks"),
@@ -107,7 +107,7 @@ fn disks(rows: &[ArrangementRow]) -> Table {
     table
 }
 
-/// Describes the prediction from the first logs, beside the result.
+/// Compares the prediction from the first logs with the result, in one sentence.
 fn predicted(predicted: &Predicted, rows: &[ArrangementRow]) -> String {
     let rate = |mb_per_s: f64| Figure::new(mb_per_s * 1e6, Unit::ByteRate).text();
     let enhanced = Arrangement::Enhanced.name();
@@ -127,7 +127,7 @@ fn predicted(predicted: &Predicted, rows: &[ArrangementRow]) -> String {
     )
 }
 
-/// Describes whether a disk that waits for its turn should be spun down.
+/// Describes whether a disk should be spun down while it waits for its turn.
 fn parking(parking: &Parking) -> String {
     let Parking { rest_s, break_even_s } = *parking;
     let pays = if rest_s > break_even_s { "pays" } else { "costs more than it saves" };

@@ -192,8 +192,8 @@ impl StoreSimulateAsk {
             .map_err(|trouble| refused(device, &trouble))
     }
 
-    /// Returns how long a disk of the enhanced arrangement rests, if the device file specifies the
-    /// savings of spinning down.
+    /// Returns how long a disk of the enhanced arrangement rests between its turns, if the device
+    /// file specifies the savings of spinning down.
     fn parking(&self, rows: &[ArrangementRow]) -> Option<Parking> {
         let enhanced = |row: &&ArrangementRow| row.arrangement == Arrangement::Enhanced.name();
         let sorted = rows.iter().filter(enhanced).find(|row| row.transformation)?;

@@ -1,7 +1,8 @@
-//! Clients of a store that know what each key may hold.
+//! Clients of a store that know which values each key may have.
 //!
-//! Each writes keys of its own, one operation after another; so of each of its keys it knows what was
-//! acknowledged last, and what may have been written since by an operation that was never answered.
+//! Each client writes keys of its own, one operation after another. For each of its keys, it
+//! therefore knows the value that was acknowledged last, and the values that unanswered operations
+//! may have written since.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -14,9 +15,10 @@ use forebay_store::{Answer, Desk, Key, Loss, Operation, OperationError, Page, Va
 #[derive(Clone, Debug, Default)]
 struct Truth {
     sure: Option<Vec<u8>>,
-    /// What unanswered operations would have left.
+    /// The values that unanswered operations may have written.
     maybe: Vec<Option<Vec<u8>>>,
-    /// It was given up: anything that was ever written, until it is written again.
+    /// Whether the key was given up. Until it is written again, it may then have any value that was
+    /// ever written.
     is_lost: bool,
 }
 
@@ -26,7 +28,7 @@ impl Truth {
     }
 }
 
-/// The knowledge of all keys, which survives power cuts.
+/// The possible values of all keys. They survive power cuts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     keys: BTreeMap<Vec<u8>, Truth>,
@@ -39,24 +41,25 @@ pub(crate) struct Clients<'a> {
     state: u64,
     now: Nanos,
     next: RequestId,
-    /// The operations before the clients start: opening, then reading every key.
+    /// The operations before the clients start: opens the store, reads every key, and scans all
+    /// keys.
     before: VecDeque<Operation>,
     idle: Vec<u64>,
     left: u64,
     under_way: BTreeMap<RequestId, (Option<u64>, Operation)>,
     seen: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
-    /// The results of a scan's pages so far.
+    /// The pages of the scan so far.
     paged: Vec<(Key, Value)>,
-    /// The first thing that was wrong.
+    /// The first error that was found.
     pub(crate) wrong: Option<String>,
     pub(crate) refused: u64,
     pub(crate) checked: u64,
     /// Whether a disk is missing or damaged, so that operations that depend on it fail.
     pub(crate) is_missing: bool,
-    /// Reads before anybody works that failed so.
+    /// The number of reads before the clients start that failed because of that.
     pub(crate) missed: u64,
     is_closing: bool,
-    /// It ends once every key was read, without more ado.
+    /// Whether the run ends once every key has been read.
     pub(crate) only_looks: bool,
     /// From this time on, no operation may fail.
     pub(crate) calm_from: Rc<Cell<Nanos>>,
@@ -77,7 +80,8 @@ impl Known {
 }
 
 impl<'a> Clients<'a> {
-    /// So many clients that do `operations` in all, on values of up to `most` bytes.
+    /// Creates this many clients, which together perform `operations` operations on values of up to
+    /// `most` bytes.
     pub(crate) fn new(
         desk: &Desk,
         known: &'a mut Known,
@@ -85,7 +89,7 @@ impl<'a> Clients<'a> {
     ) -> Clients<'a> {
         let mut before = VecDeque::from([Operation::Open]);
         before.extend(known.keys.keys().map(|key| Operation::Get(Key::from(&key[..]))));
-        // Page by page.
+        // The scan that follows is performed page by page.
         before.push_back(page(Key::from([]), seed));
         Clients {
             desk: desk.clone(),
@@ -158,7 +162,7 @@ impl<'a> Clients<'a> {
         self.wrong.get_or_insert(what);
     }
 
-    /// What came of an operation before anybody works.
+    /// Checks the answer to an operation before the clients start.
     fn found(&mut self, operation: &Operation, answer: Result<Answer, OperationError>) {
         match (operation, answer) {
             (Operation::Open, Ok(Answer::Done)) => {}
@@ -178,7 +182,7 @@ impl<'a> Clients<'a> {
                 self.seen.insert(key.to_vec(), value);
             }
             (Operation::Get(_), Err(trouble)) if self.may_be(&trouble) => self.missed += 1,
-            // A scan must not skip keys that it passes.
+            // A scan that passes unreadable keys must fail rather than skip them.
             (Operation::Scan { .. }, Err(trouble)) if self.may_be(&trouble) => {}
             (Operation::Scan { .. }, Ok(Answer::Page(Page { records, next: Some(next) }))) => {
                 self.paged.extend(records);
@@ -204,7 +208,8 @@ impl<'a> Clients<'a> {
                         expected.len()
                     ));
                 }
-                // The missing disk may have writes that were never answered.
+                // While a disk is missing, it may contain writes that were never answered, so
+                // nothing is certain.
                 for (key, value) in seen.into_iter().filter(|_| !self.is_missing) {
                     self.known.keys.insert(key, Truth { sure: value, ..Truth::default() });
                 }
@@ -213,7 +218,7 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// What came of a client's operation.
+    /// Checks the answer to a client's operation.
     fn done(&mut self, client: u64, operation: &Operation, answer: Result<Answer, OperationError>) {
         match (operation, answer) {
             (Operation::Write(records), Ok(Answer::Done)) => {
@@ -224,7 +229,7 @@ impl<'a> Clients<'a> {
                     truth.is_lost = false;
                 }
             }
-            // The write may have been executed, which the truth already allows.
+            // A failed write may have taken effect; the possible values include it already.
             (Operation::Write(_), Err(_)) => self.refused += 1,
             (_, Err(OperationError::Disk { .. })) => self.refused += 1,
             (_, Err(trouble)) if self.may_be(&trouble) => self.refused += 1,
@@ -260,7 +265,7 @@ impl<'a> Clients<'a> {
                     }
                     self.checked += 1;
                 }
-                // None of the client's own keys is missing before the next page.
+                // All of the client's own keys before the next page must be in this one.
                 let mine: Vec<_> = self
                     .known
                     .keys
@@ -286,7 +291,7 @@ impl<'a> Clients<'a> {
     }
 }
 
-/// Returns a page of a scan of everything: of a few keys, or of few bytes, or of neither.
+/// Returns a scan of one page, limited to a random number of keys and bytes or unlimited.
 fn page(from: Key, draw: u64) -> Operation {
     let count = [1, 3, 20, usize::MAX][(draw >> 20) as usize % 4];
     let bytes = [1, 3000, 40_000, u64::MAX][(draw >> 30) as usize % 4];
@@ -332,7 +337,7 @@ impl Workload for Clients<'_> {
             }
         };
         if let Operation::Write(records) = &operation {
-            // A later record of a batch replaces an earlier one.
+            // If a batch contains a key twice, the later record counts.
             let last: BTreeMap<&Key, &Option<Value>> =
                 records.iter().map(|(key, value)| (key, value)).collect();
             for (key, value) in last {

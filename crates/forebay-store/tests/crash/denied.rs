@@ -1,5 +1,5 @@
-//! Tests writes that are executed although the disk reports an error: later writes count
-//! nevertheless.
+//! Tests writes that take effect although the disk reports an error: later writes must override
+//! them.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +12,15 @@ use crate::crash::meddled::{Meddle, Meddled};
 use crate::crash::missing::{Asking, told};
 use crate::crash::{Draw, config, layouts, media};
 
-/// The write of some block is denied once this many like it were not.
+/// Reports an error for one write of a block that satisfies `is_one`, after `left` such writes
+/// succeeded. The write takes effect nevertheless.
 struct Denying {
     is_one: fn(&[u8]) -> bool,
     left: u32,
     denied: Option<u64>,
-    /// Of the block that was denied, if it was a root's: the disk and its chain.
+    /// If the write was to a root: its disk and the number of its chain.
     chain: Option<(Lane, u64)>,
-    /// Roots that were written to that disk later.
+    /// The number of root writes to that disk afterwards.
     later: u32,
 }
 
@@ -64,12 +65,12 @@ fn is_root(block: &[u8]) -> bool {
     &block[8..12] == b"ROOT"
 }
 
-/// The first frame of a root, which begins a chain.
+/// Returns whether a block is the first frame of a root, which begins a chain.
 fn is_chain(block: &[u8]) -> bool {
     is_root(block) && block[32..40] == [0; 8]
 }
 
-/// Each put fills a log, and any two runs are merged.
+/// Returns a configuration in which each put fills a log, and any two runs are merged.
 fn config_of(seed: u64, retry: Nanos) -> (Vec<Layout>, Config) {
     let mut draw = Draw(seed);
     let layouts = layouts(&mut draw);
@@ -135,7 +136,7 @@ fn nothing_is_said_behind_a_chain_that_may_have_been_begun() {
 
 #[test]
 fn a_deletion_outlives_a_first_put_that_was_done_though_it_failed() {
-    // Who failed is left alone, so that its slot is not used again.
+    // The failed disk is left alone for long, so that its slot is not reused.
     let store = config_of(17, Nanos::from_secs(1000));
     for more in 1..20 {
         let all: Vec<_> = [Operation::Open, put(0), Operation::Write(vec![(key(0), None)])]
@@ -151,7 +152,7 @@ fn a_deletion_outlives_a_first_put_that_was_done_though_it_failed() {
     }
 }
 
-/// File systems on which segments find no space: this many writes are denied, then there is some.
+/// Makes the first `left` writes to segments fail for lack of space, as on a full file system.
 struct Filled {
     segments_at: u64,
     left: u32,
@@ -193,7 +194,7 @@ fn a_full_file_system_is_told_and_the_store_goes_on_once_there_is_space() {
     assert!(!troubles.is_empty() && troubles.len() < puts - 20, "{} refused", troubles.len());
     assert_eq!(troubles.iter().filter(is_told).count(), troubles.len(), "{troubles:?}");
     assert!(told.answers[puts - 10..].iter().all(Result::is_ok), "it goes on");
-    // The operator sees the failure, and its end.
+    // The operator is notified of the failure and of its end.
     let health = told.view.health();
     assert!(health.iter().all(|health| health.name() == "ok" && health.read_errors == 0));
     assert_eq!(health.iter().map(|health| health.no_space_errors).sum::<u64>(), 60);
@@ -201,7 +202,7 @@ fn a_full_file_system_is_told_and_the_store_goes_on_once_there_is_space() {
     let says = |what: &str| notices.iter().filter(|(_, notice)| notice.contains(what)).count();
     assert!(says("no space left") > 0 && says("takes writes again") > 0, "{notices:?}");
     assert!(notices.len() < 20, "{notices:?}");
-    // Acknowledged puts are present.
+    // Acknowledged puts can be read after a power cut.
     let gets = (0..20).map(|at| Operation::Get(key(at)));
     let looks: Vec<_> = [Operation::Open].into_iter().chain(gets).collect();
     let answers = told.answers;

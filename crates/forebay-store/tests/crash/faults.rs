@@ -1,6 +1,6 @@
-//! Disks that fail: reads, writes and flushes that end with an error now and then, or all from some moment on, for a
-//! while. What was acknowledged stays, nothing wrong or older is answered, and once the disks work again so does the
-//! store, without being opened anew.
+//! Tests disks on which reads, writes or flushes fail temporarily, either occasionally or
+//! completely. Acknowledged data survives, no read returns a wrong or old value, and once the disks
+//! work again, so does the store, without being reopened.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -14,11 +14,11 @@ use crate::crash::clients::{Clients, Known};
 use crate::crash::meddled::{Meddle, Meddled};
 use crate::crash::{DISKS, Draw, STUCK, config, layouts, longer, media};
 
-/// Troubles that come and go: this many passes of the driver from one change to the next.
+/// Changes the faults of the disks when the driver reaches given passes.
 struct Changing {
     troubles: Vec<(u64, Troubles)>,
     passes: u64,
-    /// When all disks work and failed ones have been retried.
+    /// The time from which all disks work and failed ones have been retried.
     calm_from: Rc<Cell<Nanos>>,
     retry: Nanos,
 }
@@ -29,14 +29,14 @@ impl Meddle for Changing {
         if self.troubles.first().is_some_and(|(from, _)| *from <= self.passes) {
             lanes.trouble(self.troubles.remove(0).1);
             if self.troubles.is_empty() {
-                // What failed just now was begun before.
+                // I/Os that began before the change may still fail; hence twice the retry interval.
                 self.calm_from.set(lanes.wall() + self.retry + self.retry);
             }
         }
     }
 }
 
-/// The temporary trouble.
+/// The kind of operation that fails temporarily.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Reads,
@@ -50,7 +50,7 @@ impl What {
     const EACH: [What; 5] = [What::Reads, What::Writes, What::Flushes, What::All, What::Gone];
 
     fn troubles(self, draw: &mut Draw, from: u64) -> Troubles {
-        // Mostly on one disk, where each I/O fails at times.
+        // In most cases, the faults affect only one disk, on which one in `one_in` I/Os fails.
         let lane = (draw.below(3) > 0).then(|| draw.below(DISKS.into()) as Lane);
         let one_in = [1, 3, 20][draw.below(3) as usize];
         let of = |what| if self == what || self == What::All { one_in } else { 0 };
@@ -67,17 +67,17 @@ impl What {
     }
 }
 
-/// The result for a store whose disks failed.
+/// The counts of a store's lives with failing disks.
 #[derive(Default)]
 struct Came {
     refused: u64,
     checked: u64,
-    /// Lives that went on after all faults.
+    /// The number of lives that continued after the last fault.
     calm: u64,
     merges: u64,
 }
 
-/// Returns a life with faults in the middle, then one without.
+/// Runs two lives with faults in the middle, then one without.
 fn lives(seed: u64, what: What) -> Came {
     let mut draw = Draw(seed ^ 0xFA17);
     let (layouts, config) = (layouts(&mut draw), config(&mut draw));
@@ -87,7 +87,7 @@ fn lives(seed: u64, what: What) -> Came {
     let (mut known, mut came) = (Known::default(), Came::default());
     for life in 0..3 {
         let calm = Troubles { cut_after: Some(STUCK), ..Troubles::default() };
-        // Opening needs all; from then on for a while, twice.
+        // Opening needs all disks. After it, there are two periods of faults.
         let mut troubles = Vec::new();
         let mut at = 1500;
         for _ in 0..2 {
@@ -99,7 +99,7 @@ fn lives(seed: u64, what: What) -> Came {
         if life == 2 {
             troubles.clear();
         }
-        // A cut ends the first life, faults or not.
+        // The first life ends with a power cut, whatever else fails.
         let cut = 2000 + draw.below(4000);
         if life == 0 {
             troubles.iter_mut().for_each(|(_, trouble)| trouble.cut_after = Some(cut));
@@ -154,7 +154,8 @@ fn what_was_acknowledged_outlives_faults_and_the_store_goes_on() {
         let Came { refused, checked, calm, merges } = all;
         println!("{what:?}: {refused} refused, {checked} checked, {merges} merges, {calm} calm");
         let came = (refused, checked, calm, merges);
-        // Puts are written through: a flush that fails costs one only where segments make room for its log.
+        // Puts are written through, so a failed flush refuses a put only if it delays the room for
+        // its log.
         let least = if what == What::Flushes { 1 } else { 20 };
         assert!(refused > least && checked > 2000 && merges > 80 && calm > 4, "{came:?}");
     }

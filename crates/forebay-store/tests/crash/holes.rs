@@ -1,4 +1,4 @@
-//! Tests damaged batches of a log: their contents are unknown, and nothing else is.
+//! Tests damaged batches of a log: the keys in them are unknown, and no others are.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,13 +12,13 @@ use forebay_store::{
 use crate::crash::missing::{Asking, key, told};
 use crate::crash::{Draw, config, cramped, layouts, media};
 
-/// Keys of segments; half of them are put again.
+/// The number of keys in segments; half of them are put again.
 const KEYS: usize = 40;
-/// Puts of the log, each a batch.
+/// The number of puts in the log, each of which is a batch.
 const PUTS: usize = 12;
 const NEW: usize = 1000;
 
-/// Returns which key a put of the log is of: old ones, some twice, and new ones.
+/// Returns the key of a put in the log: some old keys, a few of them twice, and new keys.
 fn key_of(put: usize) -> usize {
     match put % 4 {
         3 => NEW + put,
@@ -38,12 +38,13 @@ struct Store {
     layouts: Vec<Layout>,
     config: Config,
     media: Vec<Medium>,
-    /// The disk of the log, and where its batches begin.
+    /// The disk of the log, and the offsets of the log's batches.
     disk: usize,
     batches: Vec<u64>,
 }
 
-/// Segments, and a log of this many batches that was on duty when the process was killed.
+/// Creates a store with segments, and with a log of [`PUTS`] batches that was on duty when the
+/// process was killed.
 fn store(gap_bytes: u64) -> Store {
     let mut draw = Draw(77);
     let layouts: Vec<_> =
@@ -78,7 +79,7 @@ fn store(gap_bytes: u64) -> Store {
     Store { layouts, config, media, disk, batches }
 }
 
-/// Returns the newest log of a disk, and where its batches begin.
+/// Returns the newest log of a disk, and the offsets of its batches.
 fn batches(medium: &Medium, layout: &Layout) -> (u64, Vec<u64>) {
     let mut found = Vec::new();
     for at in (layout.slot_at(0)..layout.segments_at()).step_by(4096) {
@@ -93,7 +94,7 @@ fn batches(medium: &Medium, layout: &Layout) -> (u64, Vec<u64>) {
 }
 
 impl Store {
-    /// What is on the disks if this many batches are damaged, each in one bit.
+    /// Returns the contents of the disks with one bit changed in each of these batches.
     fn damaged(&self, lost: &BTreeSet<usize>, byte: u64) -> Vec<Medium> {
         let mut media = self.media.clone();
         for batch in lost {
@@ -114,7 +115,7 @@ impl Store {
 
 type Answered = Result<Answer, OperationError>;
 
-/// What a key has: of the puts that are left, and whether a lost one came later.
+/// Returns the value of a key according to the remaining puts, and whether a lost put came later.
 fn expected(at: usize, lost: &BTreeSet<usize>) -> (Option<Value>, bool) {
     let is_of = |put: &usize| key_of(*put) == at;
     let last = (0..PUTS).filter(is_of).rfind(|put| !lost.contains(put));
@@ -139,7 +140,7 @@ fn checked(answer: &Answered) -> &Checked {
     }
 }
 
-/// Sets of batches that are not the last: nobody says that this was there.
+/// Returns sets of batches without the last one, whose existence nothing else would prove.
 fn holes() -> Vec<BTreeSet<usize>> {
     let runs = |lens: Range<usize>| {
         lens.flat_map(|len| (0..PUTS - len).map(move |from| (from..from + len).collect()))
@@ -153,7 +154,8 @@ fn only_the_keys_of_lost_batches_are_unknown() {
     for gap_bytes in [0, 8192] {
         let store = store(gap_bytes);
         for (round, lost) in (0..).zip(holes()) {
-            // The sum, the kind, the log, the place in it, the length, where the next one begins, a record.
+            // Offsets of the checksum, the kind, the log, the index in the log, the length, the
+            // position of the next batch, and a record.
             let byte = [0, 8, 24, 32, 40, 48, 1500][round % 7];
             let media = store.damaged(&lost, byte);
             let (_, answers) = store.ask(media, &looks());
@@ -179,8 +181,8 @@ fn only_the_keys_of_lost_batches_are_unknown() {
     }
 }
 
-/// Two or more damaged batches at the end are not a torn write: all but the last are known to have
-/// existed.
+/// Two or more damaged batches at the end of a log are not a torn write: all except the last are
+/// known to have existed.
 #[test]
 fn damage_at_the_end_of_a_log_is_told_but_for_its_last_batch() {
     let store = store(0);
@@ -200,7 +202,7 @@ fn damage_at_the_end_of_a_log_is_told_but_for_its_last_batch() {
     }
 }
 
-/// Pages of one key from one on; the first that fails ends them.
+/// Returns a scan of `count` keys from a key on.
 fn pages(from: usize, count: usize) -> Operation {
     Operation::Scan { from: key(from), count, bytes: u64::MAX }
 }
@@ -215,7 +217,7 @@ fn scans_fail_where_they_pass_what_is_lost_and_nowhere_else() {
         let (_, answers) = store.ask(store.damaged(&lost, 100), &asked);
         let (_, is_unknown) = expected(key_of(put), &lost);
         for (at, answer) in answers[1..].iter().enumerate() {
-            // A page of one key begins there and ends with it.
+            // A page of one key fails only if that key is lost.
             let fails = is_unknown && key_of(put) == at;
             match answer {
                 Ok(Answer::Page(Page { records, .. })) => {
@@ -261,7 +263,8 @@ fn what_is_given_up_is_what_is_lost() {
     }
 }
 
-/// Puts while there is a hole are served, and what is unknown stays so over openings, until it is put again.
+/// Puts succeed while there is a hole, and a lost key remains unknown when the store is reopened,
+/// until the key is put again.
 #[test]
 fn a_key_that_is_put_again_is_known_again() {
     let store = store(0);
@@ -287,7 +290,8 @@ fn a_key_that_is_put_again_is_known_again() {
     }
 }
 
-/// If the last batch of a log is damaged, the next log records that it existed, and its keys.
+/// If the last batch of a log is damaged, the next log records that the batch existed, and its
+/// keys.
 #[test]
 fn the_next_log_knows_the_last_batches_of_the_one_before() {
     let mut draw = Draw(3);
@@ -301,7 +305,7 @@ fn the_next_log_knows_the_last_batches_of_the_one_before() {
         .chain([Operation::Close])
         .collect();
     let (whole, answers, _) = told((&layouts, config.clone()), media(9, &layouts), None, &life);
-    // The store cannot close properly: the contents of logs stay there.
+    // Closing fails for lack of room, so the records stay in logs.
     assert!(answers[..=count].iter().all(Result::is_ok));
     let mut told_of = 0;
     for disk in 0..layouts.len() {
@@ -320,7 +324,7 @@ fn the_next_log_knows_the_last_batches_of_the_one_before() {
         let is_right = |put: &usize| answers[2 + put] == Ok(Answer::Value(Some(value(*put))));
         let wrong: Vec<_> = (0..count).filter(|put| !is_right(put)).collect();
         if wrong.is_empty() && losses.is_empty() {
-            // It is in a segment.
+            // The records of this log are in a segment.
             continue;
         }
         assert_eq!(wrong.len(), 1, "{wrong:?}");

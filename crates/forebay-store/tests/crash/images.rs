@@ -1,10 +1,10 @@
-//! A small store of each format on disks, as it was made by the code of that time: it is opened, or refused by its
-//! number.
+//! Opens a small store of each on-disk format, as written by the code of that time. An unsupported
+//! format is refused by its number.
 //!
-//! An image has segments, logs that are no segment yet, and values that no slot has room for. `UPDATE=1` makes that of
-//! the present format where there is none.
+//! An image contains segments, logs that are not in segments yet, and values that are too long for
+//! any slot. `UPDATE=1` creates the image of the current format if it is missing.
 
-// Files are its task.
+// Allowed because this module works with files.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::fs;
@@ -19,7 +19,7 @@ use crate::crash::{Draw, config, layouts, media};
 
 const KEYS: usize = 23;
 const PUTS: usize = 78;
-/// Zeros that end an extent.
+/// The number of consecutive zeros that end an extent.
 const ZEROS: usize = 64;
 
 fn store() -> (Vec<Layout>, Config) {
@@ -35,7 +35,7 @@ fn store() -> (Vec<Layout>, Config) {
     (layouts, config)
 }
 
-/// What a put leaves under its key: nothing, or a value that compresses well.
+/// Returns the value that a put writes: a deletion, or a value that compresses well.
 fn left(number: usize) -> Option<Value> {
     if number % 11 == 10 {
         return None;
@@ -54,7 +54,8 @@ fn image(format: u64) -> PathBuf {
     PathBuf::from(format!("{}/tests/images/format{format}", env!("CARGO_MANIFEST_DIR")))
 }
 
-/// Extents that are not zeros: of each disk how many, then each one's place, length and bytes.
+/// Encodes the nonzero extents of the disks: for each disk their number, then the position, length
+/// and bytes of each.
 fn pack(media: &[Medium], layouts: &[Layout]) -> Vec<u8> {
     let mut out = Vec::new();
     for (medium, layout) in media.iter().zip(layouts) {
@@ -77,7 +78,7 @@ fn pack(media: &[Medium], layouts: &[Layout]) -> Vec<u8> {
     out
 }
 
-/// Returns the disks of an image.
+/// Decodes the disks of an image.
 fn unpack(mut packed: &[u8], layouts: &[Layout]) -> Vec<Medium> {
     let mut take = |len: usize| {
         let (taken, rest) = packed.split_at(len);
@@ -117,7 +118,7 @@ fn the_image_of_the_present_format_is_made() {
     fs::write(path, pack(&lanes.kill(), &layouts)).unwrap();
 }
 
-/// Opens, checks, and reads every key.
+/// Returns operations that open and check the store, and read every key.
 fn looks() -> Vec<Operation> {
     let first = [Operation::Open, Operation::Check].into_iter();
     first.chain((0..KEYS).map(|at| Operation::Get(key(at)))).collect()
@@ -142,7 +143,7 @@ fn a_store_of_every_format_that_is_read_opens_with_all_it_has() {
         let packed = fs::read(image(format)).unwrap();
         assert!(packed.len() < 200_000, "{} bytes", packed.len());
         let media = unpack(&packed, &layouts);
-        // The store is read unchanged, and can also be continued.
+        // The store must be readable without changes, and accept further writes.
         let reads = Config { read_only: true, ..config.clone() };
         let (_, answers, _) = told((&layouts, reads), media.clone(), None, &looks());
         is_as_it_was(&answers);

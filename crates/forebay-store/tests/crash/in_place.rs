@@ -12,8 +12,8 @@ use crate::crash::media;
 
 const MIB: u64 = 1 << 20;
 
-/// Clients that know the possible values of each key, together with transformations into trees.
-/// Lanes execute I/Os in any order.
+/// Runs clients that know the possible values of each key while logs are inserted into trees. The
+/// lanes execute I/Os in any order.
 fn lives(seed: u64, (disks, transformation): (u16, Transformation), how: InPlace) -> Figures {
     let layout = |disk| Layout {
         store: seed,
@@ -52,12 +52,12 @@ fn lives(seed: u64, (disks, transformation): (u16, Transformation), how: InPlace
 #[test]
 fn what_was_put_is_found_during_and_after_transformation() {
     for seed in 0..27_u64 {
-        // One disk represents RAID 0.
+        // The single disk represents RAID 0.
         let arranged =
             [(4, Transformation::Enhanced), (1, Transformation::Basic), (4, Transformation::Basic)];
         let sync = [TreeSync::Record, TreeSync::Log, TreeSync::Close][seed as usize / 3 % 3];
         let page_bytes = [4096, 8192, 65536][seed as usize / 9 % 3];
-        // Three leaves per tree, or all of them.
+        // The cache has room for three leaves per tree, or for all of them.
         let cache_bytes = if seed.is_multiple_of(4) { 12 * page_bytes as u64 } else { MIB << 4 };
         let how = InPlace { page_bytes, cache_bytes, sync, depth: 1 + seed as usize % 3 };
         let figures = lives(seed, arranged[seed as usize % 3], how);

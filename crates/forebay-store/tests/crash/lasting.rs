@@ -1,5 +1,5 @@
-//! Tests that the losses of a log are reported at every opening until they are given up, whatever
-//! the store does in the meantime.
+//! Tests that the losses of a log are reported each time the store is opened, until they are given
+//! up, whatever the store does in the meantime.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::crash::{Draw, config, cramped, layouts, media};
 
 const KEYS: usize = 18;
 
-/// Every ninth may be one that no slot has room for.
+/// Returns a put. With `stretches`, every ninth is too long for any slot.
 fn put(number: usize, stretches: bool) -> Operation {
     let len = if stretches && number % 9 == 5 { 70_000 } else { 4000 };
     Operation::Write(vec![(key(number % KEYS), Some(vec![number as u8; len].into()))])
@@ -37,7 +37,7 @@ impl Store {
         Store { layouts, config }
     }
 
-    /// Runs a life that ends in a kill; returns the answers, and the contents of the disks.
+    /// Runs a life that ends with a kill; returns the contents of the disks, and the answers.
     fn live(
         &self,
         media: Vec<Medium>,
@@ -51,14 +51,14 @@ impl Store {
         (lanes.kill(), answers)
     }
 
-    /// After this many puts. Without room for segments all logs are left.
+    /// Returns the store, killed after this many puts. Without room for segments, all logs remain.
     fn killed(mut self, puts: usize, has_room: bool) -> (Store, Vec<Medium>) {
         let whole = (self.layouts.clone(), self.config.clone());
         if !has_room {
             (self.layouts, self.config) = cramped(&whole.0, 0, &whole.1);
         }
         let puts = (0..puts).map(|number| put(number, has_room));
-        // Nothing is retried after that.
+        // After the store is closed, nothing is retried.
         let end = (!has_room).then_some(Operation::Close);
         let all: Vec<_> = [Operation::Open].into_iter().chain(puts).chain(end).collect();
         let (media, answers) = self.live(media(7, &whole.0), Vec::new(), &all);
@@ -67,8 +67,9 @@ impl Store {
         (self, media)
     }
 
-    /// Batches in slots, and where blocks in slots say that batches are: the log and the place in it, the disk and
-    /// the first byte.
+    /// Returns all batches: those in slots, the blocks in slots that refer to batches elsewhere,
+    /// and those batches. Each has its log and index, its disk, its offset, and whether it is
+    /// outside a slot.
     fn batches(&self, media: &[Medium]) -> Vec<((u64, u64), usize, u64, bool)> {
         let mut found = Vec::new();
         for (disk, (medium, layout)) in media.iter().zip(&self.layouts).enumerate() {
@@ -81,7 +82,7 @@ impl Store {
                 match &block[8..12] {
                     b"FBB5" => found.push((name, disk, at, false)),
                     b"STR5" => {
-                        // The position after the summaries of other batches.
+                        // The location follows the summaries of other batches.
                         let said = u32::from_le_bytes(block[88..92].try_into().unwrap());
                         found.push((name, disk, at, false));
                         found.push((name, disk, word(92 + said as usize), true));
@@ -94,7 +95,7 @@ impl Store {
     }
 }
 
-/// The put that each key was written by last, of those that are known of.
+/// For each key, the last known put.
 type Last = BTreeMap<usize, usize>;
 
 fn last(puts: impl Iterator<Item = usize>) -> Last {
@@ -107,7 +108,8 @@ fn looks() -> impl Iterator<Item = Operation> {
         .chain((0..KEYS).map(|at| Operation::Get(key(at))))
 }
 
-/// Which keys are refused; the others have their last value. One put may be unknown of.
+/// Returns the keys whose reads fail; the others must have their last value. The existence of put
+/// `unsure` may be unknown.
 fn refused(
     answers: &[Result<Answer, OperationError>],
     last: &Last,
@@ -151,7 +153,7 @@ fn a_loss_is_told_until_it_is_given_up() {
         let newest = batches.iter().max().map(|(name, ..)| *name);
         let more = puts..puts + 12;
         for (name, disk, at, is_stretched) in batches {
-            // Damages the kind of the block, its owner, its content, or all of it.
+            // Damages the block's kind, its log, its content, or the whole block.
             for damage in [8, 24, 100, 4096] {
                 let mut media = whole.clone();
                 let mut block = vec![0; 4096];
@@ -161,7 +163,8 @@ fn a_loss_is_told_until_it_is_given_up() {
                 }
                 media[disk].write(at, &block, true);
                 let what = format!("{puts} puts, {name:?} on disk {disk} at {at}, byte {damage}");
-                // Of the last of all nothing else tells, but where its block does.
+                // Nothing else proves that the very last batch existed, unless a block refers to
+                // it.
                 let unsure = (Some(name) == newest && !is_stretched).then(|| puts - 1);
                 let first: Vec<_> =
                     looks().chain(more.clone().map(|number| put(number, true))).collect();
@@ -210,7 +213,7 @@ fn a_log_whose_beginning_cannot_be_read_for_a_while_is_not_written_over() {
                 let (media, answers) = store.live(whole.clone(), bad, &first);
                 told += refused(&answers, &last(0..puts), None, &what).len();
                 assert!(answers[2 + KEYS..].iter().all(Result::is_ok), "{what}: a put fails");
-                // It can be read again: everything is there.
+                // The slot is readable again, so everything is present.
                 let second: Vec<_> = looks().collect();
                 let (_, answers) = store.live(media, Vec::new(), &second);
                 let is = refused(&answers, &last(0..puts + 12), None, &what);
@@ -252,7 +255,7 @@ fn what_an_unreadable_root_may_have_had_is_not_forgotten() {
                         }
                     }
                     if other == disk {
-                        // It was written anew.
+                        // The damaged root was rewritten when the store was opened.
                         let (_, answers) = store.live(media, Vec::new(), &looks);
                         let is = refused(&answers, &last(0..puts), None, &what);
                         let Ok(Answer::Checked(checked)) = &answers[1] else { unreachable!() };
@@ -266,10 +269,10 @@ fn what_an_unreadable_root_may_have_had_is_not_forgotten() {
     assert!(told > 500 && right > 500, "{told} told of, {right} right");
 }
 
-/// The place of a frame of a root in its disk's frames, the latest last: its chain, and where in it.
+/// The chain of a root's frame, and its index in the chain. The latest frame is the greatest.
 type Frame = (u64, u64);
 
-/// Returns which frame each block of a disk's two areas is of, if it is of one.
+/// Returns the frame of which each block of a disk's two root areas is a part, if any.
 fn frames(medium: &Medium, layout: &Layout) -> Vec<Option<Frame>> {
     let (mut found, mut left, mut frame) = (Vec::new(), 0, None);
     for number in 0..2 * layout.root_bytes / 4096 {
@@ -304,7 +307,7 @@ fn what_a_rotten_root_had_is_not_forgotten() {
                 media[disk].write(at, &[byte[0] ^ 1], true);
                 let zeros = vec![0; 2 * store.layouts[other].root_bytes as usize];
                 media[other].write(store.layouts[other].root_at(0), &zeros, true);
-                // Of the last change alone nothing tells that it was there.
+                // Nothing else proves that the very last change was made.
                 let is_last = *frame == Some(last);
                 let is_of_it = frame.is_some_and(|(chain, _)| chain == last.0) && !is_last;
                 let (_, answers) = store.live(media, Vec::new(), &looks().collect::<Vec<_>>());
@@ -336,11 +339,12 @@ fn what_a_log_that_is_given_up_says_of_the_one_before_counts() {
         let (store, whole) = Store::new(puts as u64 % 3).killed(puts, false);
         let batches = store.batches(&whole);
         let (mut layouts, config) = cramped(&store.layouts, 0, &store.config);
-        // There is room for what a log that is given up leaves, and for no log.
+        // There is room for what remains of a log that is given up, but not for a whole log.
         layouts[1..].iter_mut().for_each(|layout| layout.capacity_bytes += 8192);
         let slow = Store { layouts, config };
         for ((log, index), disk, at, _) in &batches {
-            // The last batch of the log before, where that stays a log for want of room.
+            // The last batch of the preceding log, if that log remains because there is no room for
+            // its segment.
             let before =
                 batches.iter().filter(|((other, _), disk, ..)| other + 1 == *log && *disk > 0);
             let Some((_, other, last, _)) = before.max() else { continue };
@@ -349,12 +353,12 @@ fn what_a_log_that_is_given_up_says_of_the_one_before_counts() {
             }
             let mut media = whole.clone();
             media[*disk].write(at + 100, &[0xA5; 8], true);
-            // Nothing tries again behind that.
+            // After the store is closed, nothing is retried.
             let repair = [Operation::Open, Operation::Repair, Operation::Close];
             let (mut media, answers) = slow.live(media, Vec::new(), &repair);
             let Ok(Answer::Checked(given)) = &answers[1] else { panic!("{answers:?}") };
             if given.losses.is_empty() {
-                // It is the newest, and looks torn.
+                // The damaged batch is the newest, so it looks torn.
                 continue;
             }
             media[*other].write(last + 100, &[0xA5; 8], true);

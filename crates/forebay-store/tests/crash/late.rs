@@ -1,4 +1,5 @@
-//! What is late: a log that stays behind, a disk that comes back, a root that was written though it failed.
+//! Tests late events: a log that is transformed late, a disk that comes back, and a root write that
+//! took effect although it failed.
 
 use forebay_core::{Fault, Lane, Nanos, Op, Piece, Request};
 use forebay_live::{Ended, Failure};
@@ -13,7 +14,7 @@ fn put(number: usize, byte: u8) -> Operation {
     Operation::Write(vec![(key(number), Some(vec![byte; 4000].into()))])
 }
 
-/// Each put fills a log.
+/// Returns a configuration in which each put fills a log.
 fn small(draw: &mut Draw) -> Config {
     Config {
         log_bytes: 8000,
@@ -27,7 +28,7 @@ fn small(draw: &mut Draw) -> Config {
     }
 }
 
-/// Writes of one disk fail between two passes of the driver.
+/// Makes all writes to one disk fail between two passes of the driver.
 struct Failing {
     lane: Lane,
     from: u64,
@@ -52,7 +53,7 @@ impl Meddle for Failing {
 fn a_deletion_stays_as_long_as_an_older_log_is_no_segment() {
     let mut draw = Draw(11);
     let layouts = layouts(&mut draw);
-    // Who failed is left alone.
+    // A disk that failed is left alone for a while.
     let config = small(&mut draw);
     let gone = Operation::Write(vec![(key(0), None)]);
     let first = [Operation::Open, put(0, 1), put(1, 1), gone];
@@ -83,7 +84,7 @@ fn what_waits_for_the_disk_on_duty_goes_on_when_that_is_quiet() {
     let mut draw = Draw(12);
     let layouts = layouts(&mut draw);
     let operations = [Operation::Open, put(0, 1), put(1, 1), put(2, 1), Operation::Get(key(0))];
-    // Two disks: the only other one is on duty.
+    // There are two disks, and the only other disk is on duty.
     let layouts = &layouts[..2];
     let work = Asking::new(&operations, Nanos::from_secs(3));
     let mut lanes = Crash::new(media(1, layouts), 4096, 4, 1, Troubles::default());
@@ -100,7 +101,7 @@ fn what_was_put_while_a_disk_was_away_is_newer_than_what_that_has() {
     let config = small(&mut draw);
     let pairs = (1..8).flat_map(|puts| (0..usize::from(DISKS)).map(move |disk| (puts, disk)));
     for (puts, missing) in pairs {
-        // No log becomes a segment at first.
+        // At first, no log becomes a segment.
         let (cramped, slow) = cramped(&layouts, (missing + 1) % layouts.len(), &config);
         let puts = (0..puts).map(|_| put(0, 1));
         let first: Vec<_> =
@@ -115,7 +116,7 @@ fn what_was_put_while_a_disk_was_away_is_newer_than_what_that_has() {
         let scan = Operation::Scan { from: key(0), count: 1, bytes: 1 << 20 };
         let looks = [Operation::Open, Operation::Get(key(0)), scan, Operation::Close];
         let (media, early, _) = told((&layouts, config.clone()), media, None, &looks);
-        // By now all logs are segments.
+        // By now, all logs are segments.
         let (_, late, _) = told((&layouts, config.clone()), media, None, &looks);
         for answers in [early, late] {
             let newest = |value: &[u8]| value[0] == 2;
@@ -127,10 +128,10 @@ fn what_was_put_while_a_disk_was_away_is_newer_than_what_that_has() {
     }
 }
 
-/// The root that first names some segment is written, and the disk says that it was not. The power goes once
-/// the segment's bytes are written again.
+/// Reports an error for the root write that first lists a segment, although the write takes effect.
+/// The power is cut once the segment's space is written again.
 struct Unanswered {
-    /// The number of earlier ones.
+    /// The number of such root writes that are left alone first.
     left: u32,
     root: Option<u64>,
     segment: Option<(Lane, u64)>,
@@ -151,7 +152,7 @@ impl Meddle for Unanswered {
         self.is_over |= self.segment == Some((io.lane, io.offset));
         let bytes = lanes.pool().view(pieces[0]);
         let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
-        // A root's first change is that of a segment of this disk.
+        // The first change in the root adds a segment on the root's own disk.
         let is_own = bytes[48..52] == 1_u32.to_le_bytes()
             && bytes[52..56] == u32::from(io.lane).to_le_bytes();
         let is_first = long(32) == 0;
@@ -160,7 +161,7 @@ impl Meddle for Unanswered {
         }
         match self.left.checked_sub(1) {
             Some(left) => self.left = left,
-            // Its number and two ages come first.
+            // The offset of the segment follows its id and two ages.
             None => (self.root, self.segment) = (Some(io.id), Some((io.lane, long(96)))),
         }
     }
@@ -206,7 +207,7 @@ fn a_segment_that_a_failed_root_may_name_is_not_written_over() {
     assert_eq!(reached, 10);
 }
 
-/// The first block that says where a long put is gets written, and the disk says that it was not.
+/// Reports an error for the first block that refers to a long put, although the write takes effect.
 #[derive(Default)]
 struct Denied(Option<u64>);
 

@@ -1,5 +1,5 @@
-//! Lanes that leave out one kind of sync: what a store takes for durable and is not. Which kind an I/O is of its place
-//! and its bytes say.
+//! Lanes that omit one kind of sync, so that a store wrongly takes data for durable. The kind of an
+//! I/O is determined from its offset and its bytes.
 
 use std::collections::BTreeMap;
 
@@ -10,34 +10,34 @@ use forebay_store::Layout;
 
 use crate::crash::meddled::{Meddle, Meddled};
 
-/// What is left out.
+/// The kind of sync to omit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lie {
-    /// A batch in its slot.
+    /// The write of a batch to its slot.
     Batch,
-    /// A batch that no slot has room for.
+    /// The write of a batch that is too long for any slot.
     Stretch,
-    /// The block in the slot that says where that is.
+    /// The write of the block in the slot that refers to such a batch.
     StretchBlock,
-    /// Another disk's root that says that a log was begun.
+    /// The write of another disk's root that records the beginning of a log.
     Begun,
-    /// The flush of a segment before a root names it.
+    /// The flush of a segment before a root lists it.
     Segment,
-    /// Its own disk's root.
+    /// The write of a segment to the root of its own disk.
     OwnRoot,
-    /// The copy of its filter.
+    /// The write of the copy of a segment's filter.
     Copy,
-    /// The root of the disk with that copy.
+    /// The write of a segment to the root of the disk with the copy.
     OtherRoot,
-    /// The root of the disk with the copy that forgets a segment.
+    /// The removal of a segment from the root of the disk with the copy.
     OtherForgets,
-    /// The root of its own disk that does.
+    /// The removal of a segment from the root of its own disk.
     OwnForgets,
-    /// The first frame of a chain, which says everything.
+    /// The write of the first frame of a chain, which contains the complete list.
     Chain,
     /// The flush of each disk before anything is read.
     Opening,
-    /// The flush before duty passes on, where puts are not durable.
+    /// The flush before duty passes on if puts are not durable.
     Duty,
 }
 
@@ -59,15 +59,16 @@ impl Lie {
     ];
 }
 
-/// Lanes of a store with all of its disks.
+/// The lanes of a store with all its disks, one kind of whose syncs is omitted.
 pub(crate) struct Lying {
     lie: Option<Lie>,
     layout: Layout,
-    /// By lane: it was flushed; what its slots, its segments got since.
+    /// For each lane: whether it was flushed, and whether its slots and segments have been written
+    /// since.
     flushed: Vec<bool>,
     slot_writes: Vec<bool>,
     segment_writes: Vec<bool>,
-    /// Disks of segments that roots said.
+    /// The disk of each segment that a root listed.
     disks: BTreeMap<u64, u32>,
 }
 
@@ -80,7 +81,7 @@ impl Lying {
         Meddled { lanes, by }
     }
 
-    /// What kind of sync an I/O is, if it is one.
+    /// Returns the kind of sync that an I/O is, if it is one.
     fn kind(&mut self, lanes: &Crash, io: &Request, pieces: &[Piece]) -> Option<Lie> {
         let lane = usize::from(io.lane);
         let is_slot = (self.layout.slot_at(0)..self.layout.segments_at()).contains(&io.offset);
@@ -110,11 +111,11 @@ impl Lying {
                 (true, b"STR5") => Lie::StretchBlock,
                 (true, _) => Lie::Batch,
                 (false, b"FILT") => Lie::Copy,
-                // Or a later part of one.
+                // This includes the later parts of a batch.
                 (false, _) => Lie::Stretch,
             });
         }
-        // The number of a frame in its chain, and what its first entry is.
+        // The frame's index in its chain, and the kind of its first entry.
         match (long(32), word(48)) {
             (0, _) => Some(Lie::Chain),
             (_, 1) => {
@@ -143,7 +144,8 @@ impl Meddle for Lying {
     fn start(&mut self, lanes: &Crash, io: &mut Request, pieces: &[Piece]) {
         if self.lie.is_some() && self.kind(lanes, io, pieces) == self.lie {
             match io.op {
-                // Something that takes as long and keeps nothing.
+                // Replaces the flush with an operation that takes as long but makes nothing
+                // durable.
                 Op::Flush => io.op = Op::Park,
                 _ => io.flags = Flags::NONE,
             }

@@ -1,4 +1,4 @@
-//! Lanes with somebody between them and the store.
+//! Lanes whose I/Os a test can observe and change.
 
 use std::io;
 
@@ -6,13 +6,13 @@ use forebay_core::{Lane, Nanos, Piece, Request, Slots};
 use forebay_live::{Ended, Lanes, Waker};
 use forebay_rig::Crash;
 
-/// What may be done there.
+/// Observes and changes the I/Os of lanes.
 pub(crate) trait Meddle {
-    /// At each pass of the driver.
+    /// Called at each pass of the driver.
     fn pass(&mut self, _lanes: &mut Crash) {}
-    /// Before an I/O is begun.
+    /// Called before an I/O begins.
     fn start(&mut self, _lanes: &Crash, _io: &mut Request, _pieces: &[Piece]) {}
-    /// Once an I/O has ended.
+    /// Called when an I/O has ended.
     fn end(&mut self, _ended: &mut Ended) {}
 }
 

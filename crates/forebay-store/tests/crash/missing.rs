@@ -1,6 +1,6 @@
-//! A disk is missing for a while, or bytes on one rot: meanwhile what they may decide fails, nothing older is
-//! answered, and puts go on. Once the disk is back everything is there; once it was repaired, all but what is said to
-//! be lost.
+//! Tests a disk that is missing for a while, or that is damaged. Meanwhile, operations that depend
+//! on the lost data fail, no read returns an old value, and puts succeed. Once the disk is back,
+//! everything can be read; once the store is repaired, everything except the reported losses.
 
 use forebay_core::{Done, Flags, Nanos, Op, Request, Slots, Workload};
 use forebay_live::{Lanes, run};
@@ -13,7 +13,7 @@ use crate::crash::clients::{Clients, Known};
 use crate::crash::lying::{Lie, Lying};
 use crate::crash::{DISKS, Draw, STUCK, config, layouts, longer, media};
 
-/// A store's lives so far.
+/// The state of a store between its lives.
 struct Lives {
     seed: u64,
     draw: Draw,
@@ -23,7 +23,7 @@ struct Lives {
     lie: Option<Lie>,
 }
 
-/// How its disks are.
+/// The state of the disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
     Whole,
@@ -31,7 +31,7 @@ enum How {
     Damaged,
 }
 
-/// The result of a life of the store.
+/// The outcome of a life of the store.
 struct Life {
     media: Vec<Medium>,
     read: u64,
@@ -39,7 +39,7 @@ struct Life {
 }
 
 impl Lives {
-    /// Up to a power cut, or to the end.
+    /// Runs the store up to a power cut or, if `is_cut` is false, to its end.
     fn live(&mut self, media: Vec<Medium>, how: How, is_cut: bool) -> Life {
         let missing = if let How::Missing(disk) = how { Some(disk) } else { None };
         let cut_after = Some(if is_cut { 200 + self.draw.below(4000) } else { STUCK });
@@ -68,7 +68,7 @@ impl Lives {
     }
 }
 
-/// A disk is lost in a cut: what it may decide fails.
+/// Tests the loss of a disk in a power cut: reads of keys that the disk may affect fail.
 pub(crate) fn is_known_elsewhere(seed: u64, lie: Option<Lie>) {
     let mut draw = Draw(seed ^ 0xD15C);
     let (layouts, config) = (layouts(&mut draw), config(&mut draw));
@@ -99,7 +99,7 @@ fn a_missing_disk_makes_nothing_older_of_what_there_is() {
                 media = life.media;
             }
             media.insert(missing, away);
-            // It is back, and so is everything.
+            // The disk is back, so everything can be read.
             media = lives.live(media, How::Whole, true).media;
         }
         lives.live(media, How::Whole, false);
@@ -108,7 +108,7 @@ fn a_missing_disk_makes_nothing_older_of_what_there_is() {
     assert!(missed > 1000 && read > 2 * missed && whole > 1, "{read}, {missed}, {whole}");
 }
 
-/// Asks one thing after another, each so long after the last answer.
+/// Issues one operation after another, each `pause` after the last answer.
 pub(crate) struct Asking {
     desk: Desk,
     left: Vec<Operation>,
@@ -119,7 +119,7 @@ pub(crate) struct Asking {
     due: Nanos,
 }
 
-/// The messages of the store, and its final state.
+/// The outcome of the run, the answers, and a view of the store's final state.
 pub(crate) struct Told {
     pub(crate) outcome: std::io::Result<Nanos>,
     pub(crate) answers: Vec<Result<Answer, OperationError>>,
@@ -132,7 +132,7 @@ impl Asking {
         Asking { desk, left, answers, next: 0, is_waiting: false, pause, due: Nanos::ZERO }
     }
 
-    /// Of a store on these lanes.
+    /// Runs the operations on a store on these lanes.
     pub(crate) fn of<L: Lanes>(
         mut self,
         (layouts, config): (&[Layout], Config),
@@ -169,7 +169,7 @@ impl Workload for Asking {
     }
 }
 
-/// Returns the answers of a sequence of operations, none of which fails.
+/// Returns the answers to a sequence of operations, none of which may fail.
 pub(crate) fn asked(
     store: (&[Layout], Config),
     media: Vec<Medium>,
@@ -180,7 +180,8 @@ pub(crate) fn asked(
     (media, answers.into_iter().map(Result::unwrap).collect())
 }
 
-/// What one operation after another answers, and how many runs there are in the end.
+/// Runs a sequence of operations; returns the contents of the disks, the answers, and the final
+/// number of runs.
 pub(crate) fn told(
     (layouts, config): (&[Layout], Config),
     media: Vec<Medium>,
@@ -194,7 +195,7 @@ pub(crate) fn told(
     (lanes.cut(Tear::Sector), answers, view.held().1)
 }
 
-/// What checking finds, what repairing gives up, and what checking finds then.
+/// Checks, repairs and checks again; returns the contents of the disks and the three results.
 fn repaired(
     lives: &Lives,
     media: Vec<Medium>,
@@ -221,18 +222,18 @@ fn what_rots_is_found_and_repaired_and_nothing_else_is_lost() {
         let mut lives = Lives { seed, draw, layouts, config, known: Known::default(), lie: None };
         let mut media = lives.live(media, How::Whole, true).media;
         media = lives.live(media, How::Whole, true).media;
-        // Logs are segments from here on.
+        // From here on, all logs are in segments.
         media = lives.live(media, How::Whole, false).media;
         let layout = lives.layouts[0];
         let disk = lives.draw.below(DISKS.into()) as usize;
         if lives.draw.below(3) == 0 {
-            // Of a root another disk knows all that matters.
+            // Everything that matters in a root is also known from another disk.
             for _ in 0..4 {
                 let frame = lives.draw.below(2 * layout.root_bytes / 4096);
                 media[disk].write(layout.root_at(0) + frame * 4096, &[0xA5; 512], true);
             }
             media = lives.live(media, How::Whole, true).media;
-            // And is told again.
+            // The rewritten root is complete again, so another disk may be missing.
             let missing = lives.draw.below(DISKS.into()) as usize;
             let away = media.remove(missing);
             media = lives.live(media, How::Missing(missing), true).media;
@@ -272,7 +273,7 @@ fn a_disk_that_is_given_up_takes_only_what_is_said_along() {
         let (mut media, [_, repaired, again]) = repaired(&lives, media, Some(missing));
         assert_eq!(again.losses, [], "seed {seed}");
         repaired.losses.iter().for_each(|loss| lives.known.lose(loss));
-        // A new one in its place.
+        // A new disk replaces the missing one.
         media.insert(missing, crate::crash::media(seed + 1, &lives.layouts).swap_remove(missing));
         let media = lives.live(media, How::Whole, true).media;
         lives.live(media, How::Whole, false);

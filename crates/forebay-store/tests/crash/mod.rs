@@ -1,5 +1,5 @@
-//! The third clock: power cuts anywhere, at every stage. No acknowledged write is lost, and none is seen that
-//! was never written.
+//! The third driver: cuts the power at any stage. No acknowledged write is lost, and no read
+//! returns data that was never written.
 
 mod clients;
 mod denied;
@@ -29,10 +29,10 @@ use self::lying::{Lie, Lying};
 
 const DISKS: u16 = 4;
 const MIB: u64 = 1 << 20;
-/// The number of passes after which a life counts as endless.
+/// The number of passes of the driver after which a life counts as endless.
 const STUCK: u64 = 300_000;
 
-/// A generator like the lanes' own.
+/// A random number generator like that of the lanes.
 struct Draw(u64);
 
 impl Draw {
@@ -91,14 +91,14 @@ fn config(draw: &mut Draw) -> Config {
     }
 }
 
-/// Returns disks that seem to have space although logs find none: only the first disk can log.
+/// Returns disks that seem to have space although logs find none. Only disk `roomy` can log.
 fn cramped(layouts: &[Layout], roomy: usize, config: &Config) -> (Vec<Layout>, Config) {
     let cramp = |(disk, layout): (usize, &Layout)| Layout {
         capacity_bytes: match disk == roomy {
             true => layout.capacity_bytes,
             false => layout.segments_at() + 8192,
         },
-        // Elsewhere that block is one of a segment.
+        // On the other disks, the last block belongs to the segments.
         is_labelled_at_end: disk == roomy && layout.is_labelled_at_end,
         ..*layout
     };
@@ -110,7 +110,7 @@ fn cramped(layouts: &[Layout], roomy: usize, config: &Config) -> (Vec<Layout>, C
     (layouts.iter().enumerate().map(cramp).collect(), config)
 }
 
-/// New disks, each with its label.
+/// Creates new disks, each with its label and an empty root.
 fn media(seed: u64, layouts: &[Layout]) -> Vec<Medium> {
     let medium = |layout: &Layout| {
         let mut medium = Medium::new(seed ^ u64::from(layout.disk));
@@ -120,7 +120,7 @@ fn media(seed: u64, layouts: &[Layout]) -> Vec<Medium> {
     layouts.iter().map(medium).collect()
 }
 
-/// The result of a run.
+/// Counts of a store's lives.
 #[derive(Default)]
 struct Came {
     checked: u64,
@@ -129,7 +129,7 @@ struct Came {
     transformations: u64,
 }
 
-/// Lives, all but the last of which end in a cut, most of them.
+/// Runs three lives. The first two end with a power cut or a kill, unless they end earlier.
 fn lives(seed: u64, lie: Option<Lie>) -> Result<Came, String> {
     let mut draw = Draw(seed);
     let (layouts, config) = (layouts(&mut draw), config(&mut draw));
@@ -140,9 +140,9 @@ fn lives(seed: u64, lie: Option<Lie>) -> Result<Came, String> {
     for life in 0..3 {
         let early = draw.below(4) == 0;
         let cut_after = 1 + draw.below(if early { 200 } else { 6000 });
-        // By a kill of the process instead, in one life of four.
+        // In one of four lives, the process is killed instead.
         let is_killed = draw.below(4) == 0;
-        // The last life ends by itself.
+        // The last life is not cut off.
         let cut_after = Some(if life < 2 { cut_after } else { STUCK });
         let troubles = Troubles { cut_after, ..Troubles::default() };
         let lanes =
@@ -150,7 +150,7 @@ fn lives(seed: u64, lie: Option<Lie>) -> Result<Came, String> {
         let mut lanes = Lying::over(lanes, lie, layouts[0]);
         let desk = Desk::default();
         let mut policy = StorePolicy::over(&layouts, config.clone(), 65536, desk.clone());
-        // Every fourth store has values that no slot has room for.
+        // Every fourth store has values that are too long for any slot.
         let most = if seed.is_multiple_of(4) { 90_000 } else { 9000 };
         let how = (draw.below(u64::MAX), clients, if life < 2 { 3000 } else { 60 }, most);
         let mut work = Clients::new(&desk, &mut known, how);
@@ -202,7 +202,8 @@ fn what_was_acknowledged_outlives_every_cut() {
     assert!(all.cuts > 50 && all.merges > 50 && all.transformations > 500 && all.checked > 15_000);
 }
 
-/// What is found after the process was killed outlives the next cut, acknowledged or not.
+/// Tests that data found after a kill of the process survives the next power cut, whether or not it
+/// was acknowledged.
 fn is_durable_once_seen(seed: u64, lie: Option<Lie>) -> Result<(), String> {
     let mut draw = Draw(seed ^ 0x09E4);
     let (layouts, config) = (layouts(&mut draw), config(&mut draw));
@@ -229,7 +230,8 @@ fn is_durable_once_seen(seed: u64, lie: Option<Lie>) -> Result<(), String> {
     Ok(())
 }
 
-/// After a cut nothing that is read only where a disk is lost (copies of filters) is damaged either.
+/// Tests that after a power cut, data that is read only if a disk is lost (copies of filters) is
+/// not damaged either.
 fn is_whole_after_a_cut(seed: u64, lie: Option<Lie>) -> Result<(), String> {
     let mut draw = Draw(seed ^ 0xC0B1);
     let (layouts, config) = (layouts(&mut draw), config(&mut draw));
@@ -250,9 +252,9 @@ fn is_whole_after_a_cut(seed: u64, lie: Option<Lie>) -> Result<(), String> {
     }
 }
 
-/// The first seed of any test of cuts that finds a lie.
+/// Returns the failure of the first test of power cuts that detects a lie.
 fn finds(lie: Lie) -> Option<String> {
-    // A panic is a find too.
+    // A panic also counts as detecting the lie.
     let caught = |what: &str, seed, run: &dyn Fn(u64) -> Result<(), String>| {
         let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(seed)));
         let wrong = run.unwrap_or_else(|_| Err("a panic".into())).err()?;

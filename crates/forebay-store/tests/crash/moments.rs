@@ -1,4 +1,5 @@
-//! Reads while batches are on their way: each sees all of a batch or nothing, and a snapshot stays what it was.
+//! Tests reads while batches are being written: a read sees all of a batch or nothing, and a
+//! snapshot does not change.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use crate::crash::{Draw, STUCK, config, layouts, longer, media};
 
 const KEYS: u8 = 6;
 
-/// Who waits for an answer.
+/// The client that waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
     Opener,
@@ -20,7 +21,7 @@ enum Who {
     Closer,
 }
 
-/// Writers that put the same into all keys at once, and a reader that looks again and again.
+/// Writers that put the same value into all keys at once, and a reader that reads repeatedly.
 struct Moments {
     desk: Desk,
     now: Nanos,
@@ -29,9 +30,9 @@ struct Moments {
     /// The clients that issue the next operations, and when.
     idle: Vec<(Nanos, Who)>,
     under_way: BTreeMap<RequestId, Who>,
-    /// The reader's snapshot, what it had at first, and how often it is still to be looked at.
+    /// The reader's snapshot, the value first read from it, and the number of reads left.
     snapshot: Option<(u64, Option<Value>, u64)>,
-    /// Snapshots beside which something was written before they were looked at for the last time.
+    /// The number of snapshots during which something was written before their last read.
     outlived: u64,
     acknowledged: u64,
     latest: Option<Value>,
@@ -45,7 +46,7 @@ impl Moments {
             Who::Opener => Operation::Open,
             Who::Closer => Operation::Close,
             Who::Writer => {
-                // Keys of a batch need not come in order.
+                // Rotates the keys, because the keys of a batch need not be in order.
                 let value = Value::from([&id.to_be_bytes()[..], &[0; 700]].concat());
                 let key = |at| Key::from([(at + (id % u64::from(KEYS)) as u8) % KEYS]);
                 Operation::Write((0..KEYS).map(|at| (key(at), Some(value.clone()))).collect())
@@ -64,7 +65,7 @@ impl Moments {
         }
     }
 
-    /// All keys hold the same, of now or of the snapshot.
+    /// Checks that all keys have the same value; in a snapshot, the value read first.
     fn check(&mut self, found: &[Option<Value>]) {
         let (seed, first) = (self.seed, found[0].clone());
         assert!(found.iter().all(|value| *value == first), "seed {seed}: half of a batch");
@@ -120,7 +121,7 @@ impl Workload for Moments {
             Ok(Answer::Done) => {}
             answer => panic!("seed {}: {answer:?}", self.seed),
         }
-        // What is in memory is read in no time at all.
+        // Data in memory is read in no time, so the reader must pause.
         let soon = now + Nanos(if who == Who::Reader { 400 } else { 0 });
         self.left -= u64::from(who == Who::Writer && self.left > 0);
         match who {

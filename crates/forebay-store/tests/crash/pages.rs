@@ -1,5 +1,5 @@
-//! Scans page by page, beside a model that says what each page has: of now and of snapshots, several at a time,
-//! while logs become segments, segments are merged, and keys are replaced and deleted.
+//! Tests scans page by page against a model: several concurrent scans of the current state and of
+//! snapshots, while logs become segments, segments are merged, and keys are replaced and deleted.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -18,13 +18,13 @@ use crate::crash::{Draw, STUCK, config, layouts, longer, media};
 
 type Model = BTreeMap<Key, Value>;
 
-/// A scan that goes on, of now or of a snapshot.
+/// A scan in progress, of the current state or of a snapshot with its model.
 struct Scan {
     snapshot: Option<(u64, Model)>,
     from: Key,
 }
 
-/// One operation after another.
+/// Issues random operations one after another.
 struct Pages {
     desk: Desk,
     draw: Draw,
@@ -33,11 +33,11 @@ struct Pages {
     left: u64,
     model: Model,
     scans: Vec<Scan>,
-    /// Asked before anything else is drawn.
+    /// Operations to issue before random ones.
     before: VecDeque<Operation>,
     under_way: Option<(Operation, usize)>,
     seed: u64,
-    /// All there is to do is one scan, in pages of this many keys.
+    /// If set, the only work is one scan, in pages of this many keys.
     only: Option<usize>,
     pages: u64,
     is_closing: bool,
@@ -103,7 +103,7 @@ impl Pages {
     }
 
     /// Checks that a page has the first keys of the model, as many as were requested and fit, and
-    /// where the rest begins.
+    /// that the position of the next page is correct.
     fn check(&mut self, (from, count, bytes): (&Key, usize, u64), which: usize, page: Page) {
         self.pages += 1;
         let seed = self.seed;
@@ -147,7 +147,7 @@ impl Workload for Pages {
         let (operation, which) = match (id, self.left) {
             (0, _) => (Operation::Open, 0),
             (_, 0) => (Operation::Close, 0),
-            // It is through.
+            // The only scan is complete.
             _ if self.only.is_some() && self.scans.is_empty() => (Operation::Close, 0),
             _ => self.draw(),
         };
@@ -190,7 +190,7 @@ impl Workload for Pages {
     }
 }
 
-/// A store that says what it reads.
+/// A store that counts the bytes that it reads.
 struct Counted {
     policy: StorePolicy,
     read_bytes: u64,
@@ -219,7 +219,8 @@ impl Policy for Counted {
     }
 }
 
-/// Runs the life of a new store, and returns its contents and what it read.
+/// Runs the life of a new store; returns the workload, the store's counters, and the number of
+/// bytes read.
 fn live(
     (seed, config, mut draw): (u64, Config, Draw),
     layouts: &[Layout],
@@ -266,8 +267,8 @@ fn pages_are_as_the_model_says() {
     assert!(pages > 8000 && merges > 200, "{pages} pages, {merges} merges");
 }
 
-/// What is read by one scan of some 900 KB in some twenty runs, in pages of this many keys; and how
-/// many pages.
+/// Returns the number of bytes read by one scan of about 900 KB in about twenty runs, in pages of
+/// `count` keys, and the number of pages.
 fn read_by_pages(count: usize, scan_bytes: u64) -> (u64, u64) {
     let mut draw = Draw(7);
     let (layouts, config) = (layouts(&mut draw), config(&mut draw));
@@ -284,7 +285,7 @@ fn read_by_pages(count: usize, scan_bytes: u64) -> (u64, u64) {
     let (work, figures, read_bytes) = live((7, config, draw), &layouts, |work| {
         let value = |number: u64| Value::from(vec![number as u8; 3000]);
         work.model = (0..300).map(|number| (key(number), value(number))).collect();
-        // Every run has keys from end to end.
+        // Puts the keys in an order in which every run covers the whole range of keys.
         let put = |at: u64| Operation::Write(vec![(key(at * 7 % 300), Some(value(at * 7 % 300)))]);
         work.before = (0..300).map(put).collect();
         work.scans = vec![Scan { snapshot: None, from: key(0) }];
@@ -301,7 +302,7 @@ fn who_goes_on_where_a_page_ended_reads_nothing_again() {
     let (forgotten, _) = read_by_pages(5, 0);
     println!("{whole} bytes; in {pages} pages {paged}; each begun anew {forgotten}");
     assert!(pages >= 60);
-    // Segments that were published meanwhile may have thrown it away.
+    // The publication of a segment may have discarded the data that was read ahead.
     assert!(paged < whole * 2, "{paged} bytes in {pages} pages, {whole} in one");
     assert!(forgotten > paged * 10, "{forgotten} bytes where nothing is kept, else {paged}");
 }

@@ -1,4 +1,5 @@
-//! What rots on a disk: no acknowledged put is answered in an older version, and merging goes on around it.
+//! Tests damaged data on a disk: no read returns an older version of an acknowledged put, and
+//! merging continues with the rest.
 
 use forebay_core::{Fault, Lane, Nanos};
 use forebay_rig::{Crash, Medium, Troubles};
@@ -13,12 +14,12 @@ fn put(number: usize) -> Operation {
     Operation::Write(vec![(key(number % KEYS), Some(vec![number as u8; 4000].into()))])
 }
 
-/// Returns a store whose logs find no room for segments, and what is on its disks after a cut.
+/// Runs a store whose logs find no room for segments; returns the contents of its disks.
 fn logs(layouts: &[Layout], config: &Config, puts: usize) -> Vec<Medium> {
     let begin = [Operation::Open].into_iter();
     let operations: Vec<_> = begin.chain((0..puts).map(put)).chain([Operation::Close]).collect();
     let (media, answers, _) = told((layouts, config.clone()), media(3, layouts), None, &operations);
-    // It cannot close well: what is in logs stays there.
+    // Closing fails for lack of room, so the records stay in logs.
     assert!(answers[..=puts].iter().all(Result::is_ok), "{answers:?}");
     media
 }
@@ -38,7 +39,8 @@ fn a_batch_that_rots_is_told_and_nothing_older_is_answered() {
         .chain([Operation::Close])
         .collect();
     let (mut refused, mut right) = (0, 0);
-    // Of the last batch nothing says that it was there, nor of the last log of five.
+    // Nothing else proves the existence of the last batch, nor that of the last log if there are
+    // five.
     let mut look = |media: Vec<Medium>, known: usize, bad: Vec<(Lane, u64)>| {
         let mut lanes = Crash::new(media, 4096, 4, 1, Troubles { bad, ..Troubles::default() });
         let work = Asking::new(&looks, Nanos::ZERO);
@@ -65,7 +67,7 @@ fn a_batch_that_rots_is_told_and_nothing_older_is_answered() {
     for disk in 0..usize::from(DISKS) {
         let layout = layouts[disk];
         for frame in 0..layout.log_slots * layout.slot_bytes / 4096 {
-            // The frame's kind and its content.
+            // Damages the frame's kind, or its content.
             for at in [8, 100] {
                 let mut media = whole.clone();
                 let at = layout.slot_at(0) + frame * 4096 + at;
@@ -73,7 +75,7 @@ fn a_batch_that_rots_is_told_and_nothing_older_is_answered() {
                 media[disk].write(at / 512 * 512, &sector, true);
                 look(media, puts - 1, Vec::new());
             }
-            // A block that cannot be read is known of, the last batch's too.
+            // An unreadable block is noticed even in the last batch.
             look(whole.clone(), puts, vec![(disk as Lane, layout.slot_at(0) + frame * 4096)]);
         }
         for slot in 0..layout.log_slots {
@@ -118,7 +120,7 @@ fn merging_goes_on_around_what_rots() {
         let store = || (&layouts[..], config.clone());
         let first = life(40);
         let (mut media, ..) = told(store(), crate::crash::media(seed, &layouts), None, &first);
-        // Merging goes on while everything is checked.
+        // Merging continues while everything is checked.
         let checks = [Operation::Check].into_iter().cycle().take(40);
         let quiet: Vec<Operation> =
             [Operation::Open].into_iter().chain(checks).chain([Operation::Close]).collect();
@@ -141,7 +143,7 @@ fn merging_goes_on_around_what_rots() {
     assert!(most < 25 && told_of > 3, "{most} runs more, {told_of} told of");
 }
 
-/// Returns a store with segments and logs, and what its disks have after a kill.
+/// Creates a store with segments and logs; returns it with the contents of its disks after a kill.
 fn grown(seed: u64) -> (Vec<Layout>, Config, Vec<Medium>) {
     let mut draw = Draw(seed ^ 0x2007);
     let layouts = layouts(&mut draw);
@@ -160,7 +162,7 @@ fn grown(seed: u64) -> (Vec<Layout>, Config, Vec<Medium>) {
     (layouts, config, lanes.kill())
 }
 
-/// Opens, checks, asks for every key, and puts.
+/// Returns operations that open and check the store, read every key, and put.
 fn looks() -> Vec<Operation> {
     let first = [Operation::Open, Operation::Check].into_iter();
     first.chain((0..KEYS).map(|at| Operation::Get(key(at)))).chain([put(61)]).collect()
@@ -230,7 +232,7 @@ fn without_the_roots_of_two_disks_nothing_is_answered_until_that_is_given_up() {
             let lost = OperationError::Rootless { disks: gone };
             assert!(checked.losses.iter().any(|loss| loss.trouble == lost), "{checked:?}");
             assert!(values.iter().all(|value| *value == Err(lost.clone())), "{values:?}");
-            // Nothing was written: it is as it was.
+            // Nothing was written, so reopening the store gives the same answers.
             let (media, again, _) = told(store(), media, missing, &looks());
             assert_eq!(again, answers);
             let repair = [Operation::Open, Operation::Repair, Operation::Check, put(99)];
@@ -249,7 +251,8 @@ fn without_the_roots_of_two_disks_nothing_is_answered_until_that_is_given_up() {
     }
 }
 
-/// Where the newest chain of a disk's roots begins, if more of it follows.
+/// Returns the position of the newest chain of a disk's roots, if the chain has more than one
+/// frame.
 fn chain(medium: &Medium, layout: &Layout) -> Option<u64> {
     let blocks = (0..2 * layout.root_bytes / 4096).map(|block| layout.root_at(0) + block * 4096);
     let frame = |at: u64| {

@@ -1,7 +1,9 @@
-//! What is done at one moment: writes that hold what was there just before them, and reads that were begun together.
+//! Tests operations that are atomic with each other: writes with a snapshot of the state just
+//! before them, and reads that begin together.
 //!
-//! Each write replaces all keys. So what was there before it is what another one wrote, the same in all keys, and
-//! nobody else's: the writes are a chain, whatever order they were begun in and whatever disks do.
+//! Each write replaces all keys. The state just before a write was therefore written by exactly one
+//! other write, is the same in all keys, and precedes no other write. The writes thus form a chain,
+//! whatever the order in which they begin and whatever disks do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,12 +23,12 @@ enum Ask {
     Open,
     Close,
     Write,
-    /// A write whose snapshot is let go before it is answered.
+    /// A write whose snapshot is released before the write is answered.
     Careless,
     Hold,
-    /// A key of what a snapshot has.
+    /// Reads a key from a snapshot.
     Read(u64, u8),
-    /// A key of what a careless write does not hold.
+    /// Reads a key from the released snapshot of a careless write, which must fail.
     Lost(u64),
     Release(u64),
 }
@@ -41,9 +43,9 @@ struct Together {
     under_way: BTreeMap<RequestId, Ask>,
     /// The values found so far in each snapshot.
     found: BTreeMap<u64, Vec<Option<Value>>>,
-    /// Writes that were answered.
+    /// The writes that have been answered.
     written: BTreeSet<u64>,
-    /// Which write came behind which.
+    /// For each value, the write that directly followed it.
     chain: BTreeMap<Option<Value>, u64>,
     checked: u64,
     seed: u64,
@@ -55,7 +57,7 @@ fn value(id: u64) -> Value {
 
 impl Together {
     fn operation(&self, ask: Ask, id: RequestId) -> Operation {
-        // Keys of a batch need not come in order.
+        // Rotates the keys, because the keys of a batch need not be in order.
         let key = |at| Key::from([(at + (id % u64::from(KEYS)) as u8) % KEYS]);
         let all = || (0..KEYS).map(|at| (key(at), Some(value(id)))).collect();
         let read = |key| Box::new(Operation::Get(Key::from([key])));
@@ -70,7 +72,7 @@ impl Together {
         }
     }
 
-    /// Reads all keys of a snapshot and lets it go, without waiting for anything.
+    /// Reads all keys of a snapshot and releases it, without waiting for any answer.
     fn look(&mut self, now: Nanos, snapshot: u64) {
         self.found.insert(snapshot, Vec::new());
         self.due.extend((0..KEYS).map(|key| (now, Ask::Read(snapshot, key))));
@@ -93,7 +95,7 @@ impl Together {
         }
     }
 
-    /// Asks for more of a kind, or for the end.
+    /// Schedules the next operation of this kind, or the closing of the store.
     fn go_on(&mut self, now: Nanos, ask: Ask) {
         match ask {
             Ask::Write | Ask::Careless if self.writes > 0 => {
@@ -154,7 +156,7 @@ impl Workload for Together {
             }
             (Ask::Write, Ok(Answer::Done)) => {
                 self.written.insert(id);
-                // Later than others' writes, which it must not see.
+                // Reads after other writes, which the snapshot must not contain.
                 self.look(now + Nanos(id % 3 * 5000), id);
             }
             (Ask::Careless, Ok(Answer::Done)) => self.due.push((now, Ask::Lost(id))),

@@ -1,5 +1,5 @@
-//! Puts that are answered before they are durable: a power cut costs the latest, at most a log's, and what is left is
-//! what there was at one moment.
+//! Tests puts that are answered before they are durable: a power cut loses only the latest puts, at
+//! most one log of them, and the rest is the state as of one moment.
 
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
 use forebay_live::run;
@@ -9,7 +9,8 @@ use forebay_store::{Answer, Config, Desk, Key, Layout, Operation, Page, StorePol
 use crate::crash::lying::{Lie, Lying};
 use crate::crash::{Draw, STUCK, config, layouts, media};
 
-/// Numbers, each put under its own key, in order and several at a time; or, without any to put, all there are.
+/// Puts numbers in order, several at a time, each under its own key; or, with `reads`, reads all of
+/// them.
 struct Counting {
     desk: Desk,
     now: Nanos,
@@ -76,8 +77,8 @@ fn roomy() -> Vec<Layout> {
     layouts(&mut Draw(9)).into_iter().map(roomy).collect()
 }
 
-/// Runs a life that puts this many numbers, or reads them; returns the result, and whether it ended
-/// by itself.
+/// Runs a life that puts or reads numbers; returns the contents of the disks, the workload, and
+/// whether the run ended without a power cut.
 fn live(
     media: Vec<Medium>,
     (config, lie): (&Config, Option<Lie>),
@@ -105,7 +106,8 @@ fn live(
     (lanes.lanes.cut(Tear::Sector), work, is_over)
 }
 
-/// Puts, a cut, and what is left; whether it was cut, and whether that cost something.
+/// Puts numbers, cuts the power, and checks what is left; returns whether the power was cut, and
+/// whether anything was lost.
 pub(crate) fn loses_no_more_than_a_log(seed: u64, lie: Option<Lie>) -> (bool, bool) {
     let mut draw = Draw(seed);
     let config = Config { durable: false, runs_max: 256, ..config(&mut draw) };
@@ -117,7 +119,7 @@ pub(crate) fn loses_no_more_than_a_log(seed: u64, lie: Option<Lie>) -> (bool, bo
     let found = read.found.len() as u64;
     let missing = put.acknowledged.saturating_sub(found);
     let bytes: usize = (found + 1..=put.acknowledged).map(|number| value(number).len()).sum();
-    // A log ends with the batch that reaches its threshold.
+    // A log ends with the batch that reaches the log's threshold.
     assert!(bytes as u64 <= config.log_bytes + config.group_bytes, "seed {seed}: {bytes} lost");
     (!is_over, missing > 0)
 }

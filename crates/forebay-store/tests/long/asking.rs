@@ -1,4 +1,4 @@
-//! Operations, some at a time, and what each was answered.
+//! A workload that issues given operations, several at a time, and records their answers.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,7 +8,7 @@ use forebay_store::{Answer, Desk, Operation, OperationError};
 pub(crate) struct Asking {
     desk: Desk,
     left: VecDeque<Operation>,
-    /// By their place.
+    /// The answers, by the index of the operation.
     pub(crate) answers: BTreeMap<u64, Result<Answer, OperationError>>,
     next: u64,
     now: Nanos,
@@ -17,7 +17,8 @@ pub(crate) struct Asking {
 }
 
 impl Asking {
-    /// The first by itself, the others `depth` at a time.
+    /// Creates a workload that issues the first operation by itself, and then `depth` operations at
+    /// a time.
     pub(crate) fn new(
         desk: &Desk,
         operations: impl IntoIterator<Item = Operation>,
@@ -52,7 +53,7 @@ impl Workload for Asking {
         self.left.is_empty() && self.under_way == 0
     }
 
-    /// Nobody waits for what the store would still do.
+    /// The run ends with the last answer, without waiting for the store's background work.
     fn is_stopped(&self) -> bool {
         self.is_over()
     }

@@ -1,4 +1,5 @@
-//! A day's ingest in virtual time, in bursts and lulls, with reads, deletions, scans, and restarts.
+//! Tests a day's ingest in virtual time, in bursts and lulls, with reads, deletions, scans and
+//! restarts.
 
 use forebay_core::Nanos;
 use forebay_store::Config;
@@ -8,7 +9,7 @@ use crate::long::keys::{Load, Model, Told};
 
 const MIB: u64 = 1 << 20;
 
-/// A tenth of what a store has by itself.
+/// About a tenth of the default sizes.
 fn config() -> Config {
     Config {
         log_bytes: 500_000,
@@ -40,7 +41,7 @@ fn lives(seconds: u64) {
     let mut model = Model::new(&load, 3);
     let (mut at, mut all, mut memory_max, mut merges, mut held_max) =
         (Nanos::ZERO, Told::default(), 0, 0, 0);
-    // Closed, killed, killed, closed.
+    // In turn, the store is closed, killed, killed and closed.
     for (part, closes) in [true, false, false, true].into_iter().enumerate() {
         let end = Nanos::from_secs(seconds * (part as u64 + 1) / 4);
         let life = disks.live(Load { end, ..load }, &mut model, closes, at);
@@ -62,7 +63,7 @@ fn lives(seconds: u64) {
     );
     assert!(all.writes > seconds * 7 / 10 && all.read > seconds / 4 && merges > 2);
     assert_eq!(all.refused, 0);
-    // A few logs, nodes, and what there is of each key.
+    // A few logs, the nodes, and the filter bits and bounds of each key.
     let most = 3 * config().log_bytes_max + config().node_bytes + 64 * u64::from(load.keys);
     assert!(memory_max < most, "{memory_max} bytes in memory, expected {most}");
     assert!(held_max < 3 * live + 32 * config().log_bytes);
@@ -74,7 +75,7 @@ fn an_hour_of_ingest_is_all_there() {
     lives(3600);
 }
 
-/// Some 40 seconds: `make day`.
+/// Takes some 40 seconds; run by `make day`.
 #[test]
 #[ignore = "long; make day"]
 fn a_day_of_ingest_is_all_there() {

@@ -1,5 +1,5 @@
-//! A load whose values are named and not held: of each key a counter says how often it was written, and what the
-//! counter stands for (a deletion, or which bytes) follows from it.
+//! A load that need not remember values: a counter for each key says how often the key was written,
+//! and the content after that many writes (a deletion, or certain bytes) follows from the counter.
 
 pub(crate) use forebay_testing::mixed;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,30 +7,32 @@ use std::collections::{BTreeMap, BTreeSet};
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
 use forebay_store::{Answer, Desk, Key, Operation, OperationError, Page, Value, View};
 
-/// The operations and their times.
+/// The parameters of the load.
 #[derive(Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) keys: u32,
-    /// Bytes of a value: from 16 up to these.
+    /// The maximum length of a value in bytes; the minimum is 16.
     pub(crate) value_bytes: u64,
-    /// Every so many-th write deletes; none if 0.
+    /// On average, one in this many writes is a deletion; 0 for none.
     pub(crate) deletes_one_in: u64,
     /// The percentage of operations that write.
     pub(crate) writes: u64,
     /// The percentage of writes that go to a twentieth of the keys.
     pub(crate) skew: u64,
-    /// Bursts and lulls; else one operation after another, `room` at a time.
+    /// Whether operations come in bursts and lulls. Otherwise, they follow each other, `room` at a
+    /// time.
     pub(crate) is_bursty: bool,
     pub(crate) room: usize,
-    /// It ends then, or after this many operations.
+    /// The load ends at this time, or after `operations` operations.
     pub(crate) end: Nanos,
     pub(crate) operations: u64,
 }
 
-/// What each key holds; it outlives restarts.
+/// The content of each key; the model survives restarts.
 pub(crate) struct Model {
     counts: Vec<u32>,
-    /// Written to when the store stopped: as the counter says, or once more.
+    /// Keys that were being written when the store stopped: they were written as often as their
+    /// counter says, or once more.
     unsure: BTreeSet<u32>,
     state: u64,
 }
@@ -75,11 +77,11 @@ enum Asked {
     Close,
     Write(u32),
     Get(u32),
-    /// With the keys that were written meanwhile.
+    /// A scan, with the keys that were written since it began.
     Scan(u32, usize, BTreeSet<u32>),
 }
 
-/// What came of it.
+/// Counts of the operations and their results.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Told {
     pub(crate) writes: u64,
@@ -89,7 +91,8 @@ pub(crate) struct Told {
     pub(crate) scanned: u64,
 }
 
-/// A load on a store, from its opening to its close, or until it is stopped in the midst.
+/// A load on a store, from opening the store until closing it, or until the store is killed in the
+/// middle.
 pub(crate) struct Work<'a> {
     desk: Desk,
     load: Load,
@@ -100,7 +103,7 @@ pub(crate) struct Work<'a> {
     asked: BTreeMap<RequestId, Asked>,
     busy: BTreeSet<u32>,
     phase: Phase,
-    /// It closes the store at its end; else that is killed.
+    /// Whether the store is closed at the end rather than killed.
     closes: bool,
     pub(crate) told: Told,
     /// The store, to query its memory use.
@@ -141,7 +144,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Returns when the next operation comes: a minute in five is a burst.
+    /// Returns when the next operation begins. On average, one minute in five is a burst.
     fn later(&mut self) -> Nanos {
         if !self.load.is_bursty {
             return self.now;
@@ -157,7 +160,7 @@ impl<'a> Work<'a> {
         self.model.below(among) as u32
     }
 
-    /// What comes next, and its key is busy.
+    /// Chooses the next operation, and marks its key as busy.
     fn ask(&mut self) -> (Asked, Operation) {
         if let Some(unsure) = self.model.unsure.pop_first() {
             self.busy.insert(unsure);
@@ -268,7 +271,7 @@ impl Workload for Work<'_> {
                         self.told.put_bytes += 8 + value.map_or(0, |value| value.len() as u64);
                         self.told.writes += 1;
                     }
-                    // It was never tried, and is worth trying a second later.
+                    // The write was never tried, so it is worth trying another one a second later.
                     Err(OperationError::Full) => {
                         self.told.refused += 1;
                         self.due = self.due.max(now + Nanos::from_secs(1));

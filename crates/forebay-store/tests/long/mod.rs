@@ -1,5 +1,5 @@
-//! Runs a store for a long virtual time: its use of space, the amount written, and the result of a
-//! day's ingest.
+//! Runs a store for a long virtual time: tests its use of space, the amount written, and the result
+//! of a day's ingest.
 
 mod asking;
 mod day;
@@ -22,7 +22,7 @@ use self::keys::{Load, Model, Told, Work};
 
 const DISKS: u16 = 4;
 
-/// A disk's bytes, which outlive a run, and how many were written.
+/// The content of a disk, which survives a run, and the number of bytes written to it.
 #[derive(Clone, Default)]
 struct Kept {
     bytes: Rc<RefCell<Sparse>>,
@@ -52,11 +52,11 @@ struct Disks {
     kept: Vec<Kept>,
 }
 
-/// The result of a life of the store.
+/// The outcome of a life of the store.
 struct Life {
     told: Told,
     figures: Figures,
-    /// The maximum memory that it reported, sampled at each answer.
+    /// The maximum memory use that the store reported; it was sampled at each answer.
     memory_max: u64,
     at: Nanos,
 }
@@ -78,7 +78,7 @@ impl Disks {
         self.kept.iter().map(|kept| kept.written.get()).sum()
     }
 
-    /// Bytes that segments may have.
+    /// Returns the number of bytes available to segments.
     fn room(&self) -> u64 {
         let of = |layout: &Layout| layout.capacity_bytes - layout.segments_at();
         self.layouts.iter().map(of).sum()
@@ -91,8 +91,7 @@ impl Disks {
         Emulated::new(devices, VirtualClock::default()).storing(stores)
     }
 
-    /// A life of these operations, this many at a time, that ends in a kill: what they were
-    /// answered.
+    /// Runs operations, `depth` at a time, in a life that ends with a kill; returns their answers.
     fn ask(
         &self,
         depth: usize,

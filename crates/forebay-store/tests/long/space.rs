@@ -22,7 +22,7 @@ fn config() -> Config {
     }
 }
 
-/// Puts alone, eight at a time.
+/// Returns a load of puts only, eight at a time.
 fn load(keys: u32, skew: u64, operations: u64) -> Load {
     Load {
         keys,
@@ -60,7 +60,8 @@ fn replacing_values_takes_a_few_times_the_live_data_and_the_logs_of_all_runs() {
 #[test]
 #[ignore = "slow: make test-full"]
 fn a_store_that_is_almost_full_goes_on_and_does_not_write_itself_to_death() {
-    // All keys once have this share of the room: all of them fit, or not.
+    // The share of the room that one value of every key needs. With 0.9 and no skew, the keys do
+    // not all fit.
     for (share, skew) in [(0.7, 0), (0.9, 90), (0.9, 0)] {
         let disks = Disks::new(24 * MIB, config());
         let keys = (disks.room() as f64 * share / 5_050.0) as u32;
@@ -78,7 +79,7 @@ fn a_store_that_is_almost_full_goes_on_and_does_not_write_itself_to_death() {
         let is_full = (share, skew) == (0.9, 0);
         assert!(is_full || refused < writes / 8, "{refused} of {writes} refused");
         assert!(!is_full || live > 0.7, "it is full with {live} of its room live");
-        // What is there is right, after a restart too.
+        // Reads return the correct values, also after a restart.
         let looks = Load { writes: 0, operations: 2000, ..load };
         let read = disks.live(looks, &mut model, true, life.at).told.read;
         assert!(read > 1500);
@@ -115,7 +116,7 @@ fn a_store_full_of_different_keys_can_be_emptied() {
     let refused = filling.iter().filter(|answer| answer.is_err()).count();
     println!("{taken} of {room} taken, then {refused} refused");
     assert!(taken * 10 > room * 7, "{taken} of {room} taken");
-    // After a restart too, and another one in between.
+    // The store is restarted before each of the two rounds, and within them.
     for from in 0..2 {
         let some: Vec<usize> = (0..room).filter(|at| at % 2 == from).collect();
         let emptied = disks.ask(1, some.iter().map(|at| delete(*at)));
@@ -125,8 +126,9 @@ fn a_store_full_of_different_keys_can_be_emptied() {
     }
 }
 
-/// Fills a store of the default configuration, empties it and fills it by half again, with a kill between each: most of
-/// the room can be had, and nothing is refused then.
+/// Fills a store with the default configuration, empties it, and fills half of it again, with a
+/// kill between each step. Most of the room must be usable, and nothing may be refused after the
+/// first step.
 fn is_not_full_for_good(capacity_mib: u64, value_bytes: usize) {
     let disks = Disks::new(capacity_mib * MIB, Config::default());
     let name = |at: usize| -> Key { format!("{at:06}").into_bytes().into() };
@@ -144,7 +146,7 @@ fn is_not_full_for_good(capacity_mib: u64, value_bytes: usize) {
     assert!(share > 0.7 && refused == 0, "{capacity_mib}, {value_bytes}: {share}, {refused}");
 }
 
-// Two tests, which run beside each other.
+// There are two tests, so that they run in parallel.
 #[test]
 #[ignore = "slow: make test-full"]
 fn values_of_any_size_leave_no_store_full_for_good() {
@@ -160,8 +162,9 @@ fn values_of_a_tenth_of_the_room_leave_no_store_full_for_good() {
     is_not_full_for_good(300, 33_000_000);
 }
 
-/// Fills a store, empties it in another order and fills it by half again, with a kill between each: the share of the
-/// room that it took, and how many deletions and puts were refused then.
+/// Fills a store, empties it in another order, and fills half of it again, with a kill between each
+/// step. Returns the share of the room that was usable, and how many deletions and puts were
+/// refused after the first step.
 fn emptied_of(disks: &Disks, value: usize, name: impl Fn(usize) -> Key) -> (f64, usize, usize) {
     let put = |at: usize| Operation::Write(vec![(name(at), Some(vec![at as u8; value].into()))]);
     let room = disks.room() as usize / (name(0).len() + value);
@@ -169,7 +172,7 @@ fn emptied_of(disks: &Disks, value: usize, name: impl Fn(usize) -> Key) -> (f64,
         answers.iter().filter(|a| a.is_err()).count()
     };
     let taken = room - refused(disks.ask(16, (0..room).map(put)));
-    // A prime takes every key once.
+    // Multiplying by a prime visits every key once.
     let delete = |at: usize| Operation::Write(vec![(name(at * 7919 % room), None)]);
     let deletions = refused(disks.ask(16, (0..room).map(delete)));
     let left = disks.ask(16, (0..room).step_by(7).map(|at| Operation::Get(name(at))));
@@ -240,7 +243,7 @@ fn a_value_that_no_slot_has_room_for_goes_to_disks_that_have_some() {
 
 #[test]
 fn long_keys_take_little_more_than_their_bytes() {
-    // Keys that differ early, in the middle, late.
+    // The position of the bytes in which keys differ: early, in the middle, or late.
     for place in [0, 30_000, 59_990] {
         let disks = Disks::new(24 * MIB, config());
         let name = |at: usize| -> Key {
@@ -250,10 +253,10 @@ fn long_keys_take_little_more_than_their_bytes() {
         };
         let (share, deletions, puts) = emptied_of(&disks, 1, name);
         println!("differing at {place}: {share:.2} taken; {deletions} and {puts} refused");
-        // Where they differ late, the nodes above the leaves have all of them once or twice more.
+        // If keys differ late, the nodes above the leaves contain the long keys once or twice more.
         let least = if place == 0 { 0.8 } else { 0.2 };
         assert!(share > least, "{place}: {share}");
-        // Roots store the common prefixes of such keys, so they fill up.
+        // Roots store the common prefixes of such keys, so the roots fill up.
         assert!(place > 0 || deletions == 0 && puts == 0, "{place}: {deletions}, {puts}");
     }
 }
@@ -262,7 +265,8 @@ fn long_keys_take_little_more_than_their_bytes() {
 #[test]
 fn a_full_store_of_values_of_all_lengths_is_right() {
     let mut refused = 0;
-    // Where values are so long, a sixth of a disk, what is free may be in pieces too short for any merge.
+    // With values as long as a sixth of a disk, the free space may be in pieces too short for any
+    // merge.
     let mut stuck = std::collections::BTreeSet::new();
     for seed in 0..16 {
         let mut draw = 0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(seed + 1);
@@ -278,7 +282,7 @@ fn a_full_store_of_values_of_all_lengths_is_right() {
         for life in 0..6 {
             let mut asked = Vec::new();
             for number in 0..150 {
-                // Lengths from 500 bytes to 2 MB, each octave alike.
+                // Lengths from 500 bytes to 2 MB, with equal shares for each octave.
                 let len = (500 << below(12)) + below(500);
                 let is_put = below(6) > life % 3;
                 let value = is_put.then(|| Value::from(vec![number as u8; len as usize]));
@@ -318,7 +322,7 @@ fn a_full_store_of_values_of_all_lengths_is_right() {
 
 #[test]
 fn a_store_full_of_values_of_all_lengths_can_be_emptied() {
-    // Up to a fiftieth of a disk, each octave alike.
+    // Lengths up to a fiftieth of a disk, with equal shares for each octave.
     let disks = Disks::new(50 * MIB, config());
     let mut draw = 0x9E37_79B9_7F4A_7C15_u64;
     let mut below = |count: u64| {

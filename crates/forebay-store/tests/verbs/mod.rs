@@ -1,4 +1,4 @@
-//! The verbs of the store, held to the law of all verbs.
+//! Tests the verbs of the store, including against the laws of all verbs.
 
 #[path = "../../../forebay/tests/verbs/law.rs"]
 mod law;

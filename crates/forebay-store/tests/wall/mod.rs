@@ -1,7 +1,7 @@
-//! A store on files, in wall time: what was put is there, after it was closed and opened too; and what is no
-//! store is named.
+//! Tests a store on files in wall time: data that was put can be read, also after the store is
+//! reopened, and files that do not belong to the store are reported.
 
-// Files and threads are what it tries.
+// Allowed because these tests use files and threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod served;
@@ -37,7 +37,7 @@ fn value(number: u64, len: usize) -> Vec<u8> {
     number.to_le_bytes().into_iter().cycle().take(len).collect()
 }
 
-/// Puts, replaces, deletes; some by several threads at a time.
+/// Puts, replaces and deletes keys, partly with several threads at a time.
 fn work(store: &Store, model: &mut BTreeMap<Vec<u8>, Vec<u8>>, seed: u64) {
     let threads: Vec<_> = (0..4)
         .map(|thread| {
@@ -98,7 +98,7 @@ fn what_was_put_is_there() {
     }
     let status = store.status();
     assert!(status.figures.transformations > 10 && status.stages.len() == 4, "{status:?}");
-    // The same again from what is on the disks; the order of the folders does not matter.
+    // Repeats this with the data on the disks. The order of the folders does not matter.
     store.close();
     assert_eq!(store.get(&b"0/0001"[..]), Err(OperationError::Closed));
     let mut turned = folders.clone();
@@ -121,7 +121,7 @@ fn a_snapshot_is_as_it_was_whatever_comes_later() {
     let mut model = BTreeMap::new();
     work(&store, &mut model, 0);
     let (snapshot, then) = (store.snapshot().unwrap(), model.clone());
-    // Logs and segments that it was of are replaced many times.
+    // The logs and segments of the snapshot are replaced many times.
     for seed in 1..6 {
         work(&store, &mut model, seed);
     }
@@ -170,7 +170,7 @@ fn a_batch_is_written_in_its_order_and_what_is_too_long_is_refused() {
         store.put(&b"c"[..], vec![0; (64 << 20) + (65 << 10)]),
         Err(OperationError::Long { .. })
     ));
-    // Longer than a log.
+    // This value is longer than a log.
     let long = value(7, 5_000_000);
     store.put(&b"c"[..], &long[..]).unwrap();
     assert_eq!(store.get(&b"c"[..]).unwrap().as_deref(), Some(&long[..]));
@@ -184,7 +184,7 @@ fn a_page_has_as_many_bytes_as_were_asked_for_whatever_values_have() {
     let root = tempfile::tempdir().unwrap();
     let disks = create(&folders(root.path(), 4), 128 * MIB, &config(), false).unwrap();
     let store = Store::open(disks, config()).unwrap();
-    // Pages of one value, of some, and of none that is whole.
+    // The pages contain one value, several values, or a single value that exceeds the limit.
     let lens = [5_000_000, 0, 900_000, 900_000, 4_500_000, 10, 6_000_000];
     for (number, len) in (0..).zip(lens) {
         store.put([number], value(number.into(), len)).unwrap();
@@ -200,7 +200,7 @@ fn a_page_has_as_many_bytes_as_were_asked_for_whatever_values_have() {
         [&[5_000_000], &[0, 900_000, 900_000], &[4_500_000], &[10], &[6_000_000]];
     assert_eq!(pages, expected);
     let snapshot = store.snapshot().unwrap();
-    // Nothing that was put since is in it, and nobody need come to its end.
+    // The snapshot does not contain later puts, and its iterators need not be exhausted.
     store.put([9], vec![1; 10]).unwrap();
     let all = snapshot.records(&b""[..]).map(|record| record.unwrap().1.len());
     assert!(all.eq(lens));
@@ -277,13 +277,13 @@ fn a_store_made_over_another_has_the_size_that_was_asked_for() {
         assert!(disks.layouts.iter().all(|layout| layout.capacity_bytes == bytes));
         let found = fs::metadata(&file).unwrap();
         assert_eq!(found.len(), bytes);
-        // The space is reserved completely, or a note says that it is not.
+        // Either the space is reserved completely, or a note says that it is not.
         assert!(found.blocks() * 512 >= bytes || disks.notes().any(|note| note.contains("aside")));
         let store = Store::open(disks, config()).unwrap();
         store.put(&b"k"[..], &b"1"[..]).unwrap();
         store.close();
     }
-    // There is no space: existing files are unchanged, and no files were created.
+    // If there is no space, existing files are unchanged, and no files are created.
     fs::remove_file(&file).unwrap();
     assert!(
         said(create(&folders, u64::MAX / 8, &config(), true)).contains("there is no space for")

@@ -1,4 +1,5 @@
-//! A server of a store on files: what clients send, in whatever order and length, and what they are answered.
+//! Tests a server of a store on files: how it answers clients, whatever the order and length of
+//! their commands.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use forebay_store::{Limits, Server, Store, VALUE_MAX, create};
 
 use crate::wall::{MIB, config, folders, value};
 
-/// A store that is served, in a folder of its own.
+/// A server with a store in a folder of its own.
 pub(crate) struct Served {
     _root: Folder,
     pub(crate) store: Store,
@@ -75,7 +76,7 @@ fn many_large_values_come_in_their_order() {
         let words: Vec<&[u8]> = [name].into_iter().chain(keys.iter().map(Vec::as_slice)).collect();
         command(&words)
     };
-    // All reads start together, and do not see later puts.
+    // All reads begin together, and do not see later puts.
     let gets = keys.iter().flat_map(|key| command(&[b"GET", key])).collect::<Vec<_>>();
     let all = [words(b"MGET"), words(b"EXISTS"), gets, words(b"DEL"), words(b"EXISTS")];
     let again = [command(&[b"SET", b"k3", b"new"]), command(&[b"MGET", b"k3", b"k4"])];
@@ -166,7 +167,7 @@ fn what_clients_begin_to_send_is_bounded_in_all() {
     let mut second = served.client();
     assert_eq!(second.ask(&[b"SET", b"a", &[1; 1000]]), b"+OK");
     second.send(&begun[..begun.len() - 10]);
-    // The client that exceeds the limit gets the error, and the other continues.
+    // The client that exceeds the limit gets an error, and the other client continues.
     let mut clients = [first, second];
     let refused = loop {
         match clients.iter().position(Client::is_told) {
@@ -178,7 +179,7 @@ fn what_clients_begin_to_send_is_bounded_in_all() {
     assert!(said.contains("sent too much"), "{said}");
     clients[1 - refused].send(&begun[begun.len() - 10..]);
     assert_eq!(clients[1 - refused].reply().unwrap(), b"+OK");
-    // Finished clients use no memory.
+    // Clients that have finished use no memory.
     for number in 0..5_u8 {
         assert_eq!(served.client().ask(&[b"SET", &[number], &vec![1; 2 << 20]]), b"+OK");
     }

@@ -1,4 +1,5 @@
-//! What clients of a server see of each other: MULTI to EXEC and every command of several keys is one moment.
+//! Tests what concurrent clients of a server see of each other: a transaction (MULTI to EXEC) and
+//! every command with several keys are atomic.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use forebay_store::{Limits, VALUE_MAX};
 use crate::wall::served::Served;
 use crate::wall::value;
 
-/// Asks these, in their order, and compares the answers.
+/// Sends these commands in order, and compares the replies.
 fn talks(client: &mut Client, talk: &[(&str, &str)]) {
     for (line, expected) in talk {
         assert_eq!(client.text(line), *expected, "{line}");
@@ -43,7 +44,7 @@ fn what_is_queued_is_done_at_exec_and_not_before() {
     let expected = "[+OK 5 :1 [5 nil] :2 +OK :1 :0 +PONG word word +OK]";
     talks(&mut client, &[("EXEC", expected), ("MGET a b c", "[5 nil 3]")]);
     assert_eq!(other.text("MGET a b c"), "[5 nil 3]");
-    // Of reads alone; of nothing; and what was there before is read before it is replaced.
+    // A transaction with reads only; an empty one; and one that reads a key before replacing it.
     talks(
         &mut client,
         &[
@@ -77,7 +78,7 @@ fn what_is_discarded_or_refused_is_not_done() {
             ("DISCARD", "+OK"),
             ("EXEC", "-ERR EXEC without MULTI"),
             ("GET a", "nil"),
-            // Neither of these ends the transaction that is open.
+            // Neither of these errors ends the open transaction.
             ("MULTI", "+OK"),
             ("MULTI", "-ERR MULTI calls can not be nested"),
             ("SET a 1", "+QUEUED"),
@@ -115,7 +116,7 @@ fn what_is_discarded_or_refused_is_not_done() {
         let answer = client.text(words);
         assert!(answer.starts_with("-ERR") && answer.contains("not supported"), "{answer}");
     }
-    // The end of a connection discards its queued commands.
+    // When a connection ends, its queued commands are discarded.
     talks(&mut client, &[("MULTI", "+OK"), ("SET b 1", "+QUEUED")]);
     drop(client);
     assert_eq!(served.client().text("GET b"), "nil");
@@ -148,7 +149,7 @@ fn a_pipeline_is_a_transaction_as_clients_send_it() {
         };
         assert_eq!(String::from_utf8(client.reply().unwrap()).unwrap(), expected);
     }
-    // Behind it, what reads sees it.
+    // A command that follows EXEC sees its writes.
     client.send(&[command(&[b"MULTI"]), command(&[b"SET", b"k", b"x"])].concat());
     client.send(&[command(&[b"EXEC"]), command(&[b"GET", b"k"])].concat());
     let said: Vec<_> = (0..4).map(|_| client.reply().unwrap()).collect();
@@ -161,7 +162,7 @@ fn what_a_transaction_may_queue_is_bounded() {
     let served = Served::new(Limits::default());
     let mut client = served.client();
     let half = value(1, VALUE_MAX / 2 + 40_000);
-    // As long as a SET may be; and no longer in all.
+    // A value may be as long as in a SET, and so may all values of a transaction together.
     assert_eq!(client.text("MULTI"), "+OK");
     assert_eq!(client.ask(&[b"SET", b"k", &value(3, VALUE_MAX)]), b"+QUEUED");
     assert_eq!(client.text("EXEC"), "[+OK]");
@@ -190,8 +191,8 @@ fn what_a_transaction_may_queue_is_bounded() {
     served.end();
 }
 
-/// All values of an MGET are of one moment, though most of them are read only once the client takes the first,
-/// and they were replaced, together, in between.
+/// All values of an MGET are from one moment, even though most of them are read only once the
+/// client accepts the first, and all keys were replaced together in between.
 #[test]
 fn a_long_mget_is_of_one_moment_however_late_it_is_read() {
     let served = Served::new(Limits::default());
@@ -280,7 +281,8 @@ fn half_of_a_write_is_never_seen() {
     served.end();
 }
 
-/// DEL counts the keys that it removed: if several clients delete a key, only one of them gets 1.
+/// DEL counts the keys that it removes: if several clients delete the same key, only one of them
+/// gets 1.
 #[test]
 fn what_is_deleted_is_counted_once() {
     let served = Served::new(Limits::default());
@@ -296,7 +298,7 @@ fn what_is_deleted_is_counted_once() {
                 .map(|_| {
                     let (mut client, keys) = (served.client(), &keys);
                     scope.spawn(move || {
-                        // Either one command at a time, or all in a transaction.
+                        // The commands are sent one at a time, or all in a transaction.
                         let each: Vec<u8> = keys
                             .iter()
                             .flat_map(|key| command(&[b"DEL", key.as_bytes()]))
@@ -380,7 +382,7 @@ fn nothing_is_acknowledged_that_is_not_done() {
     assert_eq!(hello.text("CLIENT GETNAME"), "early");
     assert_eq!(hello.text("RESET"), "+RESET");
     assert_eq!(hello.text("CLIENT GETNAME"), "nil");
-    // What nobody knows is not said at length.
+    // The error quotes only the beginning of an unknown command.
     let said = client.ask(&[&vec![b'x'; 1 << 20]]);
     assert!(said.starts_with(b"-ERR unknown command") && said.len() < 300, "{}", said.len());
     served.end();
