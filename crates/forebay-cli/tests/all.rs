@@ -16,6 +16,7 @@ mod guide;
 mod install;
 mod kept;
 mod killed;
+mod limited;
 mod memory;
 mod model;
 mod parameters;
