@@ -1,4 +1,4 @@
-//! The input values that a front end has collected, by name.
+//! The values of inputs that a front end has collected, by name.
 
 use std::any::Any;
 use std::collections::BTreeMap;

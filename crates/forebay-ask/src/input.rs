@@ -52,11 +52,11 @@ pub struct Choice {
 /// The front ends that offer an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Face {
-    /// All front ends.
+    /// All front ends offer the input.
     Any,
-    /// The command line.
+    /// Only the command line offers the input.
     Command,
-    /// Python.
+    /// Only Python offers the input.
     Python,
 }
 
@@ -96,7 +96,7 @@ pub struct Input {
     pub keeps_commas: bool,
     /// Names of the inputs that this one cannot be combined with.
     pub excludes: &'static [&'static str],
-    /// The name of the input that this one requires.
+    /// The name of another input that must be given if this one is.
     pub requires: Option<&'static str>,
     /// The front ends that offer the input.
     pub face: Face,

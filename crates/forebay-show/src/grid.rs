@@ -56,12 +56,12 @@ impl Grid {
         Grid { columns, heads, rows: Vec::new() }
     }
 
-    /// Adds a row.
+    /// Adds a row of cells.
     pub fn add_row(&mut self, cells: impl IntoIterator<Item = impl Into<Cell>>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// Adds several rows.
+    /// Adds several rows of cells.
     pub fn add_rows<C: Into<Cell>>(
         &mut self,
         rows: impl IntoIterator<Item = impl IntoIterator<Item = C>>,

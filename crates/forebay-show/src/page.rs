@@ -87,7 +87,7 @@ pub enum Block {
     Terms(Vec<(String, String)>),
     /// Caveats, one sentence each.
     Notes(Vec<String>),
-    /// Commands to run, printed unchanged.
+    /// Commands to run, which are printed unchanged.
     Commands(Vec<String>),
     /// A table of typed cells.
     Table(Table),
@@ -114,7 +114,7 @@ pub struct Chart {
     pub id: String,
     /// The title above the chart.
     pub title: String,
-    /// A description for readers who cannot see the chart.
+    /// A description of the chart for readers who cannot see it.
     pub description: String,
     /// The horizontal axis of the chart.
     pub x: ChartAxis,
@@ -154,7 +154,7 @@ pub enum ChartScale {
     Doublings,
 }
 
-/// A line of a chart.
+/// A line of a chart, with its name and its points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// The name of the line in the legend.

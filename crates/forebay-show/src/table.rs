@@ -21,7 +21,7 @@ pub struct Column {
     pub unit: Unit,
 }
 
-/// A row of a table.
+/// A row of a table, which may be highlighted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
     /// How the row is highlighted.
@@ -54,7 +54,7 @@ pub enum Cell {
     Value(f64),
     /// A value in the unit of its column, with an interval.
     Interval {
-        /// The value.
+        /// The value itself.
         value: f64,
         /// The lower end of the interval.
         low: f64,
@@ -119,7 +119,7 @@ impl Cell {
         Cell::Judged { words: words.into(), is_good }
     }
 
-    /// Creates a cell for a value that may be missing.
+    /// Creates a cell for a value; if the value is missing, the cell is empty.
     pub fn value(value: Option<f64>) -> Cell {
         value.map_or(Cell::Missing, Cell::Value)
     }
@@ -149,7 +149,7 @@ impl From<f64> for Cell {
     }
 }
 
-/// A formatted cell.
+/// A cell, formatted as text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellText {
     /// The text of the cell.

@@ -137,7 +137,7 @@ pub fn grid(table: &Table, columns: usize) -> Grid {
     grid
 }
 
-/// Draws values from 0 to 1 as a line of bars.
+/// Draws values from 0 to 1 as a line of bars of different heights.
 pub fn sparkline(values: impl IntoIterator<Item = f64>) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let bar = |value: f64| BARS[((value.clamp(0.0, 1.0) * 8.0) as usize).min(7)];

@@ -166,14 +166,14 @@ pub struct Advice {
     pub prefer: Prefer,
     /// The Linux scheduler to set, and the commands that set it; `None` if nothing needs to change.
     pub today: Option<Today>,
-    /// The answer in at most 25 words.
+    /// The headline: the answer in at most 25 words.
     pub headline: String,
     /// The reason for the answer, in one sentence; `None` if nothing was simulated.
     pub why: Option<String>,
     /// The full answer with its reasons, one topic per paragraph. Lines meant for copying are a
     /// paragraph of their own, indented by four spaces.
     pub findings: Vec<String>,
-    /// Limits on how far the answer can be trusted.
+    /// Reasons why the answer may not hold, one sentence each.
     pub cautions: Vec<String>,
     /// How far the model's latencies deviate from the recorded ones.
     pub trust: Trust,
@@ -199,7 +199,7 @@ pub struct Advice {
     pub throttling: Option<Throttling>,
     /// The redundancy scheme that pays off on an array; `None` if it was not requested.
     pub redundancy: Option<Redundancy>,
-    /// A description of the trace.
+    /// The statistics of the trace, as `describe` reports them.
     pub description: Description,
     /// The complete result of every run, in the order of the scheduler catalog.
     pub runs: Vec<RunResult>,
@@ -215,7 +215,7 @@ pub struct Pictures {
     /// Each run with the name of its policy, for the charts of head positions and of latencies.
     /// Runs with flash come last.
     pub runs: Vec<(String, Run)>,
-    /// The streams' names.
+    /// The names of the streams, by number.
     pub streams: Vec<String>,
     /// The number of cylinders of the disk; 0 for a device without heads.
     pub cylinders: u32,

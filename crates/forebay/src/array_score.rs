@@ -33,13 +33,13 @@ pub use verb::ArrayScoreAsk;
 struct ArrayLoad {
     /// The number of drives, at least as many as RAID 6 needs.
     drives: u16,
-    /// The size of a chunk.
+    /// The size of a chunk in bytes.
     chunk_bytes: u32,
     /// Where changed chunks are written: in place or elsewhere.
     update: Update,
     /// The amount of data in the array, in bytes; writes go only to this data.
     filled_bytes: u64,
-    /// The number of outstanding writes.
+    /// The number of writes that are outstanding at any time.
     outstanding: u32,
     /// The number of writes of each size.
     writes: u32,
@@ -56,11 +56,11 @@ const LEVELS: [Level; 2] = [Level::RAID6, Level::TRIPLE];
 /// The cost of writes and switches, in milliseconds.
 #[derive(Clone, Debug, Serialize)]
 struct Score {
-    /// The number of outstanding writes.
+    /// The number of writes that were outstanding at any time.
     outstanding: u32,
-    /// For each of [`LEVELS`], the cost of a write of 1, 2, 3 and 4 chunks.
+    /// For each of [`LEVELS`], the cost of writes of 1, 2, 3 and 4 chunks.
     write_ms: [[f64; CHUNKS as usize]; 2],
-    /// The cost of a switch from RAID 6 to three copies, and back.
+    /// The cost of a switch from RAID 6 to three copies, and of one back.
     switch_ms: [f64; 2],
 }
 

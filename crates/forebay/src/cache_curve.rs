@@ -34,7 +34,7 @@ const KEY_BITS: u32 = 40;
 
 /// The maximum number of blocks in all simulated caches together, which take 200 MB of memory.
 const FRAMES_MAX: u64 = 1 << 21;
-/// The highest number of sizes that may be requested.
+/// The maximum number of sizes that users may request.
 const SIZES_MAX: usize = 1024;
 
 /// The block size in bytes if neither the options nor the trace specify one.
@@ -118,7 +118,7 @@ pub struct Recommended {
     pub distinct_blocks_share: f64,
 }
 
-/// The share of the largest cache's hits that a recommended cache must reach.
+/// The share of the largest cache's hits that the recommended cache must have.
 pub(crate) const HITS_THAT_SUFFICE: f64 = 0.8;
 
 impl Recommended {
@@ -167,7 +167,7 @@ impl CurvePoint {
 }
 
 impl Curve {
-    /// Returns the hit ratio of the largest cache.
+    /// Returns the hit ratio of the largest cache, which no cache can exceed.
     pub fn findable(&self) -> f64 {
         self.points.last().map_or(0.0, |point| point.lru_hit_ratio)
     }

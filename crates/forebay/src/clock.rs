@@ -63,7 +63,7 @@ pub(crate) enum Times {
     Usable,
     /// The trace has no times.
     None,
-    /// All requests have the same time.
+    /// All requests have the same timestamp.
     Same,
     /// The clock's steps are so long that many requests share one.
     Coarse {

@@ -78,7 +78,7 @@ impl Effect {
             span_s: before.figures.makespan_s,
             total_before_s: was,
             total_after_s: is,
-            // Adding zero turns -0.0 into 0.0.
+            // Adding 0.0 turns -0.0 into 0.0, which is printed without a sign.
             gain_share: 1.0 - is / was.max(1e-9) + 0.0,
             sequential_before_share: sequential.before_share,
             sequential_after_share: sequential.after_share,
@@ -176,7 +176,7 @@ impl Defragmentation {
         self.pay_back_s.is_some() && self.held_out.as_ref().is_some_and(gains)
     }
 
-    /// Describes the results in sentences.
+    /// Describes the results of the study in sentences.
     pub fn told(&self) -> Vec<String> {
         let learnt = format!(
             "learnt from the first {}, in which streams jumped {} in reading, {} of them along a way \

@@ -62,7 +62,7 @@ impl FitFigures {
     }
 }
 
-/// Returns the transfer rates, in MB per second, at the outer and the inner edge.
+/// Returns the transfer rates at the outer and the inner edge, in MB/s.
 pub fn rates(fitted: &Fitted) -> [Figure; 2] {
     [fitted.zones.first(), fitted.zones.last()]
         .map(|zone| zone.map_or(Figure::default(), |zone| zone.sustained_mb_per_s))

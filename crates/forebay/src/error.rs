@@ -39,7 +39,7 @@ pub enum Error {
         /// The error that the operating system returned.
         source: io::Error,
     },
-    /// The progress callback requested a stop.
+    /// The progress callback requested the verb to stop.
     #[error("stopped")]
     Stopped,
     /// A DiskSim drive file is invalid.

@@ -54,7 +54,7 @@ pub(crate) fn within_memory(
 /// A message from a thread about its part of the work.
 enum News<T> {
     Begun(usize),
-    /// The part has counted this many steps.
+    /// The part with this index has counted up to this number.
     Counted(usize, u64),
     Ended(usize, Result<T, Error>),
 }
@@ -150,7 +150,7 @@ pub(crate) fn on_all_cores<J: Sync, T: Send>(
     side_by_side(&names, (all(), 1), 0.0..1.0, |part, _| work(&parts[part]), &mut unheard)
 }
 
-/// The progress of all parts.
+/// The progress of all parts, and their results so far.
 struct Parts<'a, T> {
     names: &'a [&'a str],
     steps: u64,

@@ -36,14 +36,14 @@ pub(crate) struct RunSections<'a> {
     pub(crate) drawn: Vec<&'a str>,
     /// The number of cylinders of the disk; 0 for a device without heads.
     pub(crate) cylinders: u32,
-    /// The names of the streams.
+    /// The names of the trace's streams.
     pub(crate) streams: &'a [String],
     /// The trace's arrivals over time, as (seconds, requests per second).
     pub(crate) arrivals: &'a [(f64, f64)],
 }
 
 impl RunSections<'_> {
-    /// Adds the sections to `page`.
+    /// Adds all sections about the runs to `page`.
     pub(crate) fn add_to(&self, page: &mut Page) {
         let results = self.results;
         let Some(first) = self.compared.first() else { return };
@@ -239,7 +239,7 @@ pub(crate) fn name(policy: &str) -> String {
     }
 }
 
-/// Lists the streams that delay one another most in the first run.
+/// Builds the list of the streams that delay one another most in the first run.
 fn fights(shown: &[&RunResult]) -> Vec<Block> {
     let contention = &shown[0].contention;
     let lost_s = contention.between_streams_s + contention.within_streams_s;

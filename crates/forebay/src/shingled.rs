@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::quantities::counted;
 
-/// The number of concurrent sequential writers that are recognized.
+/// The maximum number of concurrent sequential writers that are recognized.
 const WRITERS: usize = 64;
 /// Random writes are negligible if they are fewer than one in this many writes, or fewer than one
 /// in [`REQUESTS_ONE_IN`] requests.

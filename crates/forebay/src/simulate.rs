@@ -50,7 +50,7 @@ use watch::Watch;
 pub struct Run {
     /// The figures of the run that are reported.
     pub result: RunResult,
-    /// The positions of the heads over time.
+    /// The positions of the heads during the run.
     pub head: HeadTrace,
     /// The periods in which the devices were idle.
     pub idle: IdlePeriods,
@@ -67,7 +67,7 @@ pub struct Run {
 /// The figures of a policy's run that are reported.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunResult {
-    /// The policy with its parameters.
+    /// The spec of the policy.
     pub policy: String,
     /// The name of the device.
     pub device: String,
@@ -349,7 +349,7 @@ struct Visited<'a> {
 }
 
 impl Visited<'_> {
-    /// Computes the results of a completed run.
+    /// Computes the results of a run after its last request.
     fn finish(
         &self,
         ready: Ready<'_>,

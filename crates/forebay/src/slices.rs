@@ -16,7 +16,7 @@ const SLICES: usize = 64;
 const WIDTH: Nanos = Nanos::from_millis(1);
 /// The number of buckets per doubling of the latency.
 const STEPS: u64 = 32;
-/// The number of resamples drawn.
+/// The number of resamples that are drawn.
 const RESAMPLES: usize = 200;
 /// The share of resamples that an interval covers.
 const LEVEL: f64 = 0.95;
@@ -80,7 +80,7 @@ fn middle(bucket: usize) -> f64 {
     ((bucket - shift * STEPS) as f64 + 0.5) * 2f64.powi(shift as i32)
 }
 
-/// The requests that arrived within one slice of time.
+/// The latencies and the busy time of requests that arrived within one slice of time.
 #[derive(Clone, Debug, Default)]
 struct Slice {
     reads: Tally,
@@ -196,7 +196,7 @@ pub struct Compared {
 
 /// The resampled figures of several runs of one trace: how they might vary for similar traces.
 pub struct Resampled {
-    /// For each resample, the figures of each run.
+    /// The figures of each run, for each resample.
     drawn: Vec<Vec<Compared>>,
 }
 

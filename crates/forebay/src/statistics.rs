@@ -63,7 +63,7 @@ impl Latencies {
         (self.count > 0).then_some(ns as f64 / 1e6)
     }
 
-    /// Returns the longest latency.
+    /// Returns the longest latency; zero if there are no requests.
     pub fn max(&self) -> Nanos {
         self.max
     }

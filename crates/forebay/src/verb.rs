@@ -470,7 +470,7 @@ forebay_ask::ask! {
 }
 
 impl StreamsAsk {
-    /// Returns what counts as one stream.
+    /// Returns what counts as one stream: a thread, a process or a name.
     pub fn by(&self) -> StreamBy {
         self.stream_by.0
     }

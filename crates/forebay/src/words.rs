@@ -15,9 +15,9 @@ use forebay_show::table::Cell;
 enum Counted {
     /// A number without a unit.
     Plain,
-    /// A time in units of this many seconds.
+    /// A time, in units of this many seconds.
     Time(f64),
-    /// A size in units of this many bytes.
+    /// A size, in units of this many bytes.
     Size(f64),
     /// A fraction of 1.
     Share,

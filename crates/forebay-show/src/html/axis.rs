@@ -72,7 +72,7 @@ impl Axis {
         (self.from, self.to)
     }
 
-    /// Returns the minimum and maximum values of a linear axis.
+    /// Returns the values at both ends of a linear axis.
     pub fn span(&self) -> (f64, f64) {
         (self.low, self.high)
     }

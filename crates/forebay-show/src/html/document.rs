@@ -5,7 +5,7 @@ use super::paragraphs::{kept_together, said};
 use super::table;
 use super::text::{escape, name};
 
-/// Builds a document called `title` around `body`.
+/// Builds a complete document with the title `title` and the content `body`.
 pub fn document(title: &str, body: &str) -> String {
     let script = match body.contains("<figure") {
         true => {

@@ -271,7 +271,7 @@ impl<'a> Choice<'a> {
         best.is_none_or(|gain| gain > 0.0) && gains.all(|gain| gain >= -SHARE_THAT_MATTERS)
     }
 
-    /// Returns the run of `policy`.
+    /// Returns the run of `policy`; `None` if it was not simulated.
     pub(super) fn run(&self, policy: &str) -> Option<&'a RunResult> {
         self.runs.iter().find(|run| run.policy == policy)
     }

@@ -145,8 +145,8 @@ struct Search<'a> {
     tried: Vec<(Figures, f64)>,
 }
 
-/// Fits the device. Returns the fitted device if it is closer to the second half than the unfitted
-/// device.
+/// Fits the device to the first half of the trace. Returns the fitted device if it is closer to the
+/// second half than the unfitted device.
 ///
 /// # Errors
 /// Fails if there is nothing to fit: the device is no disk, the trace has no latencies or too few
@@ -256,7 +256,7 @@ impl Search<'_> {
         }
     }
 
-    /// Runs those `candidates` that have not been tried yet.
+    /// Simulates those `candidates` that have not been tried yet.
     fn tries(&mut self, candidates: &[Figures], progress: Telling<'_>) -> Result<(), Error> {
         let is_new = |one: &&Figures| !self.tried.iter().any(|(tried, _)| tried == *one);
         let devices: Vec<(Figures, OpenDevice)> = candidates

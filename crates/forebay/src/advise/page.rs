@@ -14,7 +14,7 @@ use crate::simulate::RunResult;
 use first::{answer, flash, key_figures};
 use tables::{arrays, ranked, remedies};
 
-/// Builds the page.
+/// Builds the report page of `advise`.
 pub(super) fn page(advice: &Advice) -> Page {
     let mut page = Page {
         title: called("Advice", &[&advice.trace]),

@@ -20,7 +20,7 @@ pub struct Plain {
     pub schedulers: Vec<OnBoth>,
 }
 
-/// A scheduler's total time on both disks.
+/// The total time of a scheduler on the plain disk and on the real drive.
 #[derive(Clone, Debug, Serialize)]
 pub struct OnBoth {
     /// The scheduler's name.

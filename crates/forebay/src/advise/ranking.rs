@@ -33,9 +33,9 @@ pub struct Ranked {
     /// The upper end of the 95 % interval of the share by which the 99th percentile of writes
     /// falls.
     pub write_p99_gain_high_share: Option<f64>,
-    /// The 99th percentile of read latencies.
+    /// The 99th percentile of the scheduler's read latencies.
     pub read_p99_ms: Option<f64>,
-    /// The 99th percentile of write latencies.
+    /// The 99th percentile of the scheduler's write latencies.
     pub write_p99_ms: Option<f64>,
     /// The longest latency of any request; `None` if there are neither reads nor writes.
     pub longest_ms: Option<f64>,
@@ -156,7 +156,7 @@ fn ranked(result: &RunResult, baseline: Option<&RunResult>) -> Ranked {
     Ranked {
         policy: result.policy.clone(),
         total_s: result.total_s(),
-        // Adding zero turns -0.0 into 0.0.
+        // Adding 0.0 turns -0.0 into 0.0, which is printed without a sign.
         gain_share: baseline
             .map(|baseline| 1.0 - result.total_s() / baseline.total_s().max(1e-9) + 0.0),
         read_p99_ms: result.figures.read_p99_ms,

@@ -29,7 +29,7 @@ const TRIED: [(&str, &str, usize); 6] = [
 /// A redundancy scheme and its simulated results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Redundant {
-    /// The scheme's name.
+    /// The name of the redundancy scheme.
     pub name: &'static str,
     /// The scheme's policy spec, as accepted by `simulate --policy`.
     pub policy: String,
@@ -39,13 +39,13 @@ pub struct Redundant {
     pub usable_bytes: u64,
     /// The total time of all drives in seconds.
     pub total_s: f64,
-    /// The mean read latency.
+    /// The mean read latency with this scheme.
     pub read_mean_ms: Option<f64>,
-    /// The 99th percentile of read latencies.
+    /// The 99th percentile of read latencies with this scheme.
     pub read_p99_ms: Option<f64>,
-    /// The mean write latency.
+    /// The mean write latency with this scheme.
     pub write_mean_ms: Option<f64>,
-    /// The 99th percentile of write latencies.
+    /// The 99th percentile of write latencies with this scheme.
     pub write_p99_ms: Option<f64>,
     /// The number of units that changed their redundancy level.
     pub switches: u64,
@@ -156,7 +156,7 @@ fn is_better(one: &Redundant, than: &Redundant) -> bool {
     saves || calms
 }
 
-/// Returns the scheme to use among those that survive two failures, and why.
+/// Returns the scheme to recommend, among those that survive two failures, and the reason in words.
 fn judged(tried: &[Redundant], total_is: &str) -> (&'static str, String) {
     let [raid6, adaptive, copies, ..] = tried else { return ("RAID 6", String::new()) };
     let against = |one: &Redundant| {

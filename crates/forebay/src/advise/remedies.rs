@@ -148,7 +148,7 @@ impl Remedy {
             requests: run.figures.requests,
             before: Some(before),
             total_s: Some(run.total_s()),
-            // Adding zero turns -0.0 into 0.0.
+            // Adding 0.0 turns -0.0 into 0.0, which is printed without a sign.
             gain_share: Some(1.0 - run.total_s() / before.total_s.max(1e-9) + 0.0),
             read_p99_ms: run.figures.read_p99_ms.filter(|_| tails),
             write_p99_ms: run.figures.write_p99_ms.filter(|_| tails),

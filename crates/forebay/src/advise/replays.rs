@@ -150,7 +150,7 @@ pub struct OtherReplay {
     pub replay: Replay,
     /// What total time is called in this replay.
     pub total_is: &'static str,
-    /// Every scheduler, by increasing total time.
+    /// All schedulers in this replay, by increasing total time.
     pub ranking: Vec<Ranked>,
     /// The scheduler that one of the replays alone would recommend, if the replays disagree.
     pub disputed: Option<String>,

@@ -15,16 +15,17 @@ use crate::progress::{ProgressReport, Telling};
 use crate::quantities::percent;
 use crate::simulate::{RunResult, Setup};
 
-/// The savings of the recommended scheduler on a drive that differs slightly from the assumed one.
+/// What the recommended scheduler saves on a drive that differs in one parameter from the assumed
+/// one.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sensitivity {
     /// The part of the controller whose parameter is changed.
     pub part: String,
     /// The value used in place of the assumed one, formatted.
     pub with: String,
-    /// The baseline's total time on that drive.
+    /// The baseline's total time on the drive with the changed parameter, in seconds.
     pub baseline_total_s: f64,
-    /// The recommended scheduler's total time on that drive.
+    /// The recommended scheduler's total time on the drive with the changed parameter, in seconds.
     pub total_s: f64,
     /// The share of the baseline's total time that the recommended scheduler saves on that drive.
     pub gain_share: f64,

@@ -24,10 +24,11 @@ pub struct Sizing {
     pub block_bytes: u32,
     /// The total size of all blocks that the trace accesses. A larger cache would never be full.
     pub footprint_bytes: u64,
-    /// The smallest cache that has most of the hits of the largest, as recommended by `forebay
-    /// cache`.
+    /// The size in bytes of the smallest cache that has most of the hits of the largest, as
+    /// `forebay cache` recommends it.
     pub least_bytes: u64,
-    /// The size beyond which a cache gains nothing: the smallest with 99 % of the hits of the largest.
+    /// The size in bytes of the smallest cache with 99 % of the hits of the largest. A larger cache
+    /// gains nothing.
     pub full_bytes: u64,
     /// The flash required in MiB: the cache itself, and room for blocks on their way to the disk.
     pub size_mib: u64,

@@ -26,7 +26,7 @@ use crate::quantities::{bytes, counted, percent};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, run_on, run_stretch};
 use crate::slices::Slices;
 
-/// The runs that remedies are compared with, and the devices that they are tried on.
+/// The runs with which remedies are compared, and the devices on which they are simulated.
 pub(super) struct Trial<'a> {
     pub(super) input: &'a Input,
     pub(super) device: &'a OpenDevice,

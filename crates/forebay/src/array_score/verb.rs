@@ -1,4 +1,4 @@
-//! The verb `array score`.
+//! The inputs of `array score`.
 
 use std::path::Path;
 

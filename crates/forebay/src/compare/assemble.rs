@@ -1,4 +1,4 @@
-//! Assembles the card from the measurements.
+//! Assembles the card of `compare` from the measurements.
 
 use super::card::{
     Card, CardTrace, Dispersion, Distance, Feature, Heat, MissRatio, Pictures, Quantity,

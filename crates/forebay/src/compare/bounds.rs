@@ -106,7 +106,7 @@ impl BoundCheck {
         [self.found, self.allowed]
     }
 
-    /// Formats the deviation of the figure.
+    /// Formats the deviation of the figure from its counterpart, with its unit.
     pub(super) fn shown(&self) -> String {
         self.kind.map_or_else(|| significant(self.found), |kind| kind.shown(self.found))
     }

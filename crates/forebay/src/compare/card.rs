@@ -179,9 +179,9 @@ pub struct Response {
     pub a_overloaded: bool,
     /// Whether the second trace's requests arrive faster than the device can serve them.
     pub b_overloaded: bool,
-    /// The mean response time.
+    /// The mean response time of each trace.
     pub mean_ms: Quantity,
-    /// The median response time.
+    /// The median response time of each trace.
     pub p50_ms: Quantity,
     /// The 90th percentile of response times.
     pub p90_ms: Quantity,

@@ -53,7 +53,7 @@ pub(super) enum GroupKey {
     Name(String),
 }
 
-/// The recorded latencies of a group of requests.
+/// The recorded latencies of a group of requests, by block of time.
 #[derive(Clone, Debug, Default)]
 struct Group {
     sums: Tally,

@@ -12,7 +12,7 @@ use crate::input::Input;
 use crate::layout::{Map, VolumeLayout};
 use crate::progress::Meter;
 
-/// The volumes of one trace.
+/// The volumes of one of the traces, in layout order.
 #[derive(Clone, Debug)]
 pub(super) struct Side {
     /// The length of each volume in bytes, in layout order.

@@ -54,7 +54,7 @@ pub struct RowFigures {
     pub measured_iops: f64,
     /// The model's rate, in I/Os per second.
     pub model_iops: f64,
-    /// The relative error of the model's rate.
+    /// The relative error of the model's rate against the measured one.
     pub iops_error_share: f64,
     /// The measured 99th percentile of latencies, in microseconds.
     pub measured_p99_us: Option<f64>,
@@ -89,9 +89,9 @@ pub struct SweepFigures {
     pub kind: DriveKind,
     /// The rows of the sweep, with the fitted model's figures.
     pub rows: Vec<RowFigures>,
-    /// The greatest relative error of a rate among the fitted rows.
+    /// The greatest relative error of a rate, among the rows that the fit used.
     pub iops_error_share: Option<f64>,
-    /// The greatest relative error of a 99th percentile among the fitted rows.
+    /// The greatest relative error of a 99th percentile, among the rows that the fit used.
     pub p99_error_share: Option<f64>,
     /// Rows that were left out and assumptions that were made, one sentence each.
     pub notes: Vec<String>,

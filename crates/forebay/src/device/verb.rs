@@ -192,7 +192,7 @@ impl Verb for DeviceImportAsk {
         struct ImportAnswer<'a> {
             device: &'a str,
             summary: &'a str,
-            /// Parameters that were left out or repaired, one sentence each.
+            /// Parameters of the DiskSim drive that were left out or repaired, one sentence each.
             notes: &'a [String],
             text: &'a str,
         }

@@ -34,7 +34,7 @@ pub const LEVEL_MAX: u8 = forebay_model::LEVEL_MAX;
 /// A model that was fitted to a trace.
 #[derive(Clone, Debug)]
 pub struct Fitted {
-    /// The model.
+    /// The fitted model.
     pub model: Model,
     /// The contents of the model's file.
     pub file: Vec<u8>,

@@ -79,7 +79,7 @@ impl Judged {
 /// The purposes for which most twins may stand in for the trace.
 #[derive(Clone, Debug, Serialize)]
 pub struct VerdictOfTwins {
-    /// Whether every aspect holds in most twins.
+    /// Whether most twins may stand in for the trace in every aspect.
     pub faithful: bool,
     /// The verdict in one sentence.
     pub text: String,

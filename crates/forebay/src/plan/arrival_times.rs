@@ -129,7 +129,7 @@ impl ArrivalTimes {
         Ok(self.later(began))
     }
 
-    /// Delays every request by `by`.
+    /// Delays every request by the time `by`.
     pub fn later(mut self, by: Nanos) -> ArrivalTimes {
         self.whole = self.whole.times().map(|at| at + by).collect();
         self

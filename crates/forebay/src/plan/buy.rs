@@ -60,7 +60,7 @@ pub use verb::{BuyAsk, OwnPromise, Shared};
 pub struct Candidate {
     /// The name as the user wrote it: a bundled device, a file, or `fixed:RATE`.
     pub asked: String,
-    /// The drive.
+    /// The model of the drive.
     pub device: OpenDevice,
 }
 

@@ -75,7 +75,7 @@ pub struct Shared {
     pub ratio: f64,
     /// The capacity that serves in time all requests that the clients' own decompositions admit.
     pub shaped_iops: u64,
-    /// `shaped_iops` divided by `sum_iops`.
+    /// `shaped_iops` divided by `sum_iops`; 1 means that sharing saves nothing.
     pub shaped_ratio: f64,
     /// The number of the client ([`Client::client`]) with the lowest share in time at
     /// `merged_iops`.

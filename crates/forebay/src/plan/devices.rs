@@ -16,9 +16,9 @@
 //!
 //! If no number up to the maximum keeps a promise, the requests are simulated once more on the
 //! maximum number, so far apart that each finds idle devices. Requests that are too slow even then
-//! are too slow on any number of devices without an arm. For devices with an arm, the time of a
-//! request depends on where the data are, and that depends on the number of devices. This rules out
-//! only numbers up to the maximum, not larger ones.
+//! are too slow on fewer devices as well, and on any number of devices without an arm. With an arm,
+//! the time of a request depends on where the data are, so numbers above the maximum are not ruled
+//! out.
 
 pub(super) mod striped;
 mod told;

@@ -20,7 +20,7 @@ use forebay_show::html::text::{NONE, bytes, count, escape, name, significant};
 pub struct PlainPage {
     /// The title of the page.
     pub title: String,
-    /// The verdict in two or three words.
+    /// The verdict of the page, in two or three words.
     pub verdict: String,
     /// The result in one sentence.
     pub headline: String,
@@ -49,7 +49,7 @@ pub struct PlainTable {
     /// The text shown above the table.
     #[serde(default)]
     pub told: String,
-    /// The column headings.
+    /// The headings of the columns.
     pub heads: Vec<String>,
     /// The rows of the table; the first cell is the name of the row.
     pub rows: Vec<Vec<PlainCell>>,
@@ -65,7 +65,7 @@ pub enum PlainCell {
     Figure(f64),
     /// A name, truncated if it is too long for a table.
     Text(String),
-    /// A sentence, never truncated.
+    /// A sentence, which is never truncated.
     Said {
         /// The text of the sentence.
         said: String,

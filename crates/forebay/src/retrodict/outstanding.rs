@@ -58,7 +58,7 @@ impl Outstanding {
         })
     }
 
-    /// Doubles the length of the steps.
+    /// Doubles the length of the steps, which halves their number.
     fn lengthen(&mut self) {
         let times: Vec<u64> = self.times().collect();
         self.partly = times.chunks(2).map(|pair| pair.iter().sum()).collect();

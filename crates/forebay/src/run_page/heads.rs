@@ -54,7 +54,7 @@ fn reached<'a>(points: impl Iterator<Item = &'a HeadPoint>) -> (u32, u32) {
 }
 
 impl Ground {
-    /// Returns the scales for two complete runs.
+    /// Returns the scales for the pictures of two complete runs.
     pub(super) fn whole(a: Points<'_>, b: Points<'_>) -> Ground {
         let end = |points: Points<'_>| points.last().map_or(0.0, HeadPoint::done_s);
         let to_s = end(a).max(end(b));

@@ -457,7 +457,8 @@ fn counters_give_a_lower_bound() {
     let exact = answered::<VolumeAsk>(
         &[&given[..], &[("trace", trace.to_str().unwrap()), ("trust_times", "true")]].concat(),
     );
-    // At least, the 6,000 requests of the last second must pass within 1.01 s.
+    // The lower bound is the rate at which the 6,000 requests of the last second pass within 1.01
+    // s.
     let (iops, _, share) = first(&bound.data);
     assert_eq!((iops, share), (5940, 1.0));
     assert!(first(&exact.data).0 >= iops, "{}", exact.data);

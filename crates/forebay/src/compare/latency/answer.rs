@@ -36,7 +36,7 @@ pub enum GroupKind {
     Name,
 }
 
-/// The comparison of recorded latencies.
+/// The result of comparing the recorded latencies of two traces.
 #[derive(Clone, Debug, Serialize)]
 pub struct LatencyAnswer {
     /// The result in one sentence.

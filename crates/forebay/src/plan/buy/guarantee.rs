@@ -88,10 +88,10 @@ pub(super) fn guarantee(
     Ok(Guarantee { rate_iops: rate_iops * sets as f64 })
 }
 
-/// Returns the highest rate that is in time, and its queue depth. `at` measures the rate at a depth and whether
-/// requests are in time. Only powers of two up to `depth_max` are tried; if none is in time, returns the rate at depth
-/// 1. This is a binary search, because requests are never answered sooner at a greater depth. It starts with about one
-/// request per drive.
+/// Returns the rate and the queue depth at the greatest depth that is in time, or at depth 1 if none is. `at` measures
+/// the rate at a depth and whether requests are in time. Only powers of two up to `depth_max` are tried, in a binary
+/// search, because requests are never answered sooner at a greater depth. The search starts with about one request per
+/// drive.
 fn fastest_in_time(
     drives: u32,
     depth_max: u32,

@@ -66,7 +66,7 @@ impl Binds {
     }
 }
 
-/// The share of a client's requests that is answered in time.
+/// Which share of a client's requests is answered in time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClientShare {
     /// The client's name.
@@ -132,7 +132,7 @@ pub struct BuyRow {
     pub cache_drives: usize,
     /// The name of the flash drive used as a cache.
     pub cache_drive: Option<String>,
-    /// The number of spare drives.
+    /// The number of spare drives to buy.
     pub spare_drives: usize,
     /// The least number of drives that keeps the promises, regardless of how busy they are.
     pub drives_without_headroom: Option<usize>,
@@ -203,7 +203,7 @@ pub struct BuyRow {
 /// A number of drives that does not keep the promises.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OneLess {
-    /// The number of drives.
+    /// The number of drives that was tried.
     pub drives: usize,
     /// The client whose promise is missed by most.
     #[serde(flatten)]

@@ -23,7 +23,7 @@ use crate::plan::devices::STRIPE_BYTES;
 use crate::plan::devices::striped::Striped;
 use crate::plan::spread::Spread;
 
-/// The result of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Count {
     /// For each client of the group, the number of its requests and how many of them were answered
@@ -271,7 +271,7 @@ fn dealt(offset: u64, lanes: u64) -> (Lane, u64) {
     ((stripe % lanes) as Lane, stripe / lanes * STRIPE_BYTES + within)
 }
 
-/// A workload that ends once `over` is set.
+/// A workload that ends early once `over` is set.
 struct Until<'o, W> {
     open: W,
     over: &'o Cell<Option<Over>>,

@@ -184,7 +184,7 @@ impl<'a, 't> Trial<'a, 't> {
         self.over(drives, Come::Apart, None, still)
     }
 
-    /// Returns how many requests of each client may be late.
+    /// Returns how many requests of each client may be late without breaking its promise.
     fn allowed(&self) -> Vec<u64> {
         let late = |client: &usize| {
             let client = &self.case.clients.clients[*client];

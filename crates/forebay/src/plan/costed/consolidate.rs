@@ -39,7 +39,7 @@ pub struct Shared {
     pub ratio: f64,
     /// The speed that keeps the promise to every client.
     pub shaped_speed: f64,
-    /// `shaped_speed` divided by `sum_speed`.
+    /// `shaped_speed` divided by `sum_speed`; 1 means that sharing saves nothing.
     pub shaped_ratio: f64,
 }
 

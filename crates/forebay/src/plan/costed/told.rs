@@ -59,7 +59,7 @@ impl Costs {
 }
 
 impl Answer {
-    /// Explains what the speeds mean.
+    /// Explains what the speeds in the answer mean.
     pub fn meant(&self, costs: &Costs) -> [String; 2] {
         [
             costs.of(&self.about),

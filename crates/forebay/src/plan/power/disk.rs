@@ -1,4 +1,4 @@
-//! The disk model of `plan power`: its request rate and its power.
+//! The request rate and the power of the disks in `plan power`.
 
 use forebay_core::{Device, Flags, Nanos, Op, Request};
 

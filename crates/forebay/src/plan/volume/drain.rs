@@ -301,7 +301,7 @@ impl Costed {
     }
 }
 
-/// The delays of all requests in one setting.
+/// The delays of all requests in one setting of a volume.
 #[derive(Clone, Debug)]
 pub struct Delays {
     /// The delay of each request in nanoseconds.
@@ -352,7 +352,7 @@ pub fn delays<const N: usize>(requests: &Costed, drains: &[Drain; N], limits: Li
 pub struct Latencies {
     /// The 99.9th percentile of the latencies.
     pub p999_ns: u64,
-    /// The longest latency.
+    /// The longest latency of any request.
     pub longest_ns: u64,
 }
 

@@ -175,7 +175,7 @@ impl Case<'_> {
         self.late(demand, knobs, self.bound.late_max) <= self.bound.late_max
     }
 
-    /// Computes the delay of every request in a setting.
+    /// Computes the delay of every request under the throttle of a setting.
     pub(super) fn delays(&self, requests: &Costed, throttle: &Throttle) -> Delays {
         let limits = self.limits(throttle);
         with_drains!(throttle.buckets, drains => drain::delays(requests, drains, limits))

@@ -23,7 +23,7 @@ const HOW_COUNTERS: &str = "A volume is a list of token buckets. The requests of
     between the beginning of the interval and its end plus the bound of the promise; whatever the bucket cannot let pass by then is \
     late, however the requests came. The settings are the least with which no more are late than promised.";
 
-/// Makes the page of `answer`.
+/// Builds the page of `answer`.
 pub(super) fn page(answer: &Answer) -> Page {
     let best = answer.best();
     let mut about = about_load(&answer.trace, answer.requests, answer.duration_s);

@@ -110,7 +110,7 @@ pub struct CheaperSetting {
     pub setting: Setting,
     /// The share of requests answered in time if they arrive as recorded, by simulation.
     pub in_time_fraction: f64,
-    /// Whether the load uses up credit faster than it is refilled.
+    /// Whether the load uses up credit faster than it is refilled in this setting.
     pub uses_up_credit: bool,
 }
 

@@ -67,7 +67,7 @@ impl Ord for Part {
     }
 }
 
-/// The best pair so far, with its price.
+/// The best pair found so far, with its price.
 #[derive(Clone, Copy, Debug)]
 struct Best {
     price: f64,
