@@ -1,6 +1,10 @@
 //! The inputs of a verb, declared once.
 //!
-//! [`ask!`] declares each input's name, type, default, range and description. The command line, the Python functions, the docs and error messages are generated from that declaration. All front ends parse values from text as people write them, so they accept the same values and report the same errors. Messages name inputs neutrally ([`named`]); each front end spells the names its own way ([`spelled`]).
+//! [`ask!`] declares each input's name, type, default, range and description. The command line, the
+//! Python functions, the docs and error messages are generated from that declaration. All front
+//! ends parse values from text as people write them, so they accept the same values and report the
+//! same errors. Messages name inputs neutrally ([`named`]); each front end spells the names its own
+//! way ([`spelled`]).
 
 #![forbid(unsafe_code)]
 

@@ -2,8 +2,8 @@
 
 use std::io::{self, ErrorKind};
 
-/// How the suffix of the operating system's messages starts: `No such file or directory (os error
-/// 2)`.
+/// How the suffix of the operating system's messages starts:
+/// `No such file or directory (os error 2)`.
 const NUMBERED: &str = " (os error ";
 
 /// Adds advice to `message` if it consists only of the operating system's own words.

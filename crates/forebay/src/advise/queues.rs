@@ -46,8 +46,9 @@ impl QueueSizes {
         depth.into_iter().chain(requests).chain(writes)
     }
 
-    /// Returns the policy spec of the scheduler with these sizes, as accepted by `simulate
-    /// --policy`. It does not include the drive's queue depth, which is a property of the device.
+    /// Returns the policy spec of the scheduler with these sizes, as accepted by
+    /// `simulate --policy`. It does not include the drive's queue depth, which is a property of the
+    /// device.
     fn policy(self, scheduler: &str) -> String {
         let of = |size| match scheduler {
             // mq-deadline has a separate limit on writes, which would otherwise stay at its

@@ -4,9 +4,9 @@
 //! Counters do not tell when requests arrive within an interval, so the settings found for them are
 //! a lower bound ([`least`]).
 //!
-//! Formats: Forebay's own CSV and the CSV of other collectors ([`csv`]), `iostat -x -t` and `sar
-//! -d` ([`sysstat`]), and node_exporter's metrics with timestamps ([`scrape`]). A disk's intervals
-//! are between consecutive readings. Readings that cannot be used are counted.
+//! Formats: Forebay's own CSV and the CSV of other collectors ([`csv`]), `iostat -x -t` and
+//! `sar -d` ([`sysstat`]), and node_exporter's metrics with timestamps ([`scrape`]). A disk's
+//! intervals are between consecutive readings. Readings that cannot be used are counted.
 
 mod clock;
 mod csv;
