@@ -48,7 +48,7 @@ pub struct CurveOptions {
     pub block_bytes: Option<u32>,
     /// Cache sizes in MiB for which S3-FIFO is simulated and LRU is computed exactly.
     pub sizes_mib: Vec<f64>,
-    /// Further cache sizes of the same kind, in blocks.
+    /// Cache sizes in blocks for which S3-FIFO is simulated and LRU is computed exactly.
     pub sizes_blocks: Vec<u32>,
 }
 

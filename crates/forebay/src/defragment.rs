@@ -161,7 +161,7 @@ pub struct Defragmentation {
     pub with_moves: Option<Effect>,
     /// How many of the requests that were not learned from use space that was assumed to be free.
     pub displaced_requests: u64,
-    /// For how long such a load must run until it has saved the cost of the moves, in seconds;
+    /// How long the evaluated load must run until it has saved the cost of the moves, in seconds;
     /// `None` if it never does.
     pub pay_back_s: Option<f64>,
     /// The best moment for the moves; `None` if the disk is never idle.

@@ -186,7 +186,8 @@ pub struct Statistics<D> {
     reads: Latencies,
     writes: Latencies,
     waits: Latencies,
-    /// How long requests were held back until it was the turn of their stream.
+    /// How long requests were held back, because earlier requests of their stream were waiting for
+    /// a place in the request queue.
     held: Latencies,
     /// How long after their arrival requests entered the request queue.
     lag: Lag,
@@ -467,8 +468,8 @@ impl Figures {
     }
 }
 
-/// The figures of a run. Latencies start when it is the turn of a request's stream. That is when
-/// the request arrives, unless earlier requests of the stream are still waiting for a place in the
+/// The figures of a run. The latency of a request starts when the request may be submitted. That is
+/// when it arrives, unless earlier requests of its stream are still waiting for a place in the
 /// request queue. Waits start when the request is admitted to that queue.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
@@ -541,10 +542,10 @@ pub struct Figures {
     pub wait_p99_ms: Option<f64>,
     /// The longest time from a request's admission to its completion.
     pub longest_wait_ms: f64,
-    /// The mean time for which a request was held back until it was its stream's turn. This time is
-    /// not part of its latency.
+    /// The mean time for which a request was held back by earlier requests of its stream. This time
+    /// is not part of its latency.
     pub held_mean_ms: Option<f64>,
-    /// The longest time for which a request was held back until it was its stream's turn.
+    /// The longest time for which a request was held back by earlier requests of its stream.
     pub longest_held_ms: f64,
     /// The mean time by which the run was behind the recording: from a request's arrival (in
     /// dependent replay, from its arrival in the recording) until it entered the request queue.

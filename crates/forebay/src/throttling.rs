@@ -42,7 +42,7 @@ pub struct ThrottlingLimit {
     pub limit: String,
     /// The share of reads and writes that wait for this limit longer than for any other.
     pub delayed_share: f64,
-    /// These requests' share of the total delay.
+    /// The share of the total delay that this limit determines.
     pub delay_share: f64,
 }
 

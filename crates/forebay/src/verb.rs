@@ -95,7 +95,7 @@ pub trait Session {
         Err(Error::Unfit(format!("{}: got a block device, expected a trace", device.display())))
     }
 
-    /// Does `work` in such a way that an interruption only shortens it. See [`shortened`].
+    /// Does `work` so that an interruption only shortens it. See [`shortened`].
     fn shorten(&mut self, _: SecondInterruption, work: LiveWork<'_>) {
         work(&AtomicBool::new(false), &mut |_, _| ());
     }
@@ -117,7 +117,7 @@ pub enum SecondInterruption {
     Ends,
 }
 
-/// Does `work` on the running machine in such a way that an interruption only shortens it.
+/// Does `work` on the running machine so that an interruption only shortens it.
 ///
 /// # Errors
 /// [`Error::Stopped`] if the session did not run `work`.

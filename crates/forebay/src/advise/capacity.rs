@@ -1,5 +1,5 @@
-//! Finds what would keep up with the load if the disk does not: several such disks, or flash used
-//! as a cache.
+//! If the disk cannot keep up with the load, finds what would: several such disks, or flash used as
+//! a cache.
 //!
 //! Disks are striped in chunks of 512 KiB, md's default, and each has the present scheduler.
 //! Arrivals are as recorded.

@@ -1,4 +1,4 @@
-//! The inputs of `advise`, and the capture of a disk if one is named instead of a trace.
+//! The inputs of `advise`. If the user names a disk instead of a trace, its requests are captured.
 
 use std::path::{Path, PathBuf};
 

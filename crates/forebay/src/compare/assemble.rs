@@ -237,7 +237,7 @@ fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, 
     (left_out, cautions)
 }
 
-/// The maximum number of points in a line of a chart.
+/// The number of steps to which a line of a chart is thinned.
 const POINTS: usize = 300;
 
 fn pictures(samples: [&Sample; 2], measured: &Measured) -> Pictures {

@@ -27,8 +27,8 @@ pub struct Card {
     pub mrc_block_bytes: u64,
     /// The mean absolute difference of the LRU miss ratios over the cache sizes in [`Card::mrc`].
     pub mrc_mean_error: f64,
-    /// The same kind of mean difference, between the first trace and its own resamples: a share
-    /// `level` of the resamples stays below this value.
+    /// The same mean difference between the first trace and its own resamples: a share `level` of
+    /// the resamples stays below this value.
     pub mrc_mean_error_itself: f64,
     /// The miss-ratio curves, at eight cache sizes per doubling, up to the larger footprint.
     pub mrc: Vec<MissRatio>,

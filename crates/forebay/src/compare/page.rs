@@ -117,7 +117,8 @@ fn figures(card: &Card, kind: DeviationKind) -> Table {
     Table::new(columns.map(Column::words))
 }
 
-/// Builds a row of such a table. All its figures have one unit, which is the last word of the name.
+/// Builds a row of the table made by [`figures`]. All its figures have one unit, which is the last
+/// word of the name.
 fn row(
     (name, key): (&str, &str),
     (quantity, kind): (&Quantity, DeviationKind),

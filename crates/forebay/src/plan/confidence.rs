@@ -206,7 +206,7 @@ pub fn hold_out(gaps: &Gaps, held_out: f64) -> Option<(Gaps, Gaps)> {
 pub struct Check {
     /// The share of the held-out requests that is answered in time.
     pub fraction: f64,
-    /// Whether that share is at least the promised one.
+    /// Whether `fraction` is at least the promised share.
     pub kept: bool,
     /// The least capacity that keeps the promise on the held-out part; `None` if no supported
     /// capacity does.

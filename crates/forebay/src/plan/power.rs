@@ -64,7 +64,7 @@ pub struct Question {
 pub struct Answered {
     /// The time, in milliseconds from a request's arrival.
     pub within_ms: f64,
-    /// The share of all requests that is answered within this time.
+    /// The share of all requests that is answered within `within_ms`.
     pub fraction: f64,
 }
 

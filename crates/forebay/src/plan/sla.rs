@@ -35,12 +35,12 @@ use crate::error::Error;
 pub struct TierResult {
     /// The time within which the tier's requests are promised an answer.
     pub within_ms: f64,
-    /// The share of all requests that is promised an answer within this time.
+    /// The share of all requests that is promised an answer within `within_ms`.
     pub fraction: f64,
     /// The capacity of the tier's server; `None` if the server of the previous tier also serves
     /// this tier, or if one server serves all tiers.
     pub share_iops: Option<u64>,
-    /// The share of all requests that is answered within this time.
+    /// The share of all requests that is answered within `within_ms`.
     pub achieved_fraction: f64,
     /// Whether `achieved_fraction` is at least the promised share.
     pub kept: bool,

@@ -133,7 +133,7 @@ fn miss_ratios_are_those_of_caches_and_their_error_the_mean_over_all_sizes() {
 #[test]
 fn heat_is_the_share_of_ranges_with_equal_shares_of_what_either_uses() {
     let (a, mut b) = (load(1, 600), load(2, 600));
-    // This request is far away from all others.
+    // The last request is far away from all others.
     b[599].offset = 800 * MIB - 512;
     b[599].len = 512;
     let card = card(&a, &b, &["990-pro"]);

@@ -45,8 +45,8 @@ pub struct LatencyAnswer {
     pub change: LatencyChange,
     /// The groups whose latencies changed, if others' did not, as in "reads of postgres".
     pub changed_for: Option<String>,
-    /// Set if the mix of such groups changed, but hardly any of the groups by itself: more slow
-    /// writes, for example.
+    /// Set if the second trace has another mix of groups of this kind, such as more slow writes,
+    /// while hardly any of the groups changed by itself.
     pub mix_of: Option<GroupKind>,
     /// When the change began, in seconds of the second trace, if it is a step.
     pub since_s: Option<f64>,

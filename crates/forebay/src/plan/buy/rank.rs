@@ -142,8 +142,8 @@ pub struct BuyRow {
     /// would need; `None` if no intervals are requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drives_low: Option<usize>,
-    /// The upper end of that interval of the number of drives; `None` if it exceeds the maximum, or
-    /// if no intervals are requested.
+    /// The upper end of the interval of the number of drives that other periods of the same load
+    /// would need; `None` if it exceeds the maximum, or if no intervals are requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drives_high: Option<usize>,
     /// The number of drives that the data need without redundancy; `None` if a drive's capacity is

@@ -155,7 +155,7 @@ mod tests {
         assert!((late(1000.0, 0.0) - 989.0).abs() < 1e-6);
         assert!((late(1000.0, 500.0) - 489.0).abs() < 1e-6);
         assert_eq!(late(1980.0, 0.0), 0.0);
-        // The same for bytes: the rate is that of 1,000 reads of 4 KiB per second.
+        // Here the bucket counts bytes, at the rate of 1,000 reads of 4 KiB per second.
         let throttle = Throttle::of(vec![bucket(Measure::Bytes, 4_096_000.0, 0.0)]);
         assert!((super::late(&counters, &throttle, 0.01, false) - 989.0).abs() < 1e-6);
         // The promised time includes a request's latency after its release, which here is longer
