@@ -49,7 +49,7 @@ pub enum Binds {
     Time,
     /// The headroom: the share of the time that drives must be idle.
     Headroom,
-    /// Several of these requirements, or different ones for different clients.
+    /// Several requirements at once, or different ones for different clients.
     Several,
 }
 

@@ -65,7 +65,7 @@ pub(super) struct Case<'a> {
     pub(super) bootstrap: Option<Bootstrap>,
 }
 
-/// When requests arrive.
+/// When requests arrive: as recorded, or far apart.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Come {
     AsRecorded,
